@@ -1,0 +1,1 @@
+//! Composes the effective configuration of each Pod

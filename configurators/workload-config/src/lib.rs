@@ -1,0 +1,1 @@
+//! Configures Deployments in batches

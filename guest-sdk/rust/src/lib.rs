@@ -1,0 +1,1 @@
+//! Write configurator handlers in Rust

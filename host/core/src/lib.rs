@@ -1,0 +1,1 @@
+//! Every decision of the configurator runtime, without I/O, clock or async

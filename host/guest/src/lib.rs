@@ -1,0 +1,1 @@
+//! Runs handler modules: wasmtime, the WIT bindings, WASI that grants nothing, the module cache

@@ -1,0 +1,1 @@
+//! One crash-safe file, or memory, under the embedded stores
