@@ -1,0 +1,1 @@
+//! Schemas of API objects: validation, defaults, pruning, patches, apply and tables
