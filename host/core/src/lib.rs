@@ -1,1 +1,11 @@
-//! Every decision of the configurator runtime, without I/O, clock or async
+//! Every decision of the configurator runtime: pure functions and state machines.
+//!
+//! Nothing here does I/O, awaits, reads a clock or draws a random number: time and chance are arguments, and
+//! what is to be done is returned as data. The host carries it out.
+
+pub mod document;
+pub mod fault;
+pub mod handler;
+pub mod request;
+pub mod result;
+pub mod time;
