@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::error::panic_message;
 use crate::read::lower_bound;
 use crate::transaction::Changes;
-use crate::{OpenError, Read, StoreError, StoreOptions, Transaction, WriteError};
+use crate::{OpenError, Read, StoreError, StoreOptions, Transaction, Visit, WriteError};
 
 const ENTRIES: TableDefinition<'static, &'static [u8], &'static [u8]> =
     TableDefinition::new("entries");
@@ -330,7 +330,7 @@ impl Read for Located<'_, Snapshot> {
         &self,
         prefix: &[u8],
         after: Option<&[u8]>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: &mut Visit<'_>,
     ) -> Result<(), StoreError> {
         scan(self.path, &self.inner.entries, prefix, after, visit)
     }
@@ -351,7 +351,7 @@ impl Read for Located<'_, (&WriteTable<'_>, u64)> {
         &self,
         prefix: &[u8],
         after: Option<&[u8]>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: &mut Visit<'_>,
     ) -> Result<(), StoreError> {
         scan(self.path, self.inner.0, prefix, after, visit)
     }
@@ -379,7 +379,7 @@ fn scan(
     table: &impl ReadableTable<&'static [u8], &'static [u8]>,
     prefix: &[u8],
     after: Option<&[u8]>,
-    visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    visit: &mut Visit<'_>,
 ) -> Result<(), StoreError> {
     let range: (Bound<&[u8]>, Bound<&[u8]>) = (lower_bound(prefix, after), Bound::Unbounded);
     let mut entries = guarded(|| Ok(table.range::<&[u8]>(range)?))

@@ -40,7 +40,7 @@ use bytes::Bytes;
 
 pub use error::{OpenError, StoreError, WriteError};
 pub use options::StoreOptions;
-pub use read::Read;
+pub use read::{Read, Visit};
 pub use transaction::Transaction;
 
 /// A handle to a store; clones share it. The file is released when the last clone is dropped.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use bytes::Bytes;
 
 use crate::read::lower_bound;
-use crate::{Read, StoreError, Transaction, WriteError};
+use crate::{Read, StoreError, Transaction, Visit, WriteError};
 
 /// A store in memory. Everything runs on the caller's thread.
 #[derive(Default)]
@@ -63,7 +63,7 @@ impl Read for State {
         &self,
         prefix: &[u8],
         after: Option<&[u8]>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: &mut Visit<'_>,
     ) -> Result<(), StoreError> {
         for (key, value) in self
             .entries

@@ -4,6 +4,9 @@ use bytes::Bytes;
 
 use crate::StoreError;
 
+/// What a scan calls with each key and value, until it says to stop.
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
+
 /// A consistent state that can be looked at: a snapshot, or the state a transaction sees.
 pub trait Read {
     /// The value of `key`.
@@ -14,7 +17,7 @@ pub trait Read {
         &self,
         prefix: &[u8],
         after: Option<&[u8]>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: &mut Visit<'_>,
     ) -> Result<(), StoreError>;
 
     /// The revision of this state. In a transaction: the one it will have if it writes.

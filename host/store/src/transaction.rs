@@ -4,7 +4,7 @@ use std::ops::{Bound, ControlFlow};
 use bytes::Bytes;
 
 use crate::read::lower_bound;
-use crate::{Read, StoreError};
+use crate::{Read, StoreError, Visit};
 
 /// One read-modify-write, before it is written. It sees its own changes; nobody else does.
 pub struct Transaction<'a> {
@@ -57,7 +57,7 @@ impl Read for Transaction<'_> {
         &self,
         prefix: &[u8],
         after: Option<&[u8]>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: &mut Visit<'_>,
     ) -> Result<(), StoreError> {
         let mut changes = self
             .changes
