@@ -1,1 +1,123 @@
-//! Write configurator handlers in Rust
+//! Write configurator handlers in Rust.
+//!
+//! A handler is a plain function. It reads an [`Input`], decides, and returns an [`Output`]: requests that the host
+//! carries out, and arguments for the next phase. It talks to no server, reads no clock and keeps nothing.
+//!
+//! ```
+//! use configurator_sdk::kubernetes::CONFIG_MAP;
+//! use configurator_sdk::{Handler, HandlerError, Input, Output, Request};
+//! use serde_json::{Value, json};
+//!
+//! /// Gives every Namespace a ConfigMap that names it.
+//! fn root(input: &Input) -> Result<Output, HandlerError> {
+//!     let namespace: Value = input.object()?;
+//!     let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
+//!     let body = json!({
+//!         "apiVersion": "v1",
+//!         "kind": "ConfigMap",
+//!         "metadata": {"namespace": name, "name": "about"},
+//!         "data": {"namespace": name},
+//!     });
+//!     let about = CONFIG_MAP.apply((name, "about"), body);
+//!     Ok(Output::new().request(Request::new("about", about)))
+//! }
+//!
+//! configurator_sdk::module! {
+//!     handlers: [Handler::new("root", root).description("Gives every Namespace a ConfigMap.")],
+//! }
+//!
+//! // A test calls it like any function.
+//! # fn main() -> Result<(), HandlerError> {
+//! let input = Input::builder().object(json!({"metadata": {"name": "shop"}})).build();
+//! let output = root(&input)?;
+//! assert_eq!(output.requests.resource_requests[0].request_name, "about");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Built for `wasm32-unknown-unknown` as a `cdylib`, and encoded as a component, this is a complete module.
+//!
+//! - What a handler gets: [`Input`], [`RequestResult`].
+//! - What it returns: [`Output`], [`Request`], [`HandlerError`].
+//! - What it may ask for: [`kubernetes`], [`configstore`], [`secretstore`], [`http`].
+//! - What a module is: [`module!`], [`Handler`], [`Registry`].
+//!
+//! # Features
+//!
+//! - `bump-allocator` (default): on wasm32, an allocator that never frees. It suits an instance that lives for one
+//!   call, which is how the host runs a module unless the Configurator says `instance: Reuse`.
+//! - `k8s-openapi`: [`kubernetes::Resource::of`], requests for the types of `k8s-openapi`.
+
+pub mod bindings;
+
+mod module;
+
+mod handler;
+mod input;
+mod input_builder;
+mod result;
+
+mod error;
+mod output;
+mod request;
+mod request_line;
+
+pub mod configstore;
+pub mod http;
+pub mod kubernetes;
+pub mod secretstore;
+
+mod json;
+pub mod log;
+
+#[cfg(target_arch = "wasm32")]
+mod panic_hook;
+
+#[cfg(any(test, all(target_arch = "wasm32", feature = "bump-allocator")))]
+mod bump;
+
+pub use self::handler::{Handler, Registry};
+pub use self::input_builder::InputBuilder;
+pub use self::json::Json;
+
+#[doc(hidden)]
+pub use self::module::export;
+
+#[cfg(feature = "k8s-openapi")]
+pub use k8s_openapi;
+
+/// What a handler gets: the object or objects, the results and arguments of the previous phase, and facts about the
+/// call. Natively, [`Input::builder`] makes one for a test.
+#[doc(inline)]
+pub use self::bindings::exports::configurator::handler::handler::HandlerInput as Input;
+
+/// What a handler returns. Start with [`Output::new`]; the fields are open for what the methods do not cover.
+#[doc(inline)]
+pub use self::bindings::exports::configurator::handler::handler::HandlerOutput as Output;
+
+/// Why a handler could not decide. Made by [`HandlerError::retry`] and [`HandlerError::fatal`].
+#[doc(inline)]
+pub use self::bindings::exports::configurator::handler::handler::HandlerError;
+
+/// One wish. Made by [`Request::new`] of a name and an operation.
+#[doc(inline)]
+pub use self::bindings::configurator::handler::requests::ResourceRequest as Request;
+
+/// What the server answered to one request.
+#[doc(inline)]
+pub use self::bindings::configurator::handler::requests::RequestResult;
+
+#[doc(inline)]
+pub use self::bindings::configurator::handler::requests::{
+    BatchErrorStrategy, ExecuteStrategy, HttpResponse, OnError, Operation, Precondition, Readiness,
+    ResultEntry,
+};
+#[doc(inline)]
+pub use self::bindings::configurator::handler::types::{
+    ErrorKind, ObjectKey, ObjectRef, RequestError, RequestSink,
+};
+#[doc(inline)]
+pub use self::bindings::exports::configurator::handler::handler::{
+    Accepts, Cause, Context, DesiredObject, DesiredSet, Event, EventType, HandlerState, Outcome,
+    Progress, ResourceObject, Signal, StatusUpdate, View, Wake, WatchEvent, WatchedObject,
+};

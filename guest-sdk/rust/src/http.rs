@@ -1,0 +1,64 @@
+//! Requests to HTTP endpoints.
+//!
+//! Any answer is a success, whatever its status; only a transport that fails is a fault.
+//!
+//! ```
+//! use configurator_sdk::Request;
+//! use configurator_sdk::http::Http;
+//!
+//! let hook = Http::post("https://hooks.example.com/deployed")
+//!     .header("content-type", "application/json")
+//!     .body(r#"{"app": "web"}"#);
+//! assert_eq!(Request::new("hook", hook).to_string(), "hook: http POST https://hooks.example.com/deployed");
+//! ```
+
+use crate::bindings::configurator::handler::requests::{HttpRequest, Operation};
+
+/// An HTTP request under construction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Http {
+    request: HttpRequest,
+}
+
+impl Http {
+    /// A request of any method.
+    pub fn new(method: impl Into<String>, url: impl Into<String>) -> Http {
+        Http {
+            request: HttpRequest {
+                method: method.into(),
+                url: url.into(),
+                headers: Vec::new(),
+                body: None,
+            },
+        }
+    }
+
+    /// A GET.
+    pub fn get(url: impl Into<String>) -> Http {
+        Http::new("GET", url)
+    }
+
+    /// A POST. The host adds an `Idempotency-Key`, the same on every retry of the run.
+    pub fn post(url: impl Into<String>) -> Http {
+        Http::new("POST", url)
+    }
+
+    /// Adds a header.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Http {
+        self.request.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// The body.
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Http {
+        self.request.body = Some(body.into());
+        self
+    }
+}
+
+impl From<Http> for Operation {
+    fn from(http: Http) -> Operation {
+        Operation::Http(http.request)
+    }
+}

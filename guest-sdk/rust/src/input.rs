@@ -1,0 +1,287 @@
+//! Reading what a handler got.
+
+use std::slice;
+
+use serde::Deserialize;
+
+use crate::{
+    HandlerError, Input, InputBuilder, RequestResult, ResourceObject, ResultEntry, WatchedObject,
+    json,
+};
+
+impl Input {
+    /// Starts an input for a test.
+    pub fn builder() -> InputBuilder {
+        InputBuilder::new()
+    }
+
+    /// The object as `T`: a struct of your own with the fields that matter, which may borrow from the input; a type of
+    /// `k8s-openapi`; or a [`serde_json::Value`].
+    ///
+    /// ```
+    /// use configurator_sdk::Input;
+    /// use serde::Deserialize;
+    ///
+    /// #[derive(Deserialize)]
+    /// struct Pod<'a> {
+    ///     #[serde(borrow)]
+    ///     metadata: Metadata<'a>,
+    /// }
+    ///
+    /// #[derive(Deserialize)]
+    /// struct Metadata<'a> {
+    ///     name: &'a str,
+    /// }
+    ///
+    /// let input = Input::builder().object(r#"{"metadata": {"name": "web-1"}}"#).build();
+    /// let pod: Pod = input.object()?;
+    /// assert_eq!(pod.metadata.name, "web-1");
+    /// # Ok::<(), configurator_sdk::HandlerError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fatal, when the object is not a `T`; the message names the field.
+    pub fn object<'a, T: Deserialize<'a>>(&'a self) -> Result<T, HandlerError> {
+        json::read(self.object_json(), "the object")
+    }
+
+    /// The object's JSON, as it was watched. Of a batch, the first.
+    pub fn object_json(&self) -> &str {
+        self.objects()
+            .first()
+            .map_or("null", |watched| &watched.object)
+    }
+
+    /// All objects of the run: one, or those of the batch, which is never empty.
+    pub fn objects(&self) -> &[WatchedObject] {
+        match &self.resource_object {
+            ResourceObject::One(object) => slice::from_ref(object),
+            ResourceObject::Batch(objects) => objects,
+        }
+    }
+
+    /// The result of the request of this name.
+    ///
+    /// # Errors
+    /// Fatal, when there is none, or when a group has this key; the message lists the results that there are. A
+    /// request that failed with `dropError` has no result: use [`Input::result_opt`] for those.
+    pub fn result(&self, request_name: &str) -> Result<&RequestResult, HandlerError> {
+        match self.entry(request_name)? {
+            ResultEntry::One(result) => Ok(result),
+            ResultEntry::Group(_) => Err(HandlerError::fatal(format!(
+                "`{request_name}` is a group of results, not the result of one request: read it with `input.group`"
+            ))),
+        }
+    }
+
+    /// The result of the request of this name, or nothing: also when a group has this key.
+    pub fn result_opt(&self, request_name: &str) -> Option<&RequestResult> {
+        match self.find(request_name)? {
+            ResultEntry::One(result) => Some(result),
+            ResultEntry::Group(_) => None,
+        }
+    }
+
+    /// The results of all requests with this `groupBy`, in the order of the requests.
+    ///
+    /// # Errors
+    /// Fatal, when there are none, or when a single request has this name; the message lists the results that there are.
+    pub fn group(&self, group_by: &str) -> Result<&[RequestResult], HandlerError> {
+        match self.entry(group_by)? {
+            ResultEntry::Group(results) => Ok(results),
+            ResultEntry::One(_) => Err(HandlerError::fatal(format!(
+                "`{group_by}` is the result of one request, not a group: read it with `input.result`"
+            ))),
+        }
+    }
+
+    /// The results of all requests with this `groupBy`; empty where no request had it.
+    pub fn group_opt(&self, group_by: &str) -> &[RequestResult] {
+        match self.find(group_by) {
+            Some(ResultEntry::Group(results)) => results,
+            Some(ResultEntry::One(_)) | None => &[],
+        }
+    }
+
+    /// What the previous phase passed on under this key.
+    ///
+    /// # Errors
+    /// Fatal, when it passed on no such key, or when the value is not a `T`.
+    pub fn arg<'a, T: Deserialize<'a>>(&'a self, key: &str) -> Result<T, HandlerError> {
+        let Some(text) = self.arg_json(key) else {
+            return Err(HandlerError::fatal(missing(
+                "argument",
+                key,
+                self.pass_through_args.iter().map(|(key, _)| key),
+            )));
+        };
+        json::read(text, &format!("the argument `{key}`"))
+    }
+
+    /// The JSON that the previous phase passed on under this key.
+    pub fn arg_json(&self, key: &str) -> Option<&str> {
+        self.pass_through_args
+            .iter()
+            .find(|(known, _)| known == key)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The Configurator's `spec.parameters`, overlaid with those of the node.
+    ///
+    /// # Errors
+    /// Fatal, when they are not a `T`. A parameters schema of the handler tells the author of the Configurator earlier.
+    pub fn parameters<'a, T: Deserialize<'a>>(&'a self) -> Result<T, HandlerError> {
+        json::read(&self.context.parameters, "the parameters")
+    }
+
+    fn entry(&self, key: &str) -> Result<&ResultEntry, HandlerError> {
+        self.find(key).ok_or_else(|| {
+            HandlerError::fatal(missing(
+                "result",
+                key,
+                self.request_results.iter().map(|(key, _)| key),
+            ))
+        })
+    }
+
+    fn find(&self, key: &str) -> Option<&ResultEntry> {
+        self.request_results
+            .iter()
+            .find(|(known, _)| known == key)
+            .map(|(_, entry)| entry)
+    }
+}
+
+impl WatchedObject {
+    /// The object as `T`, as [`Input::object`] reads it.
+    ///
+    /// # Errors
+    /// Fatal, when the object is not a `T`.
+    pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, HandlerError> {
+        json::read(&self.object, "the object")
+    }
+}
+
+fn missing<'a>(what: &str, key: &str, known: impl Iterator<Item = &'a String>) -> String {
+    let known: Vec<&str> = known.map(String::as_str).collect();
+    if known.is_empty() {
+        format!("no {what} `{key}`: the previous phase left no {what}s")
+    } else {
+        format!(
+            "no {what} `{key}`: the previous phase left {}",
+            known.join(", ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::RequestSink;
+
+    fn input() -> Input {
+        Input::builder()
+            .object(json!({"metadata": {"name": "web-1"}}))
+            .result(RequestResult::answered(
+                "node",
+                RequestSink::Kubernetes,
+                [json!({"kind": "Node"})],
+            ))
+            .group(
+                "pods",
+                [RequestResult::answered(
+                    "pod-1",
+                    RequestSink::Kubernetes,
+                    [json!({"n": 1})],
+                )],
+            )
+            .arg("layers", &["node", "namespace"])
+            .build()
+    }
+
+    fn check<T: std::fmt::Debug>(result: Result<T, HandlerError>, message: Expect) {
+        let error = result.unwrap_err();
+        assert!(error.fatal, "{error:?}");
+        message.assert_eq(&error.message);
+    }
+
+    #[test]
+    fn results_and_groups_are_found_by_name() {
+        let input = input();
+        assert_eq!(
+            input.result("node").unwrap().object::<Value>().unwrap()["kind"],
+            "Node"
+        );
+        assert_eq!(input.group("pods").unwrap().len(), 1);
+        assert_eq!(
+            input.arg::<Vec<&str>>("layers").unwrap(),
+            ["node", "namespace"]
+        );
+        assert!(input.result_opt("pods").is_none());
+        assert!(input.group_opt("node").is_empty());
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_what_is_there() {
+        let input = input();
+        check(
+            input.result("nod"),
+            expect!["no result `nod`: the previous phase left node, pods"],
+        );
+        check(
+            input.arg::<Value>("layer"),
+            expect!["no argument `layer`: the previous phase left layers"],
+        );
+        check(
+            Input::builder().build().result("node"),
+            expect!["no result `node`: the previous phase left no results"],
+        );
+    }
+
+    #[test]
+    fn a_group_is_not_a_result() {
+        let input = input();
+        check(
+            input.result("pods"),
+            expect![
+                "`pods` is a group of results, not the result of one request: read it with `input.group`"
+            ],
+        );
+        check(
+            input.group("node"),
+            expect![
+                "`node` is the result of one request, not a group: read it with `input.result`"
+            ],
+        );
+    }
+
+    #[test]
+    fn a_wrong_shape_names_the_field() {
+        #[derive(Debug, Deserialize)]
+        struct Named {
+            #[allow(dead_code, reason = "only its absence matters")]
+            name: String,
+        }
+        check(
+            input().object::<Named>(),
+            expect![
+                "cannot read the object as configurator_sdk::input::tests::a_wrong_shape_names_the_field::Named: missing field `name` at line 1 column 29"
+            ],
+        );
+    }
+
+    #[test]
+    fn a_batch_is_a_slice_of_objects() {
+        let input = Input::builder().batch([json!(1), json!(2)]).build();
+        let numbers: Vec<u8> = input
+            .objects()
+            .iter()
+            .map(|object| object.parse().unwrap())
+            .collect();
+        assert_eq!(numbers, [1, 2]);
+        assert_eq!(input.object_json(), "1");
+    }
+}

@@ -1,0 +1,60 @@
+//! Requests to the secret store.
+//!
+//! ```
+//! use configurator_sdk::Request;
+//! use configurator_sdk::secretstore::Secret;
+//!
+//! let request = Request::new("secret", Secret::new("pod-shop-web-1").create());
+//! assert_eq!(request.to_string(), "secret: secret create pod-shop-web-1");
+//! ```
+
+use crate::Json;
+use crate::bindings::configurator::handler::requests::{Operation, SecretRequest, SecretVerb};
+
+/// A secret by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Secret {
+    name: String,
+}
+
+impl Secret {
+    /// This secret.
+    pub fn new(name: impl Into<String>) -> Secret {
+        Secret { name: name.into() }
+    }
+
+    /// Reads the secret: `{"name", "version", "value"}`. The host redacts the value from everything it records.
+    pub fn get(self) -> SecretRequest {
+        self.request(SecretVerb::Get, None)
+    }
+
+    /// Creates the secret with a value that the host generates; one that exists is success.
+    pub fn create(self) -> SecretRequest {
+        self.request(SecretVerb::Create, None)
+    }
+
+    /// Creates the secret with this value; one that exists is success and keeps its value.
+    pub fn create_with(self, value: impl Into<Json>) -> SecretRequest {
+        self.request(SecretVerb::Create, Some(value.into()))
+    }
+
+    /// Deletes the secret. One that is absent is success.
+    pub fn delete(self) -> SecretRequest {
+        self.request(SecretVerb::Delete, None)
+    }
+
+    fn request(self, verb: SecretVerb, value: Option<Json>) -> SecretRequest {
+        SecretRequest {
+            secret_name: self.name,
+            verb,
+            value: value.map(Json::into_string),
+        }
+    }
+}
+
+impl From<SecretRequest> for Operation {
+    fn from(request: SecretRequest) -> Operation {
+        Operation::Secret(request)
+    }
+}
