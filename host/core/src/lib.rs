@@ -5,7 +5,14 @@
 
 pub mod document;
 pub mod fault;
-pub mod handler;
+pub mod time;
 pub mod request;
 pub mod result;
-pub mod time;
+pub mod handler;
+
+pub mod configurator;
+pub mod projection;
+pub mod capability;
+pub mod glob;
+pub mod backoff;
+pub mod layers;

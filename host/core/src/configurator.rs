@@ -1,0 +1,140 @@
+//! A Configurator whose declaration has been checked: what the decisions of this crate are made from.
+
+use std::time::Duration;
+
+use crate::backoff::RetryPolicy;
+use crate::capability::Capabilities;
+use crate::document::Document;
+use crate::handler::{CallLimits, WatchEvent};
+use crate::projection::Projection;
+
+/// A checked declaration. Cannot be invalid: phases are not empty and no two share a name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Configurator {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.uid`.
+    pub uid: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Whether no new runs begin.
+    pub suspend: bool,
+    /// What is watched.
+    pub watch: Watch,
+    /// Whether handlers get a list; `None`: one object.
+    pub batch: Option<BatchOptions>,
+    /// Handed to every call.
+    pub parameters: Document,
+    /// The chain of phases; the first is the root phase. Never empty.
+    pub phases: Vec<Phase>,
+    /// What happens when an object goes.
+    pub deletion: Deletion,
+    /// What its requests may do.
+    pub capabilities: Capabilities,
+    /// Limits of one call.
+    pub limits: CallLimits,
+    /// The most requests of one output.
+    pub max_requests: usize,
+    /// The most runs at one time, and the most requests of one run side by side.
+    pub concurrency: usize,
+    /// How failures are retried.
+    pub retry: RetryPolicy,
+}
+
+/// What a Configurator watches.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Watch {
+    /// Empty for the core group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+    /// Empty for all.
+    pub namespaces: Vec<String>,
+    /// As in `kubectl -l`.
+    pub label_selector: String,
+    /// As in `kubectl --field-selector`.
+    pub field_selector: String,
+    /// Which events start runs.
+    pub events: Vec<WatchEvent>,
+    /// How long an object may be left alone; `None`: for ever.
+    pub resync_period: Option<Duration>,
+    /// Which parts of each object are kept.
+    pub fields: Projection,
+}
+
+impl Watch {
+    /// Whether this event starts a run. A resync always does; a deletion never does by itself, see [`Deletion`].
+    #[must_use]
+    pub fn starts_run(&self, event: WatchEvent) -> bool {
+        event == WatchEvent::Resync || self.events.contains(&event)
+    }
+}
+
+/// How batches are collected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchOptions {
+    /// The most objects of one batch.
+    pub max_size: usize,
+    /// The longest that an object waits for others.
+    pub max_delay: Duration,
+}
+
+/// One stage of the chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Phase {
+    /// Unique among the phases of its chain.
+    pub name: String,
+    /// The handler's name.
+    pub handler: String,
+}
+
+/// What happens when an object goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deletion {
+    /// How a deletion is noticed.
+    pub by: DeletionBy,
+    /// The chain that is run; empty: nothing is done.
+    pub phases: Vec<Phase>,
+    /// How long a finalizer may hold an object.
+    pub timeout: Duration,
+}
+
+/// How a deletion is noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeletionBy {
+    /// The objects handled are recorded in the config store; what is missing is found at start and at a new listing.
+    Ledger,
+    /// A finalizer holds the object until the phases are done.
+    Finalizer,
+}
+
+impl Deletion {
+    /// Whether a deletion starts a run.
+    #[must_use]
+    pub fn is_handled(&self) -> bool {
+        !self.phases.is_empty()
+    }
+}
+
+/// The field manager of a Configurator's requests.
+#[must_use]
+pub fn field_manager(configurator: &str) -> String {
+    format!("cfgr/{configurator}")
+}
+
+/// The field manager of a Configurator's `statuses`.
+#[must_use]
+pub fn status_manager(configurator: &str) -> String {
+    format!("cfgr/{configurator}/status")
+}
+
+/// Whether `manager` writes on behalf of the Configurator.
+#[must_use]
+pub fn is_own_manager(configurator: &str, manager: &str) -> bool {
+    manager
+        .strip_prefix("cfgr/")
+        .and_then(|rest| rest.strip_prefix(configurator))
+        .is_some_and(|rest| rest.is_empty() || rest == "/status" || rest == "/state")
+}

@@ -1,0 +1,223 @@
+//! Which parts of an object are kept.
+
+use serde_json::{Map, Value};
+
+/// JSONPaths of the parts that are kept. Empty keeps everything.
+///
+/// A path is a subset of JSONPath: `.a.b`, `['a.b']`, `[0]`, `[*]`, with or without a leading `$`. Whatever lies
+/// under a path is kept with it. `apiVersion`, `kind` and of the metadata the name, namespace, uid, resourceVersion
+/// and deletionTimestamp are always kept; managedFields never are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Projection {
+    paths: Vec<Vec<Segment>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Segment {
+    Field(String),
+    Index(usize),
+    Every,
+}
+
+/// A path that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path:?} is no path of the form .a.b, ['a.b'], [0] or [*] (at character {at})")]
+pub struct PathError {
+    /// The path.
+    pub path: String,
+    /// Where reading stopped, counted from 0.
+    pub at: usize,
+}
+
+const ALWAYS: [&[&str]; 7] = [
+    &["apiVersion"],
+    &["kind"],
+    &["metadata", "name"],
+    &["metadata", "namespace"],
+    &["metadata", "uid"],
+    &["metadata", "resourceVersion"],
+    &["metadata", "deletionTimestamp"],
+];
+
+impl Projection {
+    /// Reads the paths.
+    ///
+    /// # Errors
+    /// At the first path that cannot be read.
+    pub fn parse<S: AsRef<str>>(paths: &[S]) -> Result<Self, PathError> {
+        let mut parsed = paths.iter().map(|path| parse(path.as_ref())).collect::<Result<Vec<_>, _>>()?;
+        if !parsed.is_empty() {
+            let fixed = ALWAYS
+                .iter()
+                .map(|path| path.iter().map(|field| Segment::Field((*field).to_owned())).collect());
+            parsed.extend(fixed);
+        }
+        Ok(Self { paths: parsed })
+    }
+
+    /// Whether everything is kept.
+    #[must_use]
+    pub fn keeps_all(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// Drops from the object what is not kept.
+    pub fn apply(&self, object: &mut Value) {
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+        if self.keeps_all() {
+            return;
+        }
+        let paths: Vec<&[Segment]> = self.paths.iter().map(Vec::as_slice).collect();
+        keep(object, &paths);
+    }
+}
+
+/// Keeps of `value` what lies on one of the paths. Items of a list keep their place; one that no path names
+/// becomes `null`.
+fn keep(value: &mut Value, paths: &[&[Segment]]) {
+    if paths.iter().any(|path| path.is_empty()) {
+        return;
+    }
+    match value {
+        Value::Object(fields) => {
+            let mut kept = Map::new();
+            for (name, mut field) in std::mem::take(fields) {
+                let below: Vec<&[Segment]> = paths
+                    .iter()
+                    .filter_map(|path| match path.split_first() {
+                        Some((Segment::Field(field), rest)) if *field == name => Some(rest),
+                        Some((Segment::Every, rest)) => Some(rest),
+                        _ => None,
+                    })
+                    .collect();
+                if !below.is_empty() {
+                    keep(&mut field, &below);
+                    kept.insert(name, field);
+                }
+            }
+            *fields = kept;
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                let below: Vec<&[Segment]> = paths
+                    .iter()
+                    .filter_map(|path| match path.split_first() {
+                        Some((Segment::Index(at), rest)) if *at == index => Some(rest),
+                        Some((Segment::Every, rest)) => Some(rest),
+                        _ => None,
+                    })
+                    .collect();
+                if below.is_empty() {
+                    *item = Value::Null;
+                } else {
+                    keep(item, &below);
+                }
+            }
+            while items.last().is_some_and(Value::is_null) {
+                items.pop();
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => *value = Value::Null,
+    }
+}
+
+fn parse(path: &str) -> Result<Vec<Segment>, PathError> {
+    let error = |rest: &str| PathError {
+        path: path.to_owned(),
+        at: path.chars().count() - rest.chars().count(),
+    };
+    let trimmed = path.strip_prefix('{').and_then(|p| p.strip_suffix('}')).unwrap_or(path);
+    let mut rest = trimmed.strip_prefix('$').unwrap_or(trimmed);
+    let mut segments = Vec::new();
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('.') {
+            let end = after.find(['.', '[']).unwrap_or(after.len());
+            let (name, tail) = after.split_at(end);
+            if name.is_empty() {
+                return Err(error(rest));
+            }
+            segments.push(if name == "*" { Segment::Every } else { Segment::Field(name.to_owned()) });
+            rest = tail;
+        } else if let Some(after) = rest.strip_prefix('[') {
+            let (inside, tail) = bracket(after).ok_or_else(|| error(rest))?;
+            segments.push(inside);
+            rest = tail;
+        } else {
+            return Err(error(rest));
+        }
+    }
+    if segments.is_empty() { Err(error(rest)) } else { Ok(segments) }
+}
+
+fn bracket(after: &str) -> Option<(Segment, &str)> {
+    for quote in ['\'', '"'] {
+        if let Some(quoted) = after.strip_prefix(quote) {
+            let (name, tail) = quoted.split_once(quote)?;
+            return Some((Segment::Field(name.to_owned()), tail.strip_prefix(']')?));
+        }
+    }
+    let (inside, tail) = after.split_once(']')?;
+    if inside == "*" {
+        return Some((Segment::Every, tail));
+    }
+    Some((Segment::Index(inside.parse().ok()?), tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(paths: &[&str], expected: Expect) {
+        let mut object = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "a", "uid": "u", "managedFields": [1], "labels": {"x": "1"}, "annotations": {"a.b/c": "2", "d": "3"}},
+            "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "j"}]},
+        });
+        let text = match Projection::parse(paths) {
+            Ok(projection) => {
+                projection.apply(&mut object);
+                object.to_string()
+            }
+            Err(error) => error.to_string(),
+        };
+        expected.assert_eq(&text);
+    }
+
+    #[test]
+    fn no_paths_keep_all_but_managed_fields() {
+        check(
+            &[],
+            expect![[r#"{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"a.b/c":"2","d":"3"},"labels":{"x":"1"},"name":"a","uid":"u"},"spec":{"containers":[{"image":"i","name":"c"},{"image":"j","name":"d"}],"nodeName":"n"}}"#]],
+        );
+    }
+
+    #[test]
+    fn paths_keep_what_lies_under_them() {
+        check(
+            &[".spec.containers[*].image", "$.metadata.annotations['a.b/c']"],
+            expect![[r#"{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"a.b/c":"2"},"name":"a","uid":"u"},"spec":{"containers":[{"image":"i"},{"image":"j"}]}}"#]],
+        );
+        check(
+            &["{.spec.containers[1]}"],
+            expect![[r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":"u"},"spec":{"containers":[null,{"image":"j","name":"d"}]}}"#]],
+        );
+        check(
+            &[".spec.nodeName.deeper"],
+            expect![[r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":"u"},"spec":{"nodeName":null}}"#]],
+        );
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_read_is_named() {
+        check(&["spec"], expect![[r#""spec" is no path of the form .a.b, ['a.b'], [0] or [*] (at character 0)"#]]);
+        check(&[".a..b"], expect![[r#"".a..b" is no path of the form .a.b, ['a.b'], [0] or [*] (at character 2)"#]]);
+        check(&[".a[x]"], expect![[r#"".a[x]" is no path of the form .a.b, ['a.b'], [0] or [*] (at character 2)"#]]);
+        check(&[""], expect![[r#""" is no path of the form .a.b, ['a.b'], [0] or [*] (at character 0)"#]]);
+    }
+}
