@@ -69,6 +69,7 @@ pub mod secretstore;
 
 mod json;
 pub mod log;
+mod text;
 
 #[cfg(target_arch = "wasm32")]
 mod panic_hook;
@@ -79,6 +80,7 @@ mod bump;
 pub use self::handler::{Handler, Registry};
 pub use self::input_builder::InputBuilder;
 pub use self::json::Json;
+pub use self::text::Text;
 
 #[doc(hidden)]
 pub use self::module::export;
