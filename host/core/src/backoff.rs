@@ -32,7 +32,10 @@ impl RetryPolicy {
             return Duration::ZERO;
         }
         let factor = 1u32.checked_shl(failures - 1).unwrap_or(u32::MAX);
-        let whole = self.initial_delay.saturating_mul(factor).min(self.max_delay);
+        let whole = self
+            .initial_delay
+            .saturating_mul(factor)
+            .min(self.max_delay);
         jittered(whole, seed ^ u64::from(failures))
     }
 }
@@ -100,7 +103,8 @@ mod tests {
     #[test]
     fn objects_that_fail_together_do_not_return_together() {
         let policy = RetryPolicy::default();
-        let delays: std::collections::BTreeSet<_> = (0..1000).map(|seed| policy.delay(3, seed)).collect();
+        let delays: std::collections::BTreeSet<_> =
+            (0..1000).map(|seed| policy.delay(3, seed)).collect();
         assert!(delays.len() > 990);
     }
 }

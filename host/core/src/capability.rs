@@ -73,27 +73,36 @@ impl Capabilities {
     pub fn everything() -> Self {
         let any = || vec!["*".to_owned()];
         Self {
-            kubernetes: vec![KubernetesRule {
-                groups: any(),
-                resources: any(),
-                subresources: any(),
-                namespaces: Vec::new(),
-                names: Vec::new(),
-                verbs: KubernetesVerb::ALL.to_vec(),
-            }, KubernetesRule {
-                groups: any(),
-                resources: any(),
-                subresources: Vec::new(),
-                namespaces: Vec::new(),
-                names: Vec::new(),
-                verbs: KubernetesVerb::ALL.to_vec(),
-            }],
+            kubernetes: vec![
+                KubernetesRule {
+                    groups: any(),
+                    resources: any(),
+                    subresources: any(),
+                    namespaces: Vec::new(),
+                    names: Vec::new(),
+                    verbs: KubernetesVerb::ALL.to_vec(),
+                },
+                KubernetesRule {
+                    groups: any(),
+                    resources: any(),
+                    subresources: Vec::new(),
+                    namespaces: Vec::new(),
+                    names: Vec::new(),
+                    verbs: KubernetesVerb::ALL.to_vec(),
+                },
+            ],
             configstore: vec![ConfigstoreRule {
                 prefixes: vec![String::new()],
                 verbs: ConfigVerb::ALL.to_vec(),
             }],
-            secretstore: vec![SecretstoreRule { names: any(), verbs: SecretVerb::ALL.to_vec() }],
-            http: vec![HttpRule { hosts: any(), methods: any() }],
+            secretstore: vec![SecretstoreRule {
+                names: any(),
+                verbs: SecretVerb::ALL.to_vec(),
+            }],
+            http: vec![HttpRule {
+                hosts: any(),
+                methods: any(),
+            }],
         }
     }
 
@@ -138,8 +147,11 @@ impl Capabilities {
         } else {
             format!(", namespaces: [{}]", request.namespace)
         };
-        let names =
-            if request.name.is_empty() { String::new() } else { format!(", names: [{}]", request.name) };
+        let names = if request.name.is_empty() {
+            String::new()
+        } else {
+            format!(", names: [{}]", request.name)
+        };
         Err(missing(&format!(
             "kubernetes: {{groups: [{:?}], resources: [{}]{subresource}{namespaces}{names}, verbs: [{}]}}",
             request.group,
@@ -153,12 +165,19 @@ impl Capabilities {
             .map_err(|error| Fault::new(FaultKind::ResourceGeneric, error.to_string()))?;
         let verb = operation.verb();
         let allowed = self.configstore.iter().any(|rule| {
-            rule.verbs.contains(&verb) && rule.prefixes.iter().any(|prefix| key.starts_with(prefix.as_str()))
+            rule.verbs.contains(&verb)
+                && rule
+                    .prefixes
+                    .iter()
+                    .any(|prefix| key.starts_with(prefix.as_str()))
         });
         if allowed {
             return Ok(());
         }
-        Err(missing(&format!("configstore: {{prefixes: [{key}], verbs: [{}]}}", verb.name())))
+        Err(missing(&format!(
+            "configstore: {{prefixes: [{key}], verbs: [{}]}}",
+            verb.name()
+        )))
     }
 
     fn check_secret(&self, request: &SecretRequest) -> Result<(), Fault> {
@@ -185,12 +204,18 @@ impl Capabilities {
         })?;
         let allowed = self.http.iter().any(|rule| {
             any(&rule.methods, &request.method)
-                && rule.hosts.iter().any(|pattern| glob::matches(&pattern.to_ascii_lowercase(), &host))
+                && rule
+                    .hosts
+                    .iter()
+                    .any(|pattern| glob::matches(&pattern.to_ascii_lowercase(), &host))
         });
         if allowed {
             return Ok(());
         }
-        Err(missing(&format!("http: {{hosts: [{host}], methods: [{}]}}", request.method)))
+        Err(missing(&format!(
+            "http: {{hosts: [{host}], methods: [{}]}}",
+            request.method
+        )))
     }
 }
 
@@ -216,7 +241,10 @@ fn any(patterns: &[String], text: &str) -> bool {
 }
 
 fn missing(rule: &str) -> Fault {
-    Fault::new(FaultKind::ResourcePermission, format!("spec.capabilities has no rule that allows {rule}"))
+    Fault::new(
+        FaultKind::ResourcePermission,
+        format!("spec.capabilities has no rule that allows {rule}"),
+    )
 }
 
 #[cfg(test)]
@@ -266,7 +294,11 @@ mod tests {
             Err(fault) => fault.to_string(),
         };
         expected.assert_eq(&got);
-        assert!(Capabilities::everything().check(operation, "default").is_ok());
+        assert!(
+            Capabilities::everything()
+                .check(operation, "default")
+                .is_ok()
+        );
         assert!(Capabilities::default().check(operation, "default").is_err());
     }
 
@@ -276,7 +308,10 @@ mod tests {
 
     #[test]
     fn a_listed_verb_on_a_listed_resource_is_allowed() {
-        let request = KubernetesRequest { name: "n1".into(), ..kubernetes(KubernetesVerb::Get, "", "nodes") };
+        let request = KubernetesRequest {
+            name: "n1".into(),
+            ..kubernetes(KubernetesVerb::Get, "", "nodes")
+        };
         check(&Operation::Kubernetes(request), expect!["allowed"]);
     }
 
@@ -289,7 +324,9 @@ mod tests {
         };
         check(
             &Operation::Kubernetes(request),
-            expect![[r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {groups: [""], resources: [pods], namespaces: [shop], names: [web], verbs: [delete]}"#]],
+            expect![[
+                r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {groups: [""], resources: [pods], namespaces: [shop], names: [web], verbs: [delete]}"#
+            ]],
         );
     }
 
@@ -300,11 +337,16 @@ mod tests {
             name: "web".into(),
             ..kubernetes(KubernetesVerb::Patch, "apps", "deployments")
         };
-        let scale = KubernetesRequest { subresource: Some("scale".into()), ..request.clone() };
+        let scale = KubernetesRequest {
+            subresource: Some("scale".into()),
+            ..request.clone()
+        };
         check(&Operation::Kubernetes(scale), expect!["allowed"]);
         check(
             &Operation::Kubernetes(request),
-            expect![[r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {groups: ["apps"], resources: [deployments], namespaces: [team-a], names: [web], verbs: [patch]}"#]],
+            expect![[
+                r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {groups: ["apps"], resources: [deployments], namespaces: [team-a], names: [web], verbs: [patch]}"#
+            ]],
         );
     }
 
@@ -324,23 +366,36 @@ mod tests {
             key: "resources/pod/".into(),
             value: Some("x".into()),
         });
-        let of = |operations| Operation::Config(ConfigRequest { is_transaction: true, operations });
+        let of = |operations| {
+            Operation::Config(ConfigRequest {
+                is_transaction: true,
+                operations,
+            })
+        };
         check(&of(vec![update.clone()]), expect!["allowed"]);
         check(
             &of(vec![update, basic]),
-            expect!["ResourcePermission: spec.capabilities has no rule that allows configstore: {prefixes: [basic/resources%2Fpod%2F], verbs: [update]}"],
+            expect![
+                "ResourcePermission: spec.capabilities has no rule that allows configstore: {prefixes: [basic/resources%2Fpod%2F], verbs: [update]}"
+            ],
         );
     }
 
     #[test]
     fn secrets_and_hosts_are_checked_by_name() {
         let secret = |name: &str, verb| {
-            Operation::Secret(SecretRequest { name: name.into(), verb, value: None })
+            Operation::Secret(SecretRequest {
+                name: name.into(),
+                verb,
+                value: None,
+            })
         };
         check(&secret("pod-a", SecretVerb::Create), expect!["allowed"]);
         check(
             &secret("pod-a", SecretVerb::Get),
-            expect!["ResourcePermission: spec.capabilities has no rule that allows secretstore: {names: [pod-a], verbs: [get]}"],
+            expect![
+                "ResourcePermission: spec.capabilities has no rule that allows secretstore: {names: [pod-a], verbs: [get]}"
+            ],
         );
         let http = |url: &str| {
             Operation::Http(HttpRequest {
@@ -353,7 +408,9 @@ mod tests {
         check(&http("https://Hooks.example.com:443/x"), expect!["allowed"]);
         check(
             &http("https://hooks.example.com:8443/x"),
-            expect!["ResourcePermission: spec.capabilities has no rule that allows http: {hosts: [hooks.example.com:8443], methods: [POST]}"],
+            expect![
+                "ResourcePermission: spec.capabilities has no rule that allows http: {hosts: [hooks.example.com:8443], methods: [POST]}"
+            ],
         );
     }
 
@@ -361,8 +418,14 @@ mod tests {
     fn a_url_cannot_smuggle_another_host() {
         for (url, host) in [
             ("https://hooks.example.com@evil.example/", None),
-            ("https://evil.example\\@hooks.example.com/", Some("evil.example")),
-            ("https://evil.example#hooks.example.com", Some("evil.example")),
+            (
+                "https://evil.example\\@hooks.example.com/",
+                Some("evil.example"),
+            ),
+            (
+                "https://evil.example#hooks.example.com",
+                Some("evil.example"),
+            ),
             ("file:///etc/passwd", None),
             ("https:///x", None),
             ("HTTP://A:80", Some("a")),

@@ -4,8 +4,12 @@
 /// Time is linear in the product of the lengths.
 #[must_use]
 pub fn matches(pattern: &str, text: &str) -> bool {
-    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(mut remaining) = text.strip_prefix(head) else { return false };
+    let Some((head, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(mut remaining) = text.strip_prefix(head) else {
+        return false;
+    };
     let mut parts = rest.split('*').peekable();
     while let Some(part) = parts.next() {
         if parts.peek().is_none() {

@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use crate::document::Document;
 use crate::fault::{Fault, FaultKind};
 use crate::request::{
-    ConfigAppConf, ConfigBasic, ConfigOperation, ConfigResource, ConfigTwoLayers, ConfigType, ConfigVerb,
+    ConfigAppConf, ConfigBasic, ConfigOperation, ConfigResource, ConfigTwoLayers, ConfigType,
+    ConfigVerb,
 };
 
 /// The most operations of one transaction, so that it fits etcd's default of 128 with its layers.
@@ -29,7 +30,11 @@ pub const MAX_KEY: usize = 1024;
 /// The longest value, in bytes.
 pub const MAX_VALUE: usize = 1 << 20;
 
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// An operation that names no key of the layout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -80,7 +85,10 @@ pub fn key_of(operation: &ConfigOperation, default_namespace: &str) -> Result<St
         ),
     };
     if key.len() > MAX_KEY {
-        return Err(KeyError::TooLong { size: key.len(), key });
+        return Err(KeyError::TooLong {
+            size: key.len(),
+            key,
+        });
     }
     Ok(key)
 }
@@ -90,17 +98,29 @@ fn resource_key(resource: &ConfigResource) -> Result<String, KeyError> {
     let name = need(what, "resource-name", &resource.name)?;
     let mut segments = vec![what];
     if resource.config_type.is_namespaced() {
-        segments.push(need(what, "namespace", resource.namespace.as_deref().unwrap_or_default())?);
+        segments.push(need(
+            what,
+            "namespace",
+            resource.namespace.as_deref().unwrap_or_default(),
+        )?);
     }
     if resource.config_type == ConfigType::Workload {
-        segments.push(need(what, "workload-kind", resource.workload_kind.as_deref().unwrap_or_default())?);
+        segments.push(need(
+            what,
+            "workload-kind",
+            resource.workload_kind.as_deref().unwrap_or_default(),
+        )?);
     }
     segments.push(name);
     Ok(join("resources", &segments))
 }
 
 fn need<'a>(what: &'static str, field: &'static str, value: &'a str) -> Result<&'a str, KeyError> {
-    if value.is_empty() { Err(KeyError::Missing { what, field }) } else { Ok(value) }
+    if value.is_empty() {
+        Err(KeyError::Missing { what, field })
+    } else {
+        Ok(value)
+    }
 }
 
 fn join(layer: &str, segments: &[&str]) -> String {
@@ -169,7 +189,9 @@ pub fn reads(operations: &[ConfigOperation], default_namespace: &str) -> Result<
                 }
                 reads.insert(Read::Key(index));
             }
-            ConfigOperation::Resource(_) | ConfigOperation::TwoLayers(_) | ConfigOperation::Basic(_) => {}
+            ConfigOperation::Resource(_)
+            | ConfigOperation::TwoLayers(_)
+            | ConfigOperation::Basic(_) => {}
         }
         reads.insert(Read::Key(key));
     }
@@ -194,7 +216,11 @@ pub fn plan(
             operations.len()
         )));
     }
-    let mut view = View { stored, changed: BTreeMap::new(), dropped: Vec::new() };
+    let mut view = View {
+        stored,
+        changed: BTreeMap::new(),
+        dropped: Vec::new(),
+    };
     let mut answers = Vec::with_capacity(operations.len());
     for operation in operations {
         let key = key_of(operation, default_namespace).map_err(invalid)?;
@@ -213,7 +239,10 @@ pub fn plan(
             ConfigOperation::TwoLayers(two) => view.two_layers(&key, two)?,
         });
     }
-    Ok(ConfigPlan { answers, writes: view.into_writes() })
+    Ok(ConfigPlan {
+        answers,
+        writes: view.into_writes(),
+    })
 }
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -243,7 +272,13 @@ impl View<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         match self.changed.get(key) {
             Some(changed) => changed.as_deref(),
-            None if self.dropped.iter().any(|prefix| key.starts_with(prefix.as_str())) => None,
+            None if self
+                .dropped
+                .iter()
+                .any(|prefix| key.starts_with(prefix.as_str())) =>
+            {
+                None
+            }
             None => self.stored.get(key).map(String::as_str),
         }
     }
@@ -262,21 +297,35 @@ impl View<'_> {
 
     fn has_prefix(&self, prefix: &str) -> bool {
         let begins = |key: &&String| key.starts_with(prefix);
-        self.changed.iter().any(|(key, value)| value.is_some() && begins(&key))
-            || self.stored.range(prefix.to_owned()..).map(|(key, _)| key).take_while(begins).any(|key| {
-                self.get(key).is_some()
-            })
+        self.changed
+            .iter()
+            .any(|(key, value)| value.is_some() && begins(&key))
+            || self
+                .stored
+                .range(prefix.to_owned()..)
+                .map(|(key, _)| key)
+                .take_while(begins)
+                .any(|key| self.get(key).is_some())
     }
 
     fn delete_prefix(&mut self, prefix: String) {
         self.changed.retain(|key, _| !key.starts_with(&prefix));
-        if self.stored.range(prefix.clone()..).next().is_some_and(|(key, _)| key.starts_with(&prefix)) {
+        if self
+            .stored
+            .range(prefix.clone()..)
+            .next()
+            .is_some_and(|(key, _)| key.starts_with(&prefix))
+        {
             self.dropped.push(prefix);
         }
     }
 
     fn into_writes(self) -> Vec<Write> {
-        let Self { stored, changed, dropped } = self;
+        let Self {
+            stored,
+            changed,
+            dropped,
+        } = self;
         let drops = dropped.into_iter().map(Write::DeletePrefix);
         let puts = changed.into_iter().filter_map(|(key, value)| match value {
             Some(value) => Some(Write::Put(key, value)),
@@ -289,8 +338,9 @@ impl View<'_> {
     fn entry(&self, key: &str) -> Result<Option<Entry>, Fault> {
         self.get(key)
             .map(|text| {
-                serde_json::from_str(text)
-                    .map_err(|error| generic(format!("the stored entry {key} cannot be read: {error}")))
+                serde_json::from_str(text).map_err(|error| {
+                    generic(format!("the stored entry {key} cannot be read: {error}"))
+                })
             })
             .transpose()
     }
@@ -333,9 +383,17 @@ impl View<'_> {
                     }
                     entry => entry,
                 };
-                let uid = resource.uid.clone().or_else(|| entry.as_ref().and_then(|e| e.uid.clone()));
-                let kept = entry.and_then(|e| e.value).filter(|_| resource.verb == ConfigVerb::Create);
-                let entry = Entry { uid, value: kept.or_else(|| Some(value.to_owned())) };
+                let uid = resource
+                    .uid
+                    .clone()
+                    .or_else(|| entry.as_ref().and_then(|e| e.uid.clone()));
+                let kept = entry
+                    .and_then(|e| e.value)
+                    .filter(|_| resource.verb == ConfigVerb::Create);
+                let entry = Entry {
+                    uid,
+                    value: kept.or_else(|| Some(value.to_owned())),
+                };
                 self.put_entry(key, &entry)?;
                 answer(key, entry.uid.as_deref(), entry.value.as_deref())
             }
@@ -348,7 +406,9 @@ impl View<'_> {
             ConfigVerb::Get => self.leaf_get(key),
             ConfigVerb::Delete => {
                 self.delete(key);
-                let carries_nothing = self.entry(&parent)?.is_some_and(|entry| entry == Entry::default());
+                let carries_nothing = self
+                    .entry(&parent)?
+                    .is_some_and(|entry| entry == Entry::default());
                 if carries_nothing && !self.has_prefix(&prefix) {
                     self.delete(&parent);
                 }
@@ -401,7 +461,12 @@ impl View<'_> {
         answer(key, None, Some(value))
     }
 
-    fn leaf_put(&mut self, key: &str, verb: ConfigVerb, value: Option<&str>) -> Result<Document, Fault> {
+    fn leaf_put(
+        &mut self,
+        key: &str,
+        verb: ConfigVerb,
+        value: Option<&str>,
+    ) -> Result<Document, Fault> {
         let value = needed_value(key, value)?;
         if verb == ConfigVerb::Update || self.get(key).is_none() {
             self.put(key, value.to_owned());
@@ -412,7 +477,9 @@ impl View<'_> {
 
 /// The app-conf below a pod's entry; `None` for the entry of anything else.
 fn app_conf_prefix(resource_key: &str) -> Option<String> {
-    resource_key.strip_prefix("resources/pod/").map(|pod| format!("appconf/{pod}/"))
+    resource_key
+        .strip_prefix("resources/pod/")
+        .map(|pod| format!("appconf/{pod}/"))
 }
 
 /// The entry that an app-conf key belongs to, and what all keys of that entry begin with.
@@ -426,7 +493,8 @@ fn pod_of_app_conf(key: &str) -> (String, String) {
 }
 
 fn index_of(leaf: &str) -> String {
-    leaf.rsplit_once('/').map_or_else(|| leaf.to_owned(), |(index, _)| index.to_owned())
+    leaf.rsplit_once('/')
+        .map_or_else(|| leaf.to_owned(), |(index, _)| index.to_owned())
 }
 
 fn answer(key: &str, uid: Option<&str>, value: Option<&str>) -> Result<Document, Fault> {
@@ -440,14 +508,20 @@ fn needed_value<'a>(key: &str, value: Option<&'a str>) -> Result<&'a str, Fault>
 }
 
 fn not_found(key: &str) -> Fault {
-    Fault::new(FaultKind::ResourceNotFound, format!("the config store has no {key}"))
+    Fault::new(
+        FaultKind::ResourceNotFound,
+        format!("the config store has no {key}"),
+    )
 }
 
 fn generic(message: String) -> Fault {
     Fault::new(FaultKind::ResourceGeneric, message)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err wants"
+)]
 fn invalid(error: KeyError) -> Fault {
     generic(error.to_string())
 }
@@ -503,7 +577,9 @@ mod tests {
                         Write::Delete(key) => {
                             store.remove(key);
                         }
-                        Write::DeletePrefix(prefix) => store.retain(|key, _| !key.starts_with(prefix)),
+                        Write::DeletePrefix(prefix) => {
+                            store.retain(|key, _| !key.starts_with(prefix))
+                        }
                     }
                 }
                 let answers: Vec<_> = plan.answers.iter().map(Document::as_str).collect();
@@ -552,16 +628,33 @@ mod tests {
             workload_kind: Some("Deployment".into()),
             value: None,
         });
-        assert_eq!(key_of(&workload, "").unwrap(), "resources/workload/%E6%97%A5/Deployment/a%2Fb%20%25");
-        let nameless = ConfigOperation::Basic(ConfigBasic { verb: Get, key: String::new(), value: None });
-        assert_eq!(key_of(&nameless, "").unwrap_err().to_string(), "a config request for a basic key needs key");
+        assert_eq!(
+            key_of(&workload, "").unwrap(),
+            "resources/workload/%E6%97%A5/Deployment/a%2Fb%20%25"
+        );
+        let nameless = ConfigOperation::Basic(ConfigBasic {
+            verb: Get,
+            key: String::new(),
+            value: None,
+        });
+        assert_eq!(
+            key_of(&nameless, "").unwrap_err().to_string(),
+            "a config request for a basic key needs key"
+        );
         let nowhere = conf(Get, "k", None);
         assert_eq!(
             key_of(&nowhere, "").unwrap_err().to_string(),
             "a config request for a app-conf needs namespace"
         );
-        let long = ConfigOperation::Basic(ConfigBasic { verb: Get, key: "x".repeat(2000), value: None });
-        assert!(matches!(key_of(&long, ""), Err(KeyError::TooLong { size: 2006, .. })));
+        let long = ConfigOperation::Basic(ConfigBasic {
+            verb: Get,
+            key: "x".repeat(2000),
+            value: None,
+        });
+        assert!(matches!(
+            key_of(&long, ""),
+            Err(KeyError::TooLong { size: 2006, .. })
+        ));
     }
 
     #[test]
@@ -589,10 +682,18 @@ mod tests {
     fn a_new_uid_replaces_the_old_entry_and_its_app_conf() {
         check(
             &[
-                &[pod(Update, Some("u1"), Some("x")), conf(Update, "k1", Some("1")), conf(Update, "k2", Some("2"))],
+                &[
+                    pod(Update, Some("u1"), Some("x")),
+                    conf(Update, "k1", Some("1")),
+                    conf(Update, "k2", Some("2")),
+                ],
                 &[pod(Get, Some("u2"), None)],
                 &[pod(Delete, Some("u2"), None)],
-                &[conf(Update, "k1", Some("1b")), pod(Update, Some("u2"), Some("y")), conf(Update, "k3", Some("3"))],
+                &[
+                    conf(Update, "k1", Some("1b")),
+                    pod(Update, Some("u2"), Some("y")),
+                    conf(Update, "k3", Some("3")),
+                ],
             ],
             expect![[r#"
                 > {"key":"resources/pod/shop/a","uid":"u1","value":"x"} {"key":"appconf/shop/a/k1","value":"1"} {"key":"appconf/shop/a/k2","value":"2"} [3 writes]
@@ -629,7 +730,10 @@ mod tests {
     fn deleting_a_pod_deletes_its_app_conf() {
         check(
             &[
-                &[pod(Update, Some("u1"), Some("x")), conf(Update, "k", Some("1"))],
+                &[
+                    pod(Update, Some("u1"), Some("x")),
+                    conf(Update, "k", Some("1")),
+                ],
                 &[pod(Delete, Some("u1"), None)],
             ],
             expect![[r#"

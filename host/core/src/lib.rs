@@ -5,14 +5,21 @@
 
 pub mod document;
 pub mod fault;
-pub mod time;
+pub mod handler;
 pub mod request;
 pub mod result;
-pub mod handler;
+pub mod time;
 
-pub mod configurator;
-pub mod projection;
-pub mod capability;
-pub mod glob;
 pub mod backoff;
+pub mod capability;
+pub mod configurator;
+pub mod content;
+pub mod glob;
 pub mod layers;
+pub mod loop_guard;
+pub mod output;
+pub mod parking;
+pub mod plan;
+pub mod projection;
+pub mod queue;
+pub mod run;

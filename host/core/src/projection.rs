@@ -45,11 +45,16 @@ impl Projection {
     /// # Errors
     /// At the first path that cannot be read.
     pub fn parse<S: AsRef<str>>(paths: &[S]) -> Result<Self, PathError> {
-        let mut parsed = paths.iter().map(|path| parse(path.as_ref())).collect::<Result<Vec<_>, _>>()?;
+        let mut parsed = paths
+            .iter()
+            .map(|path| parse(path.as_ref()))
+            .collect::<Result<Vec<_>, _>>()?;
         if !parsed.is_empty() {
-            let fixed = ALWAYS
-                .iter()
-                .map(|path| path.iter().map(|field| Segment::Field((*field).to_owned())).collect());
+            let fixed = ALWAYS.iter().map(|path| {
+                path.iter()
+                    .map(|field| Segment::Field((*field).to_owned()))
+                    .collect()
+            });
             parsed.extend(fixed);
         }
         Ok(Self { paths: parsed })
@@ -128,7 +133,10 @@ fn parse(path: &str) -> Result<Vec<Segment>, PathError> {
         path: path.to_owned(),
         at: path.chars().count() - rest.chars().count(),
     };
-    let trimmed = path.strip_prefix('{').and_then(|p| p.strip_suffix('}')).unwrap_or(path);
+    let trimmed = path
+        .strip_prefix('{')
+        .and_then(|p| p.strip_suffix('}'))
+        .unwrap_or(path);
     let mut rest = trimmed.strip_prefix('$').unwrap_or(trimmed);
     let mut segments = Vec::new();
     while !rest.is_empty() {
@@ -138,7 +146,11 @@ fn parse(path: &str) -> Result<Vec<Segment>, PathError> {
             if name.is_empty() {
                 return Err(error(rest));
             }
-            segments.push(if name == "*" { Segment::Every } else { Segment::Field(name.to_owned()) });
+            segments.push(if name == "*" {
+                Segment::Every
+            } else {
+                Segment::Field(name.to_owned())
+            });
             rest = tail;
         } else if let Some(after) = rest.strip_prefix('[') {
             let (inside, tail) = bracket(after).ok_or_else(|| error(rest))?;
@@ -148,7 +160,11 @@ fn parse(path: &str) -> Result<Vec<Segment>, PathError> {
             return Err(error(rest));
         }
     }
-    if segments.is_empty() { Err(error(rest)) } else { Ok(segments) }
+    if segments.is_empty() {
+        Err(error(rest))
+    } else {
+        Ok(segments)
+    }
 }
 
 fn bracket(after: &str) -> Option<(Segment, &str)> {
@@ -193,31 +209,60 @@ mod tests {
     fn no_paths_keep_all_but_managed_fields() {
         check(
             &[],
-            expect![[r#"{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"a.b/c":"2","d":"3"},"labels":{"x":"1"},"name":"a","uid":"u"},"spec":{"containers":[{"image":"i","name":"c"},{"image":"j","name":"d"}],"nodeName":"n"}}"#]],
+            expect![[
+                r#"{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"a.b/c":"2","d":"3"},"labels":{"x":"1"},"name":"a","uid":"u"},"spec":{"containers":[{"image":"i","name":"c"},{"image":"j","name":"d"}],"nodeName":"n"}}"#
+            ]],
         );
     }
 
     #[test]
     fn paths_keep_what_lies_under_them() {
         check(
-            &[".spec.containers[*].image", "$.metadata.annotations['a.b/c']"],
-            expect![[r#"{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"a.b/c":"2"},"name":"a","uid":"u"},"spec":{"containers":[{"image":"i"},{"image":"j"}]}}"#]],
+            &[
+                ".spec.containers[*].image",
+                "$.metadata.annotations['a.b/c']",
+            ],
+            expect![[
+                r#"{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"a.b/c":"2"},"name":"a","uid":"u"},"spec":{"containers":[{"image":"i"},{"image":"j"}]}}"#
+            ]],
         );
         check(
             &["{.spec.containers[1]}"],
-            expect![[r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":"u"},"spec":{"containers":[null,{"image":"j","name":"d"}]}}"#]],
+            expect![[
+                r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":"u"},"spec":{"containers":[null,{"image":"j","name":"d"}]}}"#
+            ]],
         );
         check(
             &[".spec.nodeName.deeper"],
-            expect![[r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":"u"},"spec":{"nodeName":null}}"#]],
+            expect![[
+                r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":"u"},"spec":{"nodeName":null}}"#
+            ]],
         );
     }
 
     #[test]
     fn a_path_that_cannot_be_read_is_named() {
-        check(&["spec"], expect![[r#""spec" is no path of the form .a.b, ['a.b'], [0] or [*] (at character 0)"#]]);
-        check(&[".a..b"], expect![[r#"".a..b" is no path of the form .a.b, ['a.b'], [0] or [*] (at character 2)"#]]);
-        check(&[".a[x]"], expect![[r#"".a[x]" is no path of the form .a.b, ['a.b'], [0] or [*] (at character 2)"#]]);
-        check(&[""], expect![[r#""" is no path of the form .a.b, ['a.b'], [0] or [*] (at character 0)"#]]);
+        check(
+            &["spec"],
+            expect![[
+                r#""spec" is no path of the form .a.b, ['a.b'], [0] or [*] (at character 0)"#
+            ]],
+        );
+        check(
+            &[".a..b"],
+            expect![[
+                r#"".a..b" is no path of the form .a.b, ['a.b'], [0] or [*] (at character 2)"#
+            ]],
+        );
+        check(
+            &[".a[x]"],
+            expect![[
+                r#"".a[x]" is no path of the form .a.b, ['a.b'], [0] or [*] (at character 2)"#
+            ]],
+        );
+        check(
+            &[""],
+            expect![[r#""" is no path of the form .a.b, ['a.b'], [0] or [*] (at character 0)"#]],
+        );
     }
 }

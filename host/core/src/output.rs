@@ -1,0 +1,374 @@
+//! What an output must be before anything of it is carried out.
+
+use std::collections::BTreeMap;
+
+use crate::fault::{Fault, FaultKind};
+use crate::handler::{HandlerOutput, Outcome};
+use crate::layers;
+use crate::plan::Plan;
+use crate::request::{
+    ConfigOperation, ConfigVerb, ExecuteStrategy, KubernetesRequest, KubernetesVerb, ObjectKey,
+    ObjectRef, Operation, Request,
+};
+
+/// The longest name of a request, a group or an argument, in bytes.
+pub const MAX_NAME: usize = 256;
+
+/// What an output is checked against.
+#[derive(Debug, Clone, Copy)]
+pub struct OutputRules<'a> {
+    /// The objects of the run.
+    pub members: &'a [ObjectRef],
+    /// Whether the handler got a list.
+    pub is_batch: bool,
+    /// The most requests.
+    pub max_requests: usize,
+    /// Objects that earlier phases of the run applied to, with the phase that did.
+    pub applied: &'a BTreeMap<ObjectKey, String>,
+}
+
+/// Checks an output.
+///
+/// # Errors
+/// The first thing that is wrong, naming the requests: [`FaultKind::UnsupportedResourceOperation`] for what this
+/// host cannot do, [`FaultKind::ResourceGeneric`] for everything else. A handler is a pure function, so neither is
+/// retried.
+pub fn check(output: &HandlerOutput, rules: OutputRules<'_>) -> Result<(), Fault> {
+    check_outcome(output)?;
+    let requests = &output.requests.resource_requests;
+    if requests.len() > rules.max_requests {
+        return Err(invalid(format!(
+            "{} requests; limits.requests allows {}",
+            requests.len(),
+            rules.max_requests
+        )));
+    }
+    check_names(requests)?;
+    check_applies(requests, rules.applied)?;
+    let default_namespace = rules
+        .members
+        .first()
+        .map_or("", |member| member.namespace.as_str());
+    for request in requests {
+        check_request(
+            request,
+            output.requests.execute_strategy,
+            rules,
+            default_namespace,
+        )
+        .map_err(|fault| Fault {
+            message: format!("request {:?}: {}", request.name, fault.message),
+            ..fault
+        })?;
+    }
+    let mut names = std::collections::BTreeSet::new();
+    for (name, _) in &output.pass_through_args {
+        if !names.insert(name) {
+            return Err(invalid(format!(
+                "two pass-through arguments are named {name:?}"
+            )));
+        }
+    }
+    let of_statuses = output.statuses.iter().map(|status| ("status", &status.of));
+    let of_events = output.events.iter().map(|event| ("event", &event.of));
+    for (what, of) in of_statuses.chain(of_events) {
+        check_of(of.as_ref(), rules).map_err(|why| invalid(format!("a {what} {why}")))?;
+        if of.is_none() && rules.is_batch {
+            return Err(invalid(format!(
+                "a {what} of a batch must name its object in `of`"
+            )));
+        }
+    }
+    for status in &output.statuses {
+        if !status.status.as_str().trim_start().starts_with('{') {
+            return Err(invalid("a status must be a JSON object".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn check_outcome(output: &HandlerOutput) -> Result<(), Fault> {
+    if output.next.is_some() {
+        return Err(unsupported(
+            "`next` is not valid in mode Chain: the phases follow one another".to_owned(),
+        ));
+    }
+    if output.desired.is_some() {
+        return Err(unsupported(
+            "`desired` needs the object graph, which this host does not offer".to_owned(),
+        ));
+    }
+    match &output.outcome {
+        Outcome::Done => Ok(()),
+        Outcome::Failed(_) if output.requests.resource_requests.is_empty() => Ok(()),
+        Outcome::Failed(_) => Err(invalid(
+            "an outcome `failed` must come without requests".to_owned(),
+        )),
+        Outcome::Again(_) => Err(unsupported(
+            "the outcome `again` is not valid in mode Chain".to_owned(),
+        )),
+        Outcome::Wait(_) => Err(unsupported(
+            "the outcome `wait` is not valid in mode Chain".to_owned(),
+        )),
+        Outcome::Stop => Err(unsupported(
+            "the outcome `stop` is not valid outside a pipeline".to_owned(),
+        )),
+    }
+}
+
+fn check_names(requests: &[Request]) -> Result<(), Fault> {
+    let mut groups: BTreeMap<&str, &str> = BTreeMap::new();
+    for request in requests {
+        for name in [Some(&request.name), request.group_by.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            if name.is_empty() || name.len() > MAX_NAME {
+                return Err(invalid(format!(
+                    "the name {name:.40?} of a request or group must have 1 to {MAX_NAME} bytes"
+                )));
+            }
+        }
+        if let Some(group) = &request.group_by {
+            groups.entry(group).or_insert(&request.name);
+        }
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    for request in requests {
+        if !seen.insert(request.name.as_str()) {
+            return Err(invalid(format!(
+                "two requests are named {:?}",
+                request.name
+            )));
+        }
+        if let Some(member) = groups.get(request.name.as_str()) {
+            return Err(invalid(format!(
+                "the request {:?} has the name of the group that the request {member:?} is in",
+                request.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Each apply is complete, so two of one manager to one object would undo one another.
+fn check_applies(requests: &[Request], applied: &BTreeMap<ObjectKey, String>) -> Result<(), Fault> {
+    let mut here: BTreeMap<(ObjectKey, Option<&str>), &str> = BTreeMap::new();
+    for (request, kubernetes) in applies(requests) {
+        let key = kubernetes.object_key();
+        let named = describe(kubernetes);
+        if let Some(phase) = applied.get(&key) {
+            return Err(invalid(format!(
+                "the request {:?} applies to {named}, which phase {phase:?} of this run has applied to",
+                request.name
+            )));
+        }
+        if let Some(other) = here.insert((key, kubernetes.subresource.as_deref()), &request.name) {
+            return Err(invalid(format!(
+                "the requests {other:?} and {:?} both apply to {named}",
+                request.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The server-side applies of a plan.
+pub fn applies_of(plan: &Plan) -> impl Iterator<Item = (&Request, &KubernetesRequest)> {
+    plan.steps.iter().filter_map(|step| apply_of(&step.request))
+}
+
+fn applies(requests: &[Request]) -> impl Iterator<Item = (&Request, &KubernetesRequest)> {
+    requests.iter().filter_map(apply_of)
+}
+
+fn apply_of(request: &Request) -> Option<(&Request, &KubernetesRequest)> {
+    match &request.operation {
+        Operation::Kubernetes(kubernetes) if kubernetes.verb == KubernetesVerb::Apply => {
+            Some((request, kubernetes))
+        }
+        _ => None,
+    }
+}
+
+fn describe(request: &KubernetesRequest) -> String {
+    let group = if request.group.is_empty() {
+        String::new()
+    } else {
+        format!(".{}", request.group)
+    };
+    let namespace = if request.namespace.is_empty() {
+        String::new()
+    } else {
+        format!("{}/", request.namespace)
+    };
+    format!("{}{group} {namespace}{}", request.plural, request.name)
+}
+
+fn check_request(
+    request: &Request,
+    strategy: ExecuteStrategy,
+    rules: OutputRules<'_>,
+    default_namespace: &str,
+) -> Result<(), Fault> {
+    if strategy == ExecuteStrategy::Graph {
+        return Err(unsupported(
+            "the strategy `graph` is not offered by this host".to_owned(),
+        ));
+    }
+    if !request.depends_on.is_empty() || request.ready_when.is_some() {
+        return Err(invalid(
+            "`depends-on` and `ready-when` are valid with the strategy `graph` only".to_owned(),
+        ));
+    }
+    if request.once {
+        return Err(unsupported(
+            "`once` needs mode Machine, which this host does not offer".to_owned(),
+        ));
+    }
+    if request.is_declarative && !request.operation.is_mutating() {
+        return Err(invalid(
+            "a declarative request must change something: nobody sees its answer".to_owned(),
+        ));
+    }
+    if request.timeout == Some(std::time::Duration::ZERO) {
+        return Err(invalid(
+            "a timeout of zero leaves no time to answer".to_owned(),
+        ));
+    }
+    check_of(request.of.as_ref(), rules).map_err(invalid)?;
+    match &request.operation {
+        Operation::Kubernetes(kubernetes) => check_kubernetes(kubernetes),
+        Operation::Config(config) => {
+            if config.operations.is_empty() {
+                return Err(invalid(
+                    "a config transaction needs an operation".to_owned(),
+                ));
+            }
+            if config.operations.len() > layers::MAX_OPERATIONS {
+                return Err(invalid(format!(
+                    "{} operations in one transaction; {} are allowed",
+                    config.operations.len(),
+                    layers::MAX_OPERATIONS
+                )));
+            }
+            config
+                .operations
+                .iter()
+                .try_for_each(|operation| check_config(operation, default_namespace))
+        }
+        Operation::Secret(secret) if secret.name.is_empty() => {
+            Err(invalid("`secret-name` is empty".to_owned()))
+        }
+        Operation::Secret(_) => Ok(()),
+        Operation::Http(http) => {
+            if http.method.is_empty() || !http.method.bytes().all(|byte| byte.is_ascii_uppercase())
+            {
+                return Err(invalid(format!(
+                    "{:?} is no HTTP method in upper case",
+                    http.method
+                )));
+            }
+            match crate::capability::host_of(&http.url) {
+                Some(_) => Ok(()),
+                None => Err(invalid(format!(
+                    "{:?} is no http or https URL with a host",
+                    http.url
+                ))),
+            }
+        }
+    }
+}
+
+fn check_of(of: Option<&ObjectRef>, rules: OutputRules<'_>) -> Result<(), String> {
+    match of {
+        Some(of) if !rules.members.contains(of) => {
+            Err(format!("names {of} in `of`, which is not in this run"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_kubernetes(request: &KubernetesRequest) -> Result<(), Fault> {
+    let verb = request.verb.name();
+    let need = |field: &str, value: &str| {
+        if value.is_empty() {
+            Err(invalid(format!("`{verb}` needs `{field}`")))
+        } else {
+            Ok(())
+        }
+    };
+    need("version", &request.version)?;
+    need("plural", &request.plural)?;
+    let path = [
+        &request.group,
+        &request.version,
+        &request.plural,
+        &request.namespace,
+        &request.name,
+    ];
+    let subresource = request.subresource.as_deref().unwrap_or_default();
+    for segment in path.into_iter().map(String::as_str).chain([subresource]) {
+        if segment.contains(['/', '?', '#', '%']) || segment == "." || segment == ".." {
+            return Err(invalid(format!("{segment:?} cannot be part of a path")));
+        }
+    }
+    match request.verb {
+        KubernetesVerb::List if !request.name.is_empty() => {
+            return Err(invalid(
+                "`list` takes no `name`; use a field selector".to_owned(),
+            ));
+        }
+        KubernetesVerb::List => {}
+        KubernetesVerb::Get
+        | KubernetesVerb::Patch
+        | KubernetesVerb::Delete
+        | KubernetesVerb::Create
+        | KubernetesVerb::Replace
+        | KubernetesVerb::Apply => need("name", &request.name)?,
+    }
+    match request.verb {
+        KubernetesVerb::Patch
+        | KubernetesVerb::Create
+        | KubernetesVerb::Replace
+        | KubernetesVerb::Apply => {
+            if request.body.is_none() {
+                return Err(invalid(format!("`{verb}` needs `resource-body`")));
+            }
+        }
+        KubernetesVerb::Get | KubernetesVerb::List | KubernetesVerb::Delete => {}
+    }
+    Ok(())
+}
+
+fn check_config(operation: &ConfigOperation, default_namespace: &str) -> Result<(), Fault> {
+    let key =
+        layers::key_of(operation, default_namespace).map_err(|error| invalid(error.to_string()))?;
+    let needs_value = matches!(operation.verb(), ConfigVerb::Create | ConfigVerb::Update);
+    if needs_value && operation.value().is_none() {
+        return Err(invalid(format!(
+            "`{}` of {key} needs `value`",
+            operation.verb().name()
+        )));
+    }
+    Ok(())
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err wants"
+)]
+fn invalid(message: String) -> Fault {
+    Fault::new(
+        FaultKind::ResourceGeneric,
+        format!("the output is invalid: {message}"),
+    )
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the same shape as `invalid`")]
+fn unsupported(message: String) -> Fault {
+    Fault::new(
+        FaultKind::UnsupportedResourceOperation,
+        format!("the output asks for too much: {message}"),
+    )
+}

@@ -1,0 +1,289 @@
+//! From the requests of an output to what is to be executed, and from what was answered to what it means.
+
+use std::collections::BTreeMap;
+
+use crate::capability::Capabilities;
+use crate::fault::{Fault, FaultKind, Reaction};
+use crate::request::{ExecuteStrategy, ObjectRef, OnError, Operation, Request, Requests};
+use crate::result::{RequestResult, ResultEntry};
+use crate::time::Timestamp;
+
+/// What is to be executed. Steps and results are in request order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Whether the first failure that nothing catches stops the rest.
+    pub is_serial: bool,
+    /// One for each request.
+    pub steps: Vec<PlannedStep>,
+}
+
+/// What becomes of one request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedStep {
+    /// The request.
+    pub request: Request,
+    /// What becomes of it when it fails, with every default applied.
+    pub on_error: OnError,
+    /// What to do.
+    pub action: PlannedAction,
+}
+
+/// What to do for one request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PlannedAction {
+    /// Send it.
+    Send,
+    /// It succeeded in an earlier attempt, unchanged: its result stands.
+    Keep(RequestResult),
+    /// It may not be sent.
+    Refuse(Fault),
+}
+
+/// Results of mutating requests that succeeded in this entry, by request name.
+pub type Kept = BTreeMap<String, (Operation, RequestResult)>;
+
+impl Plan {
+    /// Decides what becomes of each request: one that the capabilities or the host's ceiling do not allow is
+    /// refused; one that succeeded in an earlier attempt, unchanged in name and body, keeps its result.
+    #[must_use]
+    pub fn of(
+        requests: Requests,
+        kept: &Kept,
+        capabilities: &Capabilities,
+        ceiling: &Capabilities,
+        default_namespace: &str,
+    ) -> Self {
+        let batch = requests.batch_error_strategy;
+        let steps = requests
+            .resource_requests
+            .into_iter()
+            .map(|request| {
+                let allowed = capabilities
+                    .check(&request.operation, default_namespace)
+                    .and_then(|()| {
+                        ceiling
+                            .check(&request.operation, default_namespace)
+                            .map_err(|fault| Fault {
+                                message: format!("the policy of this host: {}", fault.message),
+                                ..fault
+                            })
+                    });
+                let action = match (allowed, kept.get(&request.name)) {
+                    (Err(fault), _) => PlannedAction::Refuse(fault),
+                    (Ok(()), Some((operation, result))) if *operation == request.operation => {
+                        PlannedAction::Keep(result.clone())
+                    }
+                    (Ok(()), _) => PlannedAction::Send,
+                };
+                PlannedStep {
+                    on_error: request.effective_on_error(batch),
+                    request,
+                    action,
+                }
+            })
+            .collect();
+        Self {
+            is_serial: requests.execute_strategy == ExecuteStrategy::Serial,
+            steps,
+        }
+    }
+
+    /// The waves of execution, as indexes into [`steps`](Self::steps): what the host's readiness depends on first,
+    /// then the rest. The strategy holds within and across the waves. No empty wave is returned.
+    #[must_use]
+    pub fn waves(&self) -> Vec<Vec<usize>> {
+        let (first, rest): (Vec<_>, Vec<_>) = self
+            .steps
+            .iter()
+            .enumerate()
+            .map(|(index, step)| (index, step.request.bootstrap_dep))
+            .partition(|(_, bootstrap)| *bootstrap);
+        [first, rest]
+            .into_iter()
+            .filter(|wave| !wave.is_empty())
+            .map(|wave| wave.into_iter().map(|(index, _)| index).collect())
+            .collect()
+    }
+
+    /// When a request that may not be sent fails the phase, nothing at all is sent: the results, without any I/O.
+    #[must_use]
+    pub fn refused(&self, now: Timestamp) -> Option<Vec<RequestResult>> {
+        let fails = |step: &PlannedStep| {
+            matches!(step.action, PlannedAction::Refuse(_)) && step.on_error == OnError::Fail
+        };
+        let culprit = self.steps.iter().find(|step| fails(step))?;
+        let settle = |step: &PlannedStep| {
+            let fault = match &step.action {
+                PlannedAction::Refuse(fault) => fault.clone(),
+                PlannedAction::Keep(result) => return result.clone(),
+                PlannedAction::Send => not_sent(&culprit.request.name),
+            };
+            failed(&step.request, fault, now)
+        };
+        Some(self.steps.iter().map(settle).collect())
+    }
+}
+
+/// The fault of a request that was not sent because the named one failed.
+#[must_use]
+pub fn not_sent(culprit: &str) -> Fault {
+    Fault::new(
+        FaultKind::NotSent,
+        format!("not sent, because the request {culprit:?} failed"),
+    )
+}
+
+/// The result of a request that failed with `fault` before it was sent.
+#[must_use]
+pub fn failed(request: &Request, fault: Fault, now: Timestamp) -> RequestResult {
+    RequestResult {
+        request_name: request.name.clone(),
+        sink: request.operation.sink(),
+        is_declarative: request.is_declarative,
+        query_objects: Vec::new(),
+        created: now,
+        finished: Some(now),
+        error: Some(fault),
+        http_response: None,
+    }
+}
+
+/// What a set of results means for the run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conclusion {
+    /// What the next handler gets, in request order, without what belongs to [`charged`](Self::charged) objects.
+    pub entries: Vec<(String, ResultEntry)>,
+    /// The strongest failure that is charged to no single object.
+    pub failure: Option<Failure>,
+    /// In a batch, the objects that failures are charged to, each with the strongest of its own.
+    pub charged: BTreeMap<ObjectRef, Failure>,
+}
+
+/// A failure that nothing caught.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The request that failed; empty when it was the handler itself.
+    pub request_name: String,
+    /// What happened.
+    pub fault: Fault,
+    /// What the run does about it.
+    pub reaction: Reaction,
+}
+
+impl Failure {
+    /// The strongest of several: what cannot be retried, then what waits for a sink, then a restart, then a resend.
+    fn rank(&self) -> u8 {
+        match self.reaction {
+            Reaction::Fail => 3,
+            Reaction::Park => 2,
+            Reaction::Restart => 1,
+            Reaction::Resend => 0,
+        }
+    }
+}
+
+/// Reads the results. `results` holds one for each step, in order.
+///
+/// In the last phase a caught failure is a failure, since nobody is left to see it. In a batch, a failure is
+/// charged to the object that its request is `of`, except one that waits for a sink: an outage is nobody's fault.
+#[must_use]
+pub fn conclude(
+    plan: &Plan,
+    results: Vec<RequestResult>,
+    is_last: bool,
+    is_batch: bool,
+) -> Conclusion {
+    let mut failure: Option<Failure> = None;
+    let mut charged: BTreeMap<ObjectRef, Failure> = BTreeMap::new();
+    for (step, result) in plan.steps.iter().zip(&results) {
+        let Some(fault) = &result.error else { continue };
+        let counts = match step.on_error {
+            OnError::Fail => true,
+            OnError::CatchError => is_last,
+            OnError::DropError => false,
+        };
+        if !counts || fault.kind == FaultKind::NotSent {
+            continue;
+        }
+        let found = Failure {
+            request_name: result.request_name.clone(),
+            fault: fault.clone(),
+            reaction: fault.kind.reaction(),
+        };
+        match &step.request.of {
+            Some(of) if is_batch && found.reaction != Reaction::Park => {
+                strongest(
+                    charged.entry(of.clone()).or_insert_with(|| found.clone()),
+                    found,
+                );
+            }
+            _ => match &mut failure {
+                Some(known) => strongest(known, found),
+                None => failure = Some(found),
+            },
+        }
+    }
+    let entries = entries(plan, results, &charged);
+    Conclusion {
+        entries,
+        failure,
+        charged,
+    }
+}
+
+fn strongest(known: &mut Failure, found: Failure) {
+    if found.rank() > known.rank() {
+        *known = found;
+    }
+}
+
+fn entries(
+    plan: &Plan,
+    results: Vec<RequestResult>,
+    charged: &BTreeMap<ObjectRef, Failure>,
+) -> Vec<(String, ResultEntry)> {
+    let mut entries: Vec<(String, ResultEntry)> = Vec::new();
+    let mut groups: BTreeMap<String, usize> = BTreeMap::new();
+    for (step, result) in plan.steps.iter().zip(results) {
+        if step
+            .request
+            .of
+            .as_ref()
+            .is_some_and(|of| charged.contains_key(of))
+        {
+            continue;
+        }
+        let is_dropped = result.error.is_some() && step.on_error == OnError::DropError;
+        match &step.request.group_by {
+            None if is_dropped => {}
+            None => entries.push((result.request_name.clone(), ResultEntry::One(result))),
+            Some(group) => {
+                let at = *groups.entry(group.clone()).or_insert_with(|| {
+                    entries.push((group.clone(), ResultEntry::Group(Vec::new())));
+                    entries.len() - 1
+                });
+                if let (false, Some((_, ResultEntry::Group(members)))) =
+                    (is_dropped, entries.get_mut(at))
+                {
+                    members.push(result);
+                }
+            }
+        }
+    }
+    entries
+}
+
+/// The mutating requests that succeeded, so that a resend does not send them again.
+pub fn keep_successes(plan: &Plan, results: &[RequestResult], kept: &mut Kept) {
+    for (step, result) in plan.steps.iter().zip(results) {
+        if result.error.is_none() && step.request.operation.is_mutating() {
+            kept.insert(
+                step.request.name.clone(),
+                (step.request.operation.clone(), result.clone()),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

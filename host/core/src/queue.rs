@@ -1,0 +1,1319 @@
+//! Which object gets its run when: one queue for each Configurator.
+//!
+//! An object is never in two runs at once, and the newest version wins. What is decided comes back as
+//! [`Action`]s; time is an argument of every call.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::backoff::{jittered, mix, spread};
+use crate::configurator::{Configurator, DeletionBy};
+use crate::content::ContentDigest;
+use crate::document::Document;
+use crate::fault::Reaction;
+use crate::handler::WatchEvent;
+use crate::loop_guard::LoopGuard;
+use crate::plan::Failure;
+use crate::request::{ObjectRef, SinkName};
+use crate::run::{Chain, Departed, Finish, Member, Pause, Run, exhausted};
+use crate::time::Timestamp;
+
+/// How long an object waits for the watch to show the host's own last write to it.
+pub const OWN_WRITE_PATIENCE: Duration = Duration::from_secs(30);
+/// Over which span the runs of a sink that has come back are spread.
+pub const RELEASE_SPREAD: Duration = Duration::from_secs(1);
+
+/// An object as the watch shows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observed {
+    /// Names the object.
+    pub key: ObjectRef,
+    /// Its identity.
+    pub uid: String,
+    /// Its version, where the server's versions are numbers.
+    pub version: Option<u64>,
+    /// Of its content, without what the Configurator's own managers wrote.
+    pub content: ContentDigest,
+    /// Its parts that are kept.
+    pub object: Document,
+    /// Its deletionTimestamp, when it waits for this Configurator's finalizer.
+    pub deleting_since: Option<Timestamp>,
+}
+
+/// Identifies a run under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(u64);
+
+/// What a run under way came to.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended for the members that stayed in it.
+    pub finish: Finish,
+    /// The members that stayed.
+    pub members: Vec<Member>,
+    /// The members that left, each with its failure.
+    pub departed: Vec<Departed>,
+    /// Versions of the host's own writes to members.
+    pub own_writes: Vec<(ObjectRef, u64)>,
+    /// Whether anything changed at any server.
+    pub has_written: bool,
+    /// Whether a `bootstrapDep` request of it has not succeeded.
+    pub holds_readiness: bool,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Action {
+    /// Begin a run.
+    Start {
+        /// Identifies it.
+        ticket: Ticket,
+        /// The objects.
+        members: Vec<Member>,
+        /// The chain.
+        chain: Chain,
+        /// Attempts that have failed on these objects since they last changed.
+        failures: u32,
+    },
+    /// Go on with a run that rested.
+    Resume {
+        /// Identifies it.
+        ticket: Ticket,
+        /// The run.
+        run: Box<Run>,
+    },
+    /// The deletion of this object has been dealt with: nothing needs to be remembered of it.
+    Forget {
+        /// Names the object.
+        key: ObjectRef,
+        /// Its identity.
+        uid: String,
+    },
+    /// The object has waited for this Configurator's finalizer longer than `deletion.timeout`: let it go.
+    Release {
+        /// Names the object.
+        key: ObjectRef,
+        /// Its identity.
+        uid: String,
+    },
+    /// Nothing more is tried for this object until it changes.
+    GiveUp {
+        /// Names the object.
+        key: ObjectRef,
+        /// Its identity.
+        uid: String,
+        /// What failed.
+        failure: Failure,
+        /// Attempts that have failed.
+        failures: u32,
+    },
+    /// An object that was given up has gone through, or has gone.
+    Recover {
+        /// Names the object.
+        key: ObjectRef,
+    },
+    /// An object keeps changing because of its own runs; they are spaced out. Or no longer.
+    Loop {
+        /// Names the object.
+        key: ObjectRef,
+        /// Whether it goes on.
+        is_looping: bool,
+    },
+    /// Every object that existed at start has settled.
+    Bootstrapped {
+        /// How many of them were given up.
+        given_up: usize,
+    },
+}
+
+/// Numbers for people and metrics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Objects that exist.
+    pub objects: usize,
+    /// Objects in a run.
+    pub running: usize,
+    /// Objects whose turn has come.
+    pub queued: usize,
+    /// Objects that wait to be tried again.
+    pub waiting: usize,
+    /// Objects that were given up.
+    pub failed: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    live: Option<Live>,
+    gone: VecDeque<Gone>,
+    work: Work,
+    is_given_up: bool,
+}
+
+#[derive(Debug)]
+struct Live {
+    uid: String,
+    version: Option<u64>,
+    content: ContentDigest,
+    object: Document,
+    is_deleting: bool,
+    /// Why it should get a run; `None`: it needs none.
+    pending: Option<WatchEvent>,
+    completed: Option<ContentDigest>,
+    failures: u32,
+    /// It must be seen at this version before it is entered again.
+    awaited: Option<u64>,
+    guard: LoopGuard,
+    resync: Option<TimerKey>,
+    deletion_done: bool,
+}
+
+#[derive(Debug)]
+struct Gone {
+    uid: String,
+    object: Document,
+    content: ContentDigest,
+    failures: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Work {
+    Idle,
+    /// In a unit, or in the open batch of this chain.
+    Queued(Chain),
+    Running(Ticket),
+    Delayed(TimerKey),
+    Paused(Ticket),
+}
+
+#[derive(Debug)]
+struct Unit {
+    keys: Vec<ObjectRef>,
+    chain: Chain,
+}
+
+#[derive(Debug)]
+struct OpenBatch {
+    keys: Vec<ObjectRef>,
+    closes: TimerKey,
+}
+
+#[derive(Debug)]
+struct PausedRun {
+    run: Box<Run>,
+    sink: Option<SinkName>,
+    timer: Option<TimerKey>,
+}
+
+type TimerKey = (Timestamp, u64);
+
+#[derive(Debug, Clone)]
+enum Timer {
+    Delay(ObjectRef),
+    Resync(ObjectRef),
+    OwnWrite(ObjectRef),
+    Overdue(ObjectRef),
+    Paused(Ticket),
+    Close(Chain),
+}
+
+/// Which object gets its run when.
+#[derive(Debug)]
+pub struct Queue {
+    configurator: Arc<Configurator>,
+    seed: u64,
+    slots: BTreeMap<ObjectRef, Slot>,
+    open: BTreeMap<Chain, OpenBatch>,
+    units: VecDeque<Unit>,
+    deletions: VecDeque<Unit>,
+    running: BTreeMap<Ticket, Chain>,
+    paused: BTreeMap<Ticket, PausedRun>,
+    held: BTreeSet<SinkName>,
+    ready: VecDeque<Ticket>,
+    timers: BTreeMap<TimerKey, Timer>,
+    sequence: u64,
+    listing: Option<BTreeSet<ObjectRef>>,
+    is_listed: bool,
+    unsettled: BTreeSet<ObjectRef>,
+    is_bootstrapped: bool,
+    bootstrap_given_up: usize,
+    is_draining: bool,
+    actions: Vec<Action>,
+}
+
+impl Queue {
+    /// An empty queue. `seed` decides the jitter.
+    #[must_use]
+    pub fn new(configurator: Arc<Configurator>, seed: u64) -> Self {
+        Self {
+            configurator,
+            seed,
+            slots: BTreeMap::new(),
+            open: BTreeMap::new(),
+            units: VecDeque::new(),
+            deletions: VecDeque::new(),
+            running: BTreeMap::new(),
+            paused: BTreeMap::new(),
+            held: BTreeSet::new(),
+            ready: VecDeque::new(),
+            timers: BTreeMap::new(),
+            sequence: 0,
+            listing: None,
+            is_listed: false,
+            unsettled: BTreeSet::new(),
+            is_bootstrapped: false,
+            bootstrap_given_up: 0,
+            is_draining: false,
+            actions: Vec::new(),
+        }
+    }
+
+    /// When [`tick`](Self::tick) is due, if nothing else happens before.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.timers.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Numbers for people and metrics.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for slot in self.slots.values() {
+            counts.objects += usize::from(slot.live.is_some());
+            counts.failed += usize::from(slot.is_given_up);
+            match slot.work {
+                Work::Idle => {}
+                Work::Queued(_) => counts.queued += 1,
+                Work::Running(_) => counts.running += 1,
+                Work::Delayed(_) | Work::Paused(_) => counts.waiting += 1,
+            }
+        }
+        counts
+    }
+
+    /// Whether nothing runs, is queued or waits to be tried again; a resync may still lie ahead.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.is_listed
+            && self.slots.values().all(|slot| {
+                slot.work == Work::Idle
+                    && slot.live.as_ref().is_none_or(|live| live.pending.is_none())
+            })
+    }
+
+    /// Whether no run is under way.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// No new runs begin from now on.
+    pub fn drain(&mut self) {
+        self.is_draining = true;
+    }
+
+    /// A listing begins: what it does not name by [`listed`](Self::listed) is gone.
+    pub fn list(&mut self) {
+        self.listing = Some(BTreeSet::new());
+    }
+
+    /// The listing is complete. `recorded` are objects that were handled once and may have gone meanwhile.
+    pub fn listed(&mut self, recorded: Vec<(ObjectRef, String)>, now: Timestamp) -> Vec<Action> {
+        let seen = self.listing.take().unwrap_or_default();
+        let missing: Vec<(ObjectRef, String)> = self
+            .slots
+            .iter()
+            .filter(|(key, _)| !seen.contains(*key))
+            .filter_map(|(key, slot)| Some((key.clone(), slot.live.as_ref()?.uid.clone())))
+            .collect();
+        for (key, uid) in missing {
+            self.remove(&key, &uid, now);
+        }
+        for (key, uid) in recorded {
+            let slot = self.slots.entry(key.clone()).or_insert_with(Slot::empty);
+            let is_known = slot.live.as_ref().is_some_and(|live| live.uid == uid)
+                || slot.gone.iter().any(|gone| gone.uid == uid);
+            if !is_known {
+                self.mourn(&key, uid, None, now);
+            }
+        }
+        if !self.is_listed {
+            self.is_listed = true;
+            self.unsettled = self
+                .slots
+                .iter()
+                .filter(|(_, slot)| slot.work != Work::Idle)
+                .map(|(key, _)| key.clone())
+                .collect();
+        }
+        self.finish_call(now)
+    }
+
+    /// The object exists, so.
+    pub fn observe(&mut self, observed: Observed, now: Timestamp) -> Vec<Action> {
+        if let Some(seen) = &mut self.listing {
+            seen.insert(observed.key.clone());
+        }
+        let key = observed.key.clone();
+        let known = self
+            .slots
+            .get(&key)
+            .and_then(|slot| slot.live.as_ref())
+            .map(|live| live.uid.clone());
+        if let Some(uid) = known
+            && uid != observed.uid
+        {
+            self.remove(&key, &uid, now);
+        }
+        let deleting_since = observed.deleting_since;
+        let event = self.update(observed);
+        if let Some(since) = deleting_since
+            && self
+                .live_mut(&key)
+                .is_some_and(|live| !std::mem::replace(&mut live.is_deleting, true))
+        {
+            let at = since.after(self.configurator.deletion.timeout);
+            self.timer(at, Timer::Overdue(key.clone()));
+        }
+        let starts = self.configurator.watch.starts_run(event);
+        if let Some(live) = self.live_mut(&key) {
+            if live.is_deleting {
+                live.pending = (!live.deletion_done).then_some(WatchEvent::Deleted);
+            } else if !starts {
+                live.completed.get_or_insert(live.content);
+            } else if live.completed != Some(live.content) {
+                let first = live.completed.is_none() && live.pending == Some(WatchEvent::Added);
+                live.pending = Some(if first { WatchEvent::Added } else { event });
+            }
+        }
+        self.wake(&key, now);
+        self.finish_call(now)
+    }
+
+    /// The object is gone.
+    pub fn gone(&mut self, key: &ObjectRef, uid: &str, now: Timestamp) -> Vec<Action> {
+        self.remove(key, uid, now);
+        self.finish_call(now)
+    }
+
+    /// A run rests.
+    pub fn pause(
+        &mut self,
+        ticket: Ticket,
+        run: Box<Run>,
+        pause: &Pause,
+        finished: Finished,
+        now: Timestamp,
+    ) -> Vec<Action> {
+        self.running.remove(&ticket);
+        let chain = run.chain();
+        let keys: Vec<ObjectRef> = run
+            .members()
+            .iter()
+            .map(|member| member.key.clone())
+            .collect();
+        self.note_writes(&finished, now);
+        self.depart(chain, finished.departed, now);
+        if !finished.holds_readiness {
+            for key in &keys {
+                self.settle(key, false);
+            }
+        }
+        let is_stale = run
+            .members()
+            .iter()
+            .any(|member| self.has_changed(chain, member));
+        if is_stale {
+            for key in &keys {
+                self.idle(key);
+                self.wake(key, now);
+            }
+            return self.finish_call(now);
+        }
+        let (sink, timer) = match pause {
+            Pause::Resend { after, .. } => (
+                None,
+                Some(self.timer(now.after(*after), Timer::Paused(ticket))),
+            ),
+            Pause::Park { sink, .. } => {
+                self.held.insert(*sink);
+                (Some(*sink), None)
+            }
+        };
+        for key in &keys {
+            if let Some(slot) = self.slots.get_mut(key) {
+                slot.work = Work::Paused(ticket);
+            }
+        }
+        self.paused.insert(ticket, PausedRun { run, sink, timer });
+        self.finish_call(now)
+    }
+
+    /// A run has ended.
+    pub fn finish(&mut self, ticket: Ticket, finished: Finished, now: Timestamp) -> Vec<Action> {
+        let Some(chain) = self.running.remove(&ticket) else {
+            return self.finish_call(now);
+        };
+        self.note_writes(&finished, now);
+        self.depart(chain, finished.departed, now);
+        let holds = finished.holds_readiness;
+        match finished.finish {
+            Finish::Succeeded => {
+                for member in finished.members {
+                    self.succeed(chain, &member, now);
+                }
+            }
+            Finish::Restart {
+                after, failures, ..
+            } => {
+                for member in finished.members {
+                    if !holds {
+                        self.settle(&member.key, false);
+                    }
+                    self.retry(chain, &member, failures, after, now);
+                }
+            }
+            Finish::Failed { failure, failures } => {
+                for member in finished.members {
+                    self.give_up(chain, &member, failure.clone(), failures, now);
+                }
+            }
+            Finish::Split { .. } => self.split(chain, &finished.members),
+        }
+        self.finish_call(now)
+    }
+
+    /// A sink that runs were parked for has come back.
+    pub fn release(&mut self, sink: SinkName, now: Timestamp) -> Vec<Action> {
+        self.held.remove(&sink);
+        let parked: Vec<Ticket> = self
+            .paused
+            .iter()
+            .filter(|(_, paused)| paused.sink == Some(sink) && paused.timer.is_none())
+            .map(|(ticket, _)| *ticket)
+            .collect();
+        for ticket in parked {
+            let at = now.after(spread(RELEASE_SPREAD, self.seed ^ ticket.0));
+            let timer = self.timer(at, Timer::Paused(ticket));
+            if let Some(paused) = self.paused.get_mut(&ticket) {
+                paused.timer = Some(timer);
+            }
+        }
+        self.finish_call(now)
+    }
+
+    /// A person wants this object tried again at once.
+    pub fn retry_now(&mut self, key: &ObjectRef, now: Timestamp) -> Vec<Action> {
+        if let Some(live) = self.live_mut(key) {
+            live.failures = 0;
+            live.completed = None;
+            live.pending = Some(WatchEvent::Resync);
+        }
+        if self
+            .slots
+            .get(key)
+            .is_some_and(|slot| matches!(slot.work, Work::Delayed(_) | Work::Paused(_)))
+        {
+            self.abandon(key, now);
+        }
+        self.wake(key, now);
+        self.finish_call(now)
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Timestamp) -> Vec<Action> {
+        while let Some((&at, _)) = self.timers.first_key_value() {
+            if at.0 > now {
+                break;
+            }
+            let Some((at, timer)) = self.timers.pop_first() else {
+                break;
+            };
+            self.fire(at, timer, now);
+        }
+        self.finish_call(now)
+    }
+
+    fn fire(&mut self, at: TimerKey, timer: Timer, now: Timestamp) {
+        match timer {
+            Timer::Delay(key) => {
+                if self
+                    .slots
+                    .get(&key)
+                    .is_some_and(|slot| slot.work == Work::Delayed(at))
+                {
+                    self.idle(&key);
+                    self.enqueue_alone(&key);
+                }
+            }
+            Timer::Resync(key) => {
+                let is_idle = self
+                    .slots
+                    .get(&key)
+                    .is_some_and(|slot| slot.work == Work::Idle);
+                if let Some(live) = self.live_mut(&key)
+                    && live.resync == Some(at)
+                {
+                    live.resync = None;
+                    if is_idle {
+                        live.failures = 0;
+                        live.pending.get_or_insert(WatchEvent::Resync);
+                        self.wake(&key, now);
+                    }
+                }
+            }
+            Timer::OwnWrite(key) => {
+                if let Some(live) = self.live_mut(&key) {
+                    live.awaited = None;
+                }
+                self.wake(&key, now);
+            }
+            Timer::Overdue(key) => {
+                let overdue = self
+                    .live_mut(&key)
+                    .filter(|live| live.is_deleting && !live.deletion_done);
+                if let Some(uid) = overdue.map(|live| {
+                    live.deletion_done = true;
+                    live.pending = None;
+                    live.uid.clone()
+                }) {
+                    self.actions.push(Action::Release { key, uid });
+                }
+            }
+            Timer::Paused(ticket) => {
+                if self
+                    .paused
+                    .get(&ticket)
+                    .is_some_and(|paused| paused.timer == Some(at))
+                {
+                    self.ready.push_back(ticket);
+                }
+            }
+            Timer::Close(chain) => {
+                if self.open.get(&chain).is_some_and(|open| open.closes == at) {
+                    self.close(chain);
+                }
+            }
+        }
+    }
+
+    /// Takes over what was seen and says what kind of event it is.
+    fn update(&mut self, observed: Observed) -> WatchEvent {
+        let slot = self.slots.entry(observed.key).or_insert_with(Slot::empty);
+        match &mut slot.live {
+            Some(live) => {
+                if live.content != observed.content {
+                    live.failures = 0;
+                }
+                if live
+                    .awaited
+                    .is_some_and(|awaited| observed.version.is_none_or(|seen| seen >= awaited))
+                {
+                    live.awaited = None;
+                }
+                live.version = observed.version;
+                live.content = observed.content;
+                live.object = observed.object;
+                WatchEvent::Modified
+            }
+            none => {
+                *none = Some(Live {
+                    uid: observed.uid,
+                    version: observed.version,
+                    content: observed.content,
+                    object: observed.object,
+                    is_deleting: false,
+                    pending: Some(WatchEvent::Added),
+                    completed: None,
+                    failures: 0,
+                    awaited: None,
+                    guard: LoopGuard::default(),
+                    resync: None,
+                    deletion_done: false,
+                });
+                if !self.configurator.watch.starts_run(WatchEvent::Added)
+                    && let Some(live) = none
+                {
+                    live.pending = None;
+                }
+                WatchEvent::Added
+            }
+        }
+    }
+
+    fn remove(&mut self, key: &ObjectRef, uid: &str, now: Timestamp) {
+        let Some(slot) = self.slots.get_mut(key) else {
+            return;
+        };
+        let Some(live) = slot.live.take_if(|live| live.uid == uid) else {
+            return;
+        };
+        if std::mem::take(&mut slot.is_given_up) {
+            self.actions.push(Action::Recover { key: key.clone() });
+        }
+        if let Some(resync) = live.resync {
+            self.timers.remove(&resync);
+        }
+        let was_running = matches!(slot.work, Work::Running(_));
+        if !was_running {
+            self.abandon(key, now);
+        }
+        if live.deletion_done {
+            self.actions.push(Action::Forget {
+                key: key.clone(),
+                uid: live.uid,
+            });
+        } else {
+            self.mourn(key, live.uid, Some((live.object, live.content)), now);
+        }
+        self.settle(key, false);
+    }
+
+    /// Remembers that an object is gone until that has been dealt with.
+    fn mourn(
+        &mut self,
+        key: &ObjectRef,
+        uid: String,
+        last: Option<(Document, ContentDigest)>,
+        now: Timestamp,
+    ) {
+        if self.deletion_chain().is_none() {
+            self.actions.push(Action::Forget {
+                key: key.clone(),
+                uid,
+            });
+            return;
+        }
+        let (object, content) =
+            last.unwrap_or_else(|| (self.identity_of(key, &uid), ContentDigest::default()));
+        let slot = self.slots.entry(key.clone()).or_insert_with(Slot::empty);
+        slot.gone.push_back(Gone {
+            uid,
+            object,
+            content,
+            failures: 0,
+        });
+        self.wake(key, now);
+    }
+
+    /// All that is left of an object that went while nobody watched.
+    fn identity_of(&self, key: &ObjectRef, uid: &str) -> Document {
+        let watch = &self.configurator.watch;
+        let api_version = if watch.group.is_empty() {
+            watch.version.clone()
+        } else {
+            format!("{}/{}", watch.group, watch.version)
+        };
+        let mut metadata = serde_json::json!({"name": key.name, "uid": uid});
+        if let (false, Some(metadata)) = (key.namespace.is_empty(), metadata.as_object_mut()) {
+            metadata.insert("namespace".into(), key.namespace.clone().into());
+        }
+        let object = serde_json::json!({"apiVersion": api_version, "kind": watch.kind, "metadata": metadata});
+        Document::of(&object).unwrap_or_else(|_| Document::empty_object())
+    }
+
+    /// The chain that an object which is gone goes through, if any.
+    fn deletion_chain(&self) -> Option<Chain> {
+        if self.configurator.deletion.is_handled() {
+            Some(Chain::Deletion)
+        } else {
+            self.configurator
+                .watch
+                .events
+                .contains(&WatchEvent::Deleted)
+                .then_some(Chain::Phases)
+        }
+    }
+
+    fn live_mut(&mut self, key: &ObjectRef) -> Option<&mut Live> {
+        self.slots.get_mut(key).and_then(|slot| slot.live.as_mut())
+    }
+
+    fn idle(&mut self, key: &ObjectRef) {
+        if let Some(slot) = self.slots.get_mut(key) {
+            slot.work = Work::Idle;
+        }
+    }
+
+    /// Takes an object, and the batch it rests in, out of whatever it waits for.
+    fn abandon(&mut self, key: &ObjectRef, now: Timestamp) {
+        let Some(slot) = self.slots.get_mut(key) else {
+            return;
+        };
+        match slot.work {
+            Work::Idle | Work::Running(_) => {}
+            // Its unit skips it when its turn comes.
+            Work::Queued(_) => slot.work = Work::Idle,
+            Work::Delayed(timer) => {
+                slot.work = Work::Idle;
+                self.timers.remove(&timer);
+            }
+            Work::Paused(ticket) => {
+                if let Some(paused) = self.paused.remove(&ticket) {
+                    if let Some(timer) = paused.timer {
+                        self.timers.remove(&timer);
+                    }
+                    self.ready.retain(|ready| *ready != ticket);
+                    for member in paused.run.members() {
+                        self.idle(&member.key);
+                    }
+                    let others: Vec<ObjectRef> = paused
+                        .run
+                        .members()
+                        .iter()
+                        .map(|member| member.key.clone())
+                        .filter(|other| other != key)
+                        .collect();
+                    for other in others {
+                        if let Some(live) = self.live_mut(&other) {
+                            live.pending.get_or_insert(WatchEvent::Modified);
+                        }
+                        self.enqueue(&other, now);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives the object its turn if it needs one and nothing speaks against it.
+    fn wake(&mut self, key: &ObjectRef, now: Timestamp) {
+        let Some(slot) = self.slots.get(key) else {
+            return;
+        };
+        match slot.work {
+            Work::Running(_) => return,
+            Work::Idle => {}
+            Work::Queued(_) => {
+                // The unit takes the newest version when its turn comes; only a deletion changes the chain.
+                let Some(needed) = self.next_chain(key) else {
+                    return self.abandon(key, now);
+                };
+                if slot.work == Work::Queued(needed) {
+                    return;
+                }
+                self.abandon(key, now);
+            }
+            Work::Delayed(_) => {
+                let retries = slot.live.as_ref().map_or(0, |live| live.failures);
+                let is_spaced = slot
+                    .live
+                    .as_ref()
+                    .is_some_and(|live| live.guard.is_looping());
+                if slot.gone.is_empty() && (retries > 0 || is_spaced) {
+                    return;
+                }
+                self.abandon(key, now);
+            }
+            Work::Paused(ticket) => {
+                let is_stale = self.paused.get(&ticket).is_some_and(|paused| {
+                    let chain = paused.run.chain();
+                    paused
+                        .run
+                        .members()
+                        .iter()
+                        .any(|member| self.has_changed(chain, member))
+                });
+                if !is_stale {
+                    return;
+                }
+                self.abandon(key, now);
+            }
+        }
+        self.enqueue(key, now);
+    }
+
+    fn enqueue(&mut self, key: &ObjectRef, now: Timestamp) {
+        let Some(chain) = self.next_chain(key) else {
+            return self.forget_empty(key);
+        };
+        let Some(slot) = self.slots.get_mut(key) else {
+            return;
+        };
+        if slot.work != Work::Idle {
+            return;
+        }
+        if let (Some(live), true) = (&mut slot.live, slot.gone.is_empty()) {
+            if live.awaited.is_some() {
+                return;
+            }
+            let (space, changed) = live.guard.on_turn(live.pending, now);
+            if let Some(is_looping) = changed {
+                self.actions.push(Action::Loop {
+                    key: key.clone(),
+                    is_looping,
+                });
+            }
+            if !space.is_zero() {
+                self.delay(key, now.after(space));
+                return;
+            }
+        }
+        let Some(batch) = self.configurator.batch else {
+            self.push(Unit {
+                keys: vec![key.clone()],
+                chain,
+            });
+            self.queued(key, chain);
+            return;
+        };
+        self.queued(key, chain);
+        if !self.open.contains_key(&chain) {
+            let closes = self.timer(now.after(batch.max_delay), Timer::Close(chain));
+            self.open.insert(
+                chain,
+                OpenBatch {
+                    keys: Vec::new(),
+                    closes,
+                },
+            );
+        }
+        let is_full = self.open.get_mut(&chain).is_some_and(|open| {
+            open.keys.push(key.clone());
+            open.keys.len() >= batch.max_size
+        });
+        if is_full {
+            self.close(chain);
+        }
+    }
+
+    /// An object that is retried alone does not wait for a batch.
+    fn enqueue_alone(&mut self, key: &ObjectRef) {
+        if let Some(chain) = self.next_chain(key) {
+            self.push(Unit {
+                keys: vec![key.clone()],
+                chain,
+            });
+            self.queued(key, chain);
+        }
+    }
+
+    fn push(&mut self, unit: Unit) {
+        match unit.chain {
+            Chain::Phases => self.units.push_back(unit),
+            Chain::Deletion => self.deletions.push_back(unit),
+        }
+    }
+
+    fn queued(&mut self, key: &ObjectRef, chain: Chain) {
+        if let Some(slot) = self.slots.get_mut(key) {
+            slot.work = Work::Queued(chain);
+        }
+    }
+
+    fn delay(&mut self, key: &ObjectRef, until: Timestamp) {
+        let timer = self.timer(until, Timer::Delay(key.clone()));
+        if let Some(slot) = self.slots.get_mut(key) {
+            slot.work = Work::Delayed(timer);
+        }
+    }
+
+    /// The chain of the object's next turn; `None` when it needs none. The dead come before the living.
+    fn next_chain(&self, key: &ObjectRef) -> Option<Chain> {
+        let slot = self.slots.get(key)?;
+        if !slot.gone.is_empty() {
+            return self.deletion_chain();
+        }
+        let live = slot.live.as_ref()?;
+        match live.pending? {
+            WatchEvent::Deleted => Some(Chain::Deletion),
+            WatchEvent::Added | WatchEvent::Modified | WatchEvent::Resync => Some(Chain::Phases),
+        }
+    }
+
+    fn close(&mut self, chain: Chain) {
+        if let Some(open) = self.open.remove(&chain) {
+            self.timers.remove(&open.closes);
+            if !open.keys.is_empty() {
+                self.push(Unit {
+                    keys: open.keys,
+                    chain,
+                });
+            }
+        }
+    }
+
+    fn timer(&mut self, at: Timestamp, timer: Timer) -> TimerKey {
+        self.sequence += 1;
+        let key = (at, self.sequence);
+        self.timers.insert(key, timer);
+        key
+    }
+
+    fn finish_call(&mut self, now: Timestamp) -> Vec<Action> {
+        self.start_runs(now);
+        if self.is_listed && !self.is_bootstrapped && self.unsettled.is_empty() {
+            self.is_bootstrapped = true;
+            self.actions.push(Action::Bootstrapped {
+                given_up: self.bootstrap_given_up,
+            });
+        }
+        std::mem::take(&mut self.actions)
+    }
+
+    fn start_runs(&mut self, now: Timestamp) {
+        if self.is_draining {
+            return;
+        }
+        while self.running.len() < self.configurator.concurrency {
+            let Some(ticket) = self.ready.pop_front() else {
+                break;
+            };
+            let Some(paused) = self.paused.remove(&ticket) else {
+                continue;
+            };
+            for member in paused.run.members() {
+                if let Some(slot) = self.slots.get_mut(&member.key) {
+                    slot.work = Work::Running(ticket);
+                }
+            }
+            self.running.insert(ticket, paused.run.chain());
+            self.actions.push(Action::Resume {
+                ticket,
+                run: paused.run,
+            });
+        }
+        if !self.held.is_empty() {
+            return;
+        }
+        while self.running.len() < self.configurator.concurrency {
+            let Some(unit) = self.next_unit() else { break };
+            self.start(unit, now);
+        }
+    }
+
+    /// Deletions come first: they are few, and what is gone should not be seen for long.
+    fn next_unit(&mut self) -> Option<Unit> {
+        let is_held_back = self.configurator.suspend;
+        let deletes_though_suspended = self.configurator.deletion.by == DeletionBy::Finalizer;
+        if (!is_held_back || deletes_though_suspended)
+            && let Some(unit) = self.deletions.pop_front()
+        {
+            return Some(unit);
+        }
+        if is_held_back {
+            None
+        } else {
+            self.units.pop_front()
+        }
+    }
+
+    fn start(&mut self, unit: Unit, now: Timestamp) {
+        let is_queued = |key: &&ObjectRef| {
+            self.slots
+                .get(*key)
+                .is_some_and(|slot| slot.work == Work::Queued(unit.chain))
+        };
+        let members: Vec<Member> = unit
+            .keys
+            .iter()
+            .filter(is_queued)
+            .filter_map(|key| self.member(unit.chain, key))
+            .collect();
+        if members.is_empty() {
+            return;
+        }
+        let failures = members
+            .iter()
+            .map(|member| self.failures(unit.chain, member))
+            .max()
+            .unwrap_or_default();
+        self.sequence += 1;
+        let ticket = Ticket(self.sequence);
+        for member in &members {
+            if let Some(slot) = self.slots.get_mut(&member.key) {
+                slot.work = Work::Running(ticket);
+                if let Some(live) = slot.live.as_mut().filter(|live| live.uid == member.uid) {
+                    live.pending = None;
+                    live.guard.on_start(now);
+                }
+            }
+        }
+        self.running.insert(ticket, unit.chain);
+        self.actions.push(Action::Start {
+            ticket,
+            members,
+            chain: unit.chain,
+            failures,
+        });
+    }
+
+    fn member(&self, chain: Chain, key: &ObjectRef) -> Option<Member> {
+        let slot = self.slots.get(key)?;
+        if let Some(gone) = slot.gone.front() {
+            return (Some(chain) == self.deletion_chain()).then(|| Member {
+                key: key.clone(),
+                uid: gone.uid.clone(),
+                object: gone.object.clone(),
+                event: WatchEvent::Deleted,
+                content: gone.content,
+            });
+        }
+        let live = slot.live.as_ref()?;
+        Some(Member {
+            key: key.clone(),
+            uid: live.uid.clone(),
+            object: live.object.clone(),
+            event: live.pending?,
+            content: live.content,
+        })
+    }
+
+    fn failures(&self, chain: Chain, member: &Member) -> u32 {
+        let Some(slot) = self.slots.get(&member.key) else {
+            return 0;
+        };
+        if Some(chain) == self.deletion_chain()
+            && let Some(gone) = slot.gone.front()
+            && gone.uid == member.uid
+        {
+            return gone.failures;
+        }
+        slot.live.as_ref().map_or(0, |live| live.failures)
+    }
+
+    /// Whether the object of a run is no longer what the run saw.
+    fn has_changed(&self, chain: Chain, member: &Member) -> bool {
+        let Some(slot) = self.slots.get(&member.key) else {
+            return true;
+        };
+        if slot.gone.front().is_some_and(|gone| gone.uid == member.uid) {
+            return Some(chain) != self.deletion_chain() || member.event != WatchEvent::Deleted;
+        }
+        match &slot.live {
+            Some(live) if live.uid == member.uid => {
+                live.content != member.content
+                    || (live.pending == Some(WatchEvent::Deleted))
+                        && member.event != WatchEvent::Deleted
+            }
+            _ => true,
+        }
+    }
+
+    fn note_writes(&mut self, finished: &Finished, now: Timestamp) {
+        for (key, version) in &finished.own_writes {
+            let is_ahead = self.live_mut(key).is_some_and(|live| {
+                let is_ahead = live.version.is_some_and(|seen| seen < *version);
+                if is_ahead {
+                    live.awaited = Some(*version);
+                }
+                is_ahead
+            });
+            if is_ahead {
+                self.timer(now.after(OWN_WRITE_PATIENCE), Timer::OwnWrite(key.clone()));
+            }
+        }
+        if finished.has_written {
+            for member in &finished.members {
+                if let Some(live) = self.live_mut(&member.key) {
+                    live.guard.on_write(now);
+                }
+            }
+        }
+    }
+
+    fn depart(&mut self, chain: Chain, departed: Vec<Departed>, now: Timestamp) {
+        for Departed { member, failure } in departed {
+            let failures = self.failures(chain, &member).saturating_add(1);
+            let policy = self.configurator.retry;
+            if failure.reaction == Reaction::Fail {
+                self.give_up(chain, &member, failure, failures, now);
+            } else if failures >= policy.max_attempts {
+                self.give_up(chain, &member, exhausted(failure, failures), failures, now);
+            } else {
+                let seed = self.seed ^ u64::from_be_bytes(first_half(member.content.bytes()));
+                let own = policy.delay(failures, seed);
+                let after = failure.fault.retry_after.unwrap_or(own);
+                self.retry(chain, &member, failures, after, now);
+            }
+        }
+    }
+
+    fn succeed(&mut self, chain: Chain, member: &Member, now: Timestamp) {
+        let period = self.configurator.watch.resync_period;
+        self.idle(&member.key);
+        let Some(slot) = self.slots.get_mut(&member.key) else {
+            return;
+        };
+        if slot
+            .gone
+            .front()
+            .is_some_and(|gone| gone.uid == member.uid && member.event == WatchEvent::Deleted)
+        {
+            slot.gone.pop_front();
+            self.actions.push(Action::Forget {
+                key: member.key.clone(),
+                uid: member.uid.clone(),
+            });
+        }
+        if slot.live.as_ref().is_none_or(|live| live.uid == member.uid)
+            && std::mem::take(&mut slot.is_given_up)
+        {
+            self.actions.push(Action::Recover {
+                key: member.key.clone(),
+            });
+        }
+        let mut resync = false;
+        if let Some(live) = slot.live.as_mut().filter(|live| live.uid == member.uid) {
+            live.failures = 0;
+            if chain == Chain::Deletion {
+                live.deletion_done = true;
+                live.pending = None;
+                self.actions.push(Action::Forget {
+                    key: member.key.clone(),
+                    uid: member.uid.clone(),
+                });
+            } else {
+                live.completed = Some(member.content);
+                if live.content == member.content && live.pending != Some(WatchEvent::Deleted) {
+                    live.pending = None;
+                }
+                resync = true;
+            }
+        }
+        if resync && let Some(period) = period {
+            self.resync(&member.key, period, now);
+        }
+        self.settle(&member.key, false);
+        self.wake(&member.key, now);
+    }
+
+    fn resync(&mut self, key: &ObjectRef, period: Duration, now: Timestamp) {
+        self.sequence += 1;
+        let at = now.after(jittered(period, mix(self.seed ^ self.sequence)));
+        let timer = self.timer(at, Timer::Resync(key.clone()));
+        let previous = self
+            .live_mut(key)
+            .and_then(|live| live.resync.replace(timer));
+        if let Some(previous) = previous {
+            self.timers.remove(&previous);
+        }
+    }
+
+    fn retry(
+        &mut self,
+        chain: Chain,
+        member: &Member,
+        failures: u32,
+        after: Duration,
+        now: Timestamp,
+    ) {
+        self.idle(&member.key);
+        if self.has_changed(chain, member) {
+            self.wake(&member.key, now);
+            return;
+        }
+        if let Some(slot) = self.slots.get_mut(&member.key) {
+            if let Some(gone) = slot.gone.front_mut() {
+                gone.failures = failures;
+            } else if let Some(live) = &mut slot.live {
+                live.failures = failures;
+                live.pending.get_or_insert(member.event);
+            }
+        }
+        self.delay(&member.key, now.after(after));
+    }
+
+    fn give_up(
+        &mut self,
+        chain: Chain,
+        member: &Member,
+        failure: Failure,
+        failures: u32,
+        now: Timestamp,
+    ) {
+        self.idle(&member.key);
+        if self.has_changed(chain, member) {
+            self.wake(&member.key, now);
+            return;
+        }
+        let period = self.configurator.watch.resync_period;
+        let Some(slot) = self.slots.get_mut(&member.key) else {
+            return;
+        };
+        slot.is_given_up = true;
+        let mut resync = false;
+        if slot.gone.front().is_some_and(|gone| gone.uid == member.uid) {
+            // What is remembered of it elsewhere stays, so a new listing finds it again.
+            slot.gone.pop_front();
+        } else if let Some(live) = &mut slot.live {
+            live.completed = Some(member.content);
+            live.pending = None;
+            live.failures = 0;
+            resync = true;
+        }
+        self.actions.push(Action::GiveUp {
+            key: member.key.clone(),
+            uid: member.uid.clone(),
+            failure,
+            failures,
+        });
+        if resync && let Some(period) = period {
+            self.resync(&member.key, period, now);
+        }
+        self.settle(&member.key, true);
+        self.wake(&member.key, now);
+    }
+
+    fn split(&mut self, chain: Chain, members: &[Member]) {
+        let (left, right) = members.split_at(members.len() / 2);
+        for half in [right, left] {
+            let mut keys = Vec::new();
+            for member in half {
+                self.idle(&member.key);
+                if let Some(live) = self.live_mut(&member.key)
+                    && live.uid == member.uid
+                {
+                    live.pending.get_or_insert(member.event);
+                }
+                if self.next_chain(&member.key) == Some(chain) {
+                    self.queued(&member.key, chain);
+                    keys.push(member.key.clone());
+                }
+            }
+            let unit = Unit { keys, chain };
+            match chain {
+                Chain::Phases => self.units.push_front(unit),
+                Chain::Deletion => self.deletions.push_front(unit),
+            }
+        }
+    }
+
+    fn settle(&mut self, key: &ObjectRef, given_up: bool) {
+        if self.unsettled.remove(key) && given_up {
+            self.bootstrap_given_up += 1;
+        }
+    }
+
+    fn forget_empty(&mut self, key: &ObjectRef) {
+        if self.slots.get(key).is_some_and(|slot| {
+            slot.live.is_none()
+                && slot.gone.is_empty()
+                && slot.work == Work::Idle
+                && !slot.is_given_up
+        }) {
+            self.slots.remove(key);
+        }
+    }
+}
+
+impl Slot {
+    fn empty() -> Self {
+        Self {
+            live: None,
+            gone: VecDeque::new(),
+            work: Work::Idle,
+            is_given_up: false,
+        }
+    }
+}
+
+fn first_half(bytes: [u8; 16]) -> [u8; 8] {
+    let mut half = [0; 8];
+    for (to, from) in half.iter_mut().zip(bytes) {
+        *to = from;
+    }
+    half
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,550 @@
+//! One pass of one object, or of a batch, through the phases: mode `Chain`.
+//!
+//! A [`Run`] is a state machine. Whoever drives it does what its [`Step`] says and hands back what came of it,
+//! until it has finished. It persists nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::capability::Capabilities;
+use crate::configurator::{Configurator, Phase};
+use crate::content::ContentDigest;
+use crate::document::Document;
+use crate::fault::{Fault, FaultKind, Reaction};
+use crate::handler::{
+    CallFault, Cause, Context, Event, HandlerError, HandlerInput, HandlerOutput, Outcome,
+    ResourceObject, StatusUpdate, WatchEvent, WatchedObject,
+};
+use crate::output::{self, OutputRules};
+use crate::plan::{self, Failure, Kept, Plan};
+use crate::request::{ObjectKey, ObjectRef, SinkName};
+use crate::result::{RequestResult, ResultEntry};
+use crate::time::Timestamp;
+
+/// One object of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Member {
+    /// Names the object.
+    pub key: ObjectRef,
+    /// Its identity.
+    pub uid: String,
+    /// The object, projected.
+    pub object: Document,
+    /// Why it is in the run.
+    pub event: WatchEvent,
+    /// Of its content when the run began.
+    pub content: ContentDigest,
+}
+
+/// Which chain of phases a run goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Chain {
+    /// `spec.phases`.
+    Phases,
+    /// `spec.deletion.phases`.
+    Deletion,
+}
+
+/// What a run is made of.
+#[derive(Debug, Clone)]
+pub struct RunStart {
+    /// The declaration, as it was when the run began.
+    pub configurator: Arc<Configurator>,
+    /// What the operator of the host allows at most.
+    pub ceiling: Arc<Capabilities>,
+    /// The objects; exactly one unless the Configurator takes batches.
+    pub members: Vec<Member>,
+    /// The chain.
+    pub chain: Chain,
+    /// How many attempts on these objects have failed since they last changed.
+    pub failures: u32,
+}
+
+/// What is to be done next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Call the handler; then [`Run::on_call`].
+    Call(Box<Call>),
+    /// Execute the requests; then [`Run::on_results`].
+    Execute(Plan),
+    /// Keep the run, without a slot, until this is over; then [`Run::resume`].
+    Pause(Pause),
+    /// Nothing more; the run is over.
+    Finish(Finish),
+}
+
+/// A call of a handler.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// The handler's name.
+    pub handler: String,
+    /// What it sees.
+    pub input: HandlerInput,
+}
+
+/// Why a run rests.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Pause {
+    /// Its requests failed and are worth another attempt, after this long.
+    Resend {
+        /// The wait.
+        after: Duration,
+        /// What failed.
+        failure: Failure,
+    },
+    /// A sink cannot be reached or asks for patience.
+    Park {
+        /// The sink.
+        sink: SinkName,
+        /// How long it asked to be left alone.
+        retry_after: Option<Duration>,
+        /// What failed.
+        failure: Failure,
+    },
+}
+
+/// How a run ended, for the members that are still in it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Finish {
+    /// Every phase went through.
+    Succeeded,
+    /// Begin again at the root phase with the newest objects, after this long.
+    Restart {
+        /// The wait.
+        after: Duration,
+        /// What failed.
+        failure: Failure,
+        /// Attempts that have failed, this one included.
+        failures: u32,
+    },
+    /// Nothing more is tried until the object changes.
+    Failed {
+        /// What failed.
+        failure: Failure,
+        /// Attempts that have failed, this one included.
+        failures: u32,
+    },
+    /// A batch failed as a whole: try each half by itself, at once.
+    Split {
+        /// What failed.
+        failure: Failure,
+    },
+}
+
+/// An object that has left its batch because of a failure that is charged to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Departed {
+    /// The object.
+    pub member: Member,
+    /// What failed.
+    pub failure: Failure,
+}
+
+/// What handlers said about the objects, beside their requests.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Effects {
+    /// Fields for the status of each object, in the order they were returned.
+    pub statuses: Vec<StatusUpdate>,
+    /// Events, in the order they were returned.
+    pub events: Vec<Event>,
+}
+
+/// One pass of one object, or of a batch, through the phases.
+#[derive(Debug, Clone)]
+pub struct Run {
+    configurator: Arc<Configurator>,
+    ceiling: Arc<Capabilities>,
+    members: Vec<Member>,
+    chain: Chain,
+    failures: u32,
+    id: String,
+    position: usize,
+    entered: Timestamp,
+    results: Vec<(String, ResultEntry)>,
+    args: Vec<(String, Document)>,
+    next_args: Vec<(String, Document)>,
+    plan: Option<Plan>,
+    kept: Kept,
+    applied: BTreeMap<ObjectKey, String>,
+    pending: Effects,
+    effects: Effects,
+    departed: Vec<Departed>,
+}
+
+impl Run {
+    /// Begins a run. The first step is always a call of the chain's first handler; an empty chain, or no members,
+    /// has succeeded at once.
+    #[must_use]
+    pub fn start(start: RunStart, now: Timestamp) -> (Self, Step) {
+        let RunStart {
+            configurator,
+            ceiling,
+            members,
+            chain,
+            failures,
+        } = start;
+        let id = run_id(&configurator.uid, chain, &members);
+        let run = Self {
+            configurator,
+            ceiling,
+            members,
+            chain,
+            failures,
+            id,
+            position: 0,
+            entered: now,
+            results: Vec::new(),
+            args: Vec::new(),
+            next_args: Vec::new(),
+            plan: None,
+            kept: Kept::new(),
+            applied: BTreeMap::new(),
+            pending: Effects::default(),
+            effects: Effects::default(),
+            departed: Vec::new(),
+        };
+        let step = run.enter();
+        (run, step)
+    }
+
+    /// The same for the same objects with the same content, also after a restart of the host.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The declaration that the run follows.
+    #[must_use]
+    pub fn configurator(&self) -> &Arc<Configurator> {
+        &self.configurator
+    }
+
+    /// The objects that are still in the run.
+    #[must_use]
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// Which chain it goes through.
+    #[must_use]
+    pub fn chain(&self) -> Chain {
+        self.chain
+    }
+
+    /// How many attempts have failed.
+    #[must_use]
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// The name of the phase that the run is in; of the last one when it has finished.
+    #[must_use]
+    pub fn phase(&self) -> &str {
+        self.phases()
+            .get(self.position)
+            .or_else(|| self.phases().last())
+            .map_or("", |phase| phase.name.as_str())
+    }
+
+    /// Objects that have left the batch since the last call of this.
+    pub fn take_departed(&mut self) -> Vec<Departed> {
+        std::mem::take(&mut self.departed)
+    }
+
+    /// What the handlers of settled phases said since the last call of this.
+    pub fn take_effects(&mut self) -> Effects {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Calls the handler once more with the same input, after a [`Step::Pause`].
+    pub fn resume(&mut self) -> Step {
+        self.enter()
+    }
+
+    /// What the call came to.
+    pub fn on_call(&mut self, called: Result<HandlerOutput, CallFault>, now: Timestamp) -> Step {
+        let output = match called {
+            Ok(output) => output,
+            Err(fault) => return self.on_call_fault(&fault),
+        };
+        let refs: Vec<ObjectRef> = self
+            .members
+            .iter()
+            .map(|member| member.key.clone())
+            .collect();
+        let rules = OutputRules {
+            members: &refs,
+            is_batch: self.is_batch(),
+            max_requests: self.configurator.max_requests,
+            applied: &self.applied,
+        };
+        if let Err(fault) = output::check(&output, rules) {
+            return self.react(handler_failure(fault, Reaction::Fail), None);
+        }
+        self.pending = Effects {
+            statuses: output.statuses,
+            events: output.events,
+        };
+        if let Outcome::Failed(error) = output.outcome {
+            self.settle_effects();
+            return self.on_call_fault(&CallFault::Handler(error));
+        }
+        self.next_args = output.pass_through_args;
+        let namespace = refs.first().map_or("", |key| key.namespace.as_str());
+        let plan = Plan::of(
+            output.requests,
+            &self.kept,
+            &self.configurator.capabilities,
+            &self.ceiling,
+            namespace,
+        );
+        let refused = plan.refused(now);
+        let is_empty = plan.steps.is_empty();
+        self.plan = Some(plan.clone());
+        match refused {
+            Some(results) => self.on_results(results, now),
+            None if is_empty => self.on_results(Vec::new(), now),
+            None => Step::Execute(plan),
+        }
+    }
+
+    /// What the requests came to: one result for each, in order.
+    pub fn on_results(&mut self, results: Vec<RequestResult>, now: Timestamp) -> Step {
+        let Some(plan) = self.plan.take() else {
+            let fault = Fault::new(FaultKind::ResourceGeneric, "results came without requests");
+            return self.react(handler_failure(fault, Reaction::Fail), None);
+        };
+        plan::keep_successes(&plan, &results, &mut self.kept);
+        let is_last = self.position + 1 >= self.phases().len();
+        let concluded = plan::conclude(&plan, results, is_last, self.is_batch());
+        let leaving: BTreeSet<&ObjectRef> = concluded.charged.keys().collect();
+        let (leavers, members) = std::mem::take(&mut self.members)
+            .into_iter()
+            .partition(|member| leaving.contains(&member.key));
+        self.members = members;
+        let departed: Vec<Member> = leavers;
+        self.departed
+            .extend(departed.into_iter().filter_map(|member| {
+                let failure = concluded.charged.get(&member.key)?.clone();
+                Some(Departed { member, failure })
+            }));
+        let stays = |of: &Option<ObjectRef>| of.as_ref().is_none_or(|of| !leaving.contains(of));
+        self.pending.statuses.retain(|status| stays(&status.of));
+        self.pending.events.retain(|event| stays(&event.of));
+        if self.members.is_empty() {
+            return Step::Finish(Finish::Succeeded);
+        }
+        if let Some(failure) = concluded.failure {
+            return self.react(failure, Some(&plan));
+        }
+        self.settle_effects();
+        for (_, request) in output::applies_of(&plan) {
+            let phase = self.phase().to_owned();
+            self.applied.insert(request.object_key(), phase);
+        }
+        self.position += 1;
+        self.entered = now;
+        self.kept.clear();
+        self.results = concluded.entries;
+        self.args = std::mem::take(&mut self.next_args);
+        self.enter()
+    }
+
+    fn phases(&self) -> &[Phase] {
+        match self.chain {
+            Chain::Phases => &self.configurator.phases,
+            Chain::Deletion => &self.configurator.deletion.phases,
+        }
+    }
+
+    fn is_batch(&self) -> bool {
+        self.configurator.batch.is_some()
+    }
+
+    fn settle_effects(&mut self) {
+        let Effects { statuses, events } = std::mem::take(&mut self.pending);
+        self.effects.statuses.extend(statuses);
+        self.effects.events.extend(events);
+    }
+
+    fn enter(&self) -> Step {
+        let Some(phase) = self.phases().get(self.position) else {
+            return Step::Finish(Finish::Succeeded);
+        };
+        let mut objects = self.members.iter().map(|member| WatchedObject {
+            object: member.object.clone(),
+            event: member.event,
+        });
+        let resource_object = if self.is_batch() {
+            ResourceObject::Batch(objects.collect())
+        } else {
+            match objects.next() {
+                Some(object) => ResourceObject::One(object),
+                None => return Step::Finish(Finish::Succeeded),
+            }
+        };
+        let context = Context {
+            configurator: self.configurator.name.clone(),
+            phase: phase.name.clone(),
+            node: phase.name.clone(),
+            entry: 1,
+            attempt: self.failures.saturating_add(1),
+            cause: if self.failures == 0 {
+                Cause::Entered
+            } else {
+                Cause::Retry
+            },
+            now: self.entered,
+            seed: seed(&self.id, &phase.name, 1),
+            parameters: self.configurator.parameters.clone(),
+            run_id: self.id.clone(),
+        };
+        let input = HandlerInput {
+            resource_object,
+            request_results: self.results.clone(),
+            pass_through_args: self.args.clone(),
+            last: None,
+            outputs: Vec::new(),
+            plan: None,
+            context,
+        };
+        Step::Call(Box::new(Call {
+            handler: phase.handler.clone(),
+            input,
+        }))
+    }
+
+    fn on_call_fault(&mut self, fault: &CallFault) -> Step {
+        let (reaction, retry_after) = match fault {
+            CallFault::Handler(HandlerError { fatal: true, .. })
+            | CallFault::InputTooLarge { .. }
+            | CallFault::OutputTooLarge { .. }
+            | CallFault::InvalidOutput { .. }
+            | CallFault::UnknownHandler { .. } => (Reaction::Fail, None),
+            CallFault::Handler(error) => (Reaction::Restart, error.retry_after),
+            CallFault::Trap { .. }
+            | CallFault::Deadline { .. }
+            | CallFault::Memory { .. }
+            | CallFault::Stack { .. }
+            | CallFault::Host { .. } => (Reaction::Restart, None),
+        };
+        let message = format!("phase {:?}: {fault}", self.phase());
+        let fault = Fault::new(FaultKind::ResourceGeneric, message).with_retry_after(retry_after);
+        self.react(handler_failure(fault, reaction), None)
+    }
+
+    fn react(&mut self, failure: Failure, plan: Option<&Plan>) -> Step {
+        if failure.reaction == Reaction::Park {
+            let sink = plan
+                .and_then(|plan| {
+                    plan.steps
+                        .iter()
+                        .find(|step| step.request.name == failure.request_name)
+                })
+                .map_or(SinkName::Kubernetes, |step| step.request.operation.sink());
+            let retry_after = failure.fault.retry_after;
+            return Step::Pause(Pause::Park {
+                sink,
+                retry_after,
+                failure,
+            });
+        }
+        if self.members.len() > 1 {
+            return Step::Finish(Finish::Split { failure });
+        }
+        self.failures = self.failures.saturating_add(1);
+        let failures = self.failures;
+        let policy = self.configurator.retry;
+        if failure.reaction == Reaction::Fail {
+            return Step::Finish(Finish::Failed { failure, failures });
+        }
+        if failures >= policy.max_attempts {
+            return Step::Finish(Finish::Failed {
+                failure: exhausted(failure, failures),
+                failures,
+            });
+        }
+        let own = policy.delay(failures, seed(&self.id, "backoff", failures));
+        let after = failure.fault.retry_after.unwrap_or(own);
+        if failure.reaction == Reaction::Resend {
+            Step::Pause(Pause::Resend { after, failure })
+        } else {
+            Step::Finish(Finish::Restart {
+                after,
+                failure,
+                failures,
+            })
+        }
+    }
+}
+
+/// The failure of an object whose attempts are used up.
+#[must_use]
+pub fn exhausted(failure: Failure, failures: u32) -> Failure {
+    let message = format!("still failing after {failures} attempts: {}", failure.fault);
+    Failure {
+        fault: Fault {
+            kind: FaultKind::RetryExceedLimit,
+            message,
+            ..failure.fault
+        },
+        reaction: Reaction::Fail,
+        ..failure
+    }
+}
+
+fn handler_failure(fault: Fault, reaction: Reaction) -> Failure {
+    Failure {
+        request_name: String::new(),
+        fault,
+        reaction,
+    }
+}
+
+fn run_id(configurator_uid: &str, chain: Chain, members: &[Member]) -> String {
+    let mut hash = Sha256::new();
+    let mut add = |part: &[u8]| {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    };
+    add(configurator_uid.as_bytes());
+    add(match chain {
+        Chain::Phases => b"phases",
+        Chain::Deletion => b"deletion",
+    });
+    for member in members {
+        add(member.uid.as_bytes());
+        add(&member.content.bytes());
+    }
+    hex(hash.finalize().get(..16).unwrap_or_default())
+}
+
+fn seed(run_id: &str, node: &str, entry: u32) -> u64 {
+    let mut hash = Sha256::new();
+    hash.update(run_id.as_bytes());
+    hash.update([0]);
+    hash.update(node.as_bytes());
+    hash.update(entry.to_be_bytes());
+    let digest = hash.finalize();
+    digest
+        .iter()
+        .take(8)
+        .fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
+}
+
+/// Lower-case hexadecimal digits.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(DIGITS.get(usize::from(nibble)).copied().unwrap_or(b'0'));
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
