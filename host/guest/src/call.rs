@@ -1,0 +1,122 @@
+//! One call of a guest: a fresh store and instance, under limits.
+
+use configurator_core::handler::{CallFault, CallLimits, HandlerInput, ModuleDescription};
+use wasmtime::{Engine, Store, UpdateDeadline};
+
+use crate::deadline::Stopwatch;
+use crate::input_size::input_size;
+use crate::limiter::MemoryLimiter;
+use crate::log::{CallLog, LogSink, no_log};
+use crate::module::Module;
+use crate::options::LogLimits;
+use crate::report::{CallCost, CallReport};
+use crate::state::CallState;
+use crate::ticker::Ticker;
+use crate::trap::{classify, transfer_limit};
+use crate::v0_1::{HandleError, Pre};
+
+/// What calls need of the runtime.
+pub(crate) struct Caller {
+    pub(crate) engine: Engine,
+    pub(crate) ticker: Ticker,
+    pub(crate) log_limits: LogLimits,
+    /// Ceiling of `limits.memory`, in bytes.
+    pub(crate) max_memory: u64,
+}
+
+impl Caller {
+    /// Calls a handler on this thread.
+    pub(crate) fn handle(
+        &self,
+        module: &Module,
+        handler: &str,
+        input: &HandlerInput,
+        limits: &CallLimits,
+        log: LogSink,
+    ) -> CallReport {
+        if let Err(fault) = check_call(module, handler, input, limits) {
+            return CallReport::not_begun(fault);
+        }
+        let log = CallLog::new(self.log_limits, log);
+        let (result, cost) = self.run(limits, log, |store| {
+            module
+                .pre()
+                .handle(store, handler, input, limits.output_size)
+        });
+        CallReport { result, cost }
+    }
+
+    /// Asks a module what it is, on this thread.
+    pub(crate) fn describe(
+        &self,
+        pre: &Pre,
+        limits: &CallLimits,
+    ) -> Result<ModuleDescription, CallFault> {
+        let log = CallLog::new(self.log_limits, no_log());
+        self.run(limits, log, |store| pre.describe(store, limits.output_size))
+            .0
+    }
+
+    fn run<T>(
+        &self,
+        limits: &CallLimits,
+        log: CallLog,
+        call: impl FnOnce(&mut Store<CallState>) -> Result<T, HandleError>,
+    ) -> (Result<T, CallFault>, CallCost) {
+        let watch = Stopwatch::start();
+        let _running = self.ticker.running();
+        let mut store = self.store(limits, log, watch);
+        let result = call(&mut store).map_err(|error| match error {
+            HandleError::Wasm(error) => classify(&error, limits, store.data()),
+            HandleError::Fault(fault) => fault,
+        });
+        let state = store.data();
+        let mut cost = CallCost {
+            memory_peak: state.limiter.peak(),
+            log_lines: state.log.lines(),
+            log_dropped: state.log.dropped(),
+            ..CallCost::default()
+        };
+        // Giving the instance back is part of what the call costs.
+        drop(store);
+        cost.cpu_time = watch.cpu();
+        cost.wall_time = watch.wall();
+        (result, cost)
+    }
+
+    fn store(&self, limits: &CallLimits, log: CallLog, watch: Stopwatch) -> Store<CallState> {
+        let limiter = MemoryLimiter::new(limits.memory.min(self.max_memory));
+        let mut store = Store::new(&self.engine, CallState { limiter, log });
+        store.limiter(|state| &mut state.limiter);
+        store.set_hostcall_fuel(transfer_limit(limits));
+        let deadline = limits.deadline;
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(move |_| match watch.check(deadline) {
+            Ok(()) => Ok(UpdateDeadline::Continue(1)),
+            Err(exceeded) => Err(wasmtime::Error::new(exceeded)),
+        });
+        store
+    }
+}
+
+fn check_call(
+    module: &Module,
+    handler: &str,
+    input: &HandlerInput,
+    limits: &CallLimits,
+) -> Result<(), CallFault> {
+    if module.description().handler(handler).is_none() {
+        return Err(CallFault::UnknownHandler {
+            name: handler.into(),
+            available: module.handler_names(),
+        });
+    }
+    let size = input_size(input);
+    if size > limits.input_size {
+        return Err(CallFault::InputTooLarge {
+            size,
+            limit: limits.input_size,
+        });
+    }
+    Ok(())
+}

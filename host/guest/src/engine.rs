@@ -1,0 +1,53 @@
+//! How wasmtime is set up: the same result everywhere, cheap fresh instances, nothing that a guest could exhaust.
+
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+use crate::options::GuestOptions;
+
+/// Core instances of one component. A Python module has 14.
+const CORE_INSTANCES: u32 = 32;
+/// Linear memories of one component.
+const MEMORIES: u32 = 4;
+/// Tables of one component.
+const TABLES: u32 = 8;
+/// Elements of one table. The largest of a JavaScript module has 7,688.
+pub(crate) const TABLE_ELEMENTS: usize = 20_000;
+/// What a slot keeps of a memory between two instances, instead of giving it back: page faults are what an instance costs.
+const KEEP_MEMORY: usize = 16 << 20;
+/// What a slot keeps of a table.
+const KEEP_TABLE: usize = 1 << 20;
+/// Bookkeeping of one component instance, with its core instances.
+const INSTANCE_SIZE: usize = 4 << 20;
+
+/// An engine with room for `slots` instances at a time.
+///
+/// What wasmtime leaves undefined is pinned: NaNs are canonical, relaxed SIMD is off. Threads and concurrency are off.
+pub(crate) fn engine(options: &GuestOptions, slots: u32) -> wasmtime::Result<Engine> {
+    let mut config = Config::new();
+    config
+        .cranelift_nan_canonicalization(true)
+        .wasm_relaxed_simd(false)
+        .concurrency_support(false)
+        .epoch_interruption(true)
+        .max_wasm_stack(options.stack)
+        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool(options, slots)));
+    Engine::new(&config)
+}
+
+fn pool(options: &GuestOptions, slots: u32) -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(slots)
+        .total_core_instances(slots.saturating_mul(CORE_INSTANCES))
+        .total_memories(slots.saturating_mul(MEMORIES))
+        .total_tables(slots.saturating_mul(TABLES))
+        .max_core_instances_per_component(CORE_INSTANCES)
+        .max_memories_per_component(MEMORIES)
+        .max_tables_per_component(TABLES)
+        .table_elements(TABLE_ELEMENTS)
+        .max_component_instance_size(INSTANCE_SIZE)
+        .max_memory_size(usize::try_from(options.max_memory.min(1 << 32)).unwrap_or(usize::MAX))
+        .linear_memory_keep_resident(KEEP_MEMORY)
+        .table_keep_resident(KEEP_TABLE)
+        .pagemap_scan(Enabled::Auto);
+    pool
+}

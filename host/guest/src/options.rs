@@ -1,0 +1,78 @@
+//! What an embedder can set.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use configurator_core::handler::CallLimits;
+
+/// Settings of a [`GuestRuntime`](crate::runtime::GuestRuntime).
+#[derive(Debug, Clone)]
+pub struct GuestOptions {
+    /// Threads that run guests. Default: one per core.
+    pub threads: usize,
+    /// Calls that may wait for a thread; a further caller waits to be admitted. Default: four per thread.
+    pub queue: usize,
+    /// Ceiling of `limits.memory`, in bytes. Address space is reserved for it, not memory. Default: 1 GiB; at most 4 GiB.
+    pub max_memory: u64,
+    /// Largest module, in bytes. Default: 128 MiB.
+    pub max_module_size: u64,
+    /// Stack of a guest, in bytes. Default: 512 KiB.
+    pub stack: usize,
+    /// How often the deadlines of running calls are looked at. Default: 2 ms.
+    pub tick: Duration,
+    /// Limits of the one call of `describe` at load. Default: 5 s, 256 MiB, 1 MiB of output.
+    pub describe: CallLimits,
+    /// What is kept of a guest's log.
+    pub log: LogLimits,
+    /// Folder for precompiled modules. Default: none, every load compiles.
+    pub module_cache: Option<PathBuf>,
+    /// Size that the folder is kept under, in bytes. Default: 1 GiB.
+    pub module_cache_size: u64,
+}
+
+impl Default for GuestOptions {
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self {
+            threads,
+            queue: threads.saturating_mul(4),
+            max_memory: 1 << 30,
+            max_module_size: 128 << 20,
+            stack: 512 << 10,
+            tick: Duration::from_millis(2),
+            describe: CallLimits {
+                deadline: Duration::from_secs(5),
+                memory: 256 << 20,
+                input_size: 0,
+                output_size: 1 << 20,
+            },
+            log: LogLimits::default(),
+            module_cache: None,
+            module_cache_size: 1 << 30,
+        }
+    }
+}
+
+/// What is kept of the log of one call. The rest is dropped and counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogLimits {
+    /// Lines delivered. Default: 1,000.
+    pub lines: u32,
+    /// Bytes delivered: messages, and names and values of fields. Default: 64 KiB.
+    pub bytes: usize,
+    /// Bytes of one line; a longer one is cut. Default: 4 KiB.
+    pub line_bytes: usize,
+    /// Bytes of log, stdout and stderr that a fault's message carries. Default: 8 KiB.
+    pub tail: usize,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self {
+            lines: 1000,
+            bytes: 64 << 10,
+            line_bytes: 4 << 10,
+            tail: 8 << 10,
+        }
+    }
+}

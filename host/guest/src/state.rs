@@ -1,0 +1,10 @@
+//! What the host keeps of a call while the guest runs.
+
+use crate::limiter::MemoryLimiter;
+use crate::log::CallLog;
+
+/// The data of a store.
+pub(crate) struct CallState {
+    pub(crate) limiter: MemoryLimiter,
+    pub(crate) log: CallLog,
+}

@@ -1,0 +1,125 @@
+//! The bindings of `configurator:handler@0.1`. Their types stay in here; the rest of the crate sees those of the core.
+
+mod from_guest;
+
+mod to_guest;
+
+use configurator_core::handler::{CallFault, HandlerInput, HandlerOutput, ModuleDescription};
+use wasmtime::component::{HasSelf, InstancePre, Linker};
+use wasmtime::{Engine, Store};
+
+use crate::log::{LogLevel, LogLine};
+use crate::state::CallState;
+
+#[allow(
+    missing_docs,
+    clippy::pedantic,
+    reason = "generated; nothing of it is public"
+)]
+mod bindings {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "configurator",
+    });
+}
+
+use bindings::configurator::handler::log as wit_log;
+
+/// The exported interface without its version.
+pub(crate) const EXPORT: &str = "configurator:handler/handler";
+
+/// The imported interfaces without their versions.
+pub(crate) const IMPORTS: [&str; 3] = [
+    "configurator:handler/log",
+    "configurator:handler/requests",
+    "configurator:handler/types",
+];
+
+/// Versions of the package that these bindings serve.
+pub(crate) const VERSION: &str = "0.1";
+
+/// A module of this version, ready to be instantiated.
+pub(crate) struct Pre(bindings::ConfiguratorPre<CallState>);
+
+/// Why [`Pre::handle`] gave no output.
+pub(crate) enum HandleError {
+    /// The guest trapped, or what it returned could not be read.
+    Wasm(wasmtime::Error),
+    /// Everything else.
+    Fault(CallFault),
+}
+
+impl Pre {
+    /// A linker with what this world imports.
+    pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<CallState>> {
+        let mut linker = Linker::new(engine);
+        bindings::Configurator::add_to_linker::<_, HasSelf<CallState>>(&mut linker, |state| state)?;
+        Ok(linker)
+    }
+
+    /// Looks up the exports and checks their types.
+    pub(crate) fn new(pre: InstancePre<CallState>) -> wasmtime::Result<Self> {
+        bindings::ConfiguratorPre::new(pre).map(Self)
+    }
+
+    /// Calls `describe` in a new instance.
+    pub(crate) fn describe(
+        &self,
+        store: &mut Store<CallState>,
+        limit: u64,
+    ) -> Result<ModuleDescription, HandleError> {
+        let module = self.0.instantiate(&mut *store)?;
+        let description = module
+            .configurator_handler_handler()
+            .call_describe(&mut *store)?;
+        Ok(from_guest::module_description(description, limit)?)
+    }
+
+    /// Calls a handler in a new instance.
+    pub(crate) fn handle(
+        &self,
+        store: &mut Store<CallState>,
+        handler: &str,
+        input: &HandlerInput,
+        output_limit: u64,
+    ) -> Result<HandlerOutput, HandleError> {
+        let module = self.0.instantiate(&mut *store)?;
+        let input = to_guest::handler_input(input);
+        let output = module
+            .configurator_handler_handler()
+            .call_handle(&mut *store, handler, &input)?;
+        Ok(from_guest::handler_output(output, output_limit)?)
+    }
+}
+
+impl From<wasmtime::Error> for HandleError {
+    fn from(error: wasmtime::Error) -> Self {
+        Self::Wasm(error)
+    }
+}
+
+impl From<CallFault> for HandleError {
+    fn from(fault: CallFault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl bindings::configurator::handler::types::Host for CallState {}
+
+impl bindings::configurator::handler::requests::Host for CallState {}
+
+impl wit_log::Host for CallState {
+    fn log(&mut self, level: wit_log::Level, message: String, fields: Vec<(String, String)>) {
+        self.log.line(LogLine {
+            level: match level {
+                wit_log::Level::Trace => LogLevel::Trace,
+                wit_log::Level::Debug => LogLevel::Debug,
+                wit_log::Level::Info => LogLevel::Info,
+                wit_log::Level::Warn => LogLevel::Warn,
+                wit_log::Level::Error => LogLevel::Error,
+            },
+            message,
+            fields,
+        });
+    }
+}
