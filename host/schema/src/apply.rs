@@ -1,9 +1,16 @@
 //! Server-side apply.
 
-use serde_json::Value;
+use std::fmt;
+
+use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::{Schema, managed::Writer};
+use crate::{
+    Schema,
+    field_set::FieldSet,
+    managed::{Id, Managed, Owned, Writer, managed_fields, set_managed_fields, stamp, system_fields},
+    schema::Node,
+};
 
 /// One apply of a configuration.
 #[derive(Debug)]
@@ -12,7 +19,8 @@ pub struct ApplyRequest<'a> {
     pub schema: &'a Schema,
     /// The stored object, if it exists.
     pub live: Option<&'a Value>,
-    /// What is applied: everything that this manager wants, no more.
+    /// What is applied: everything that this manager wants, no more. Without `metadata.managedFields`, and without what the
+    /// request cannot change (`status` in an apply to the object itself, all but `status` in one to its status).
     pub config: Value,
     /// Who applies.
     pub writer: Writer<'a>,
@@ -27,11 +35,11 @@ pub enum ApplyError {
     #[error("{0}")]
     Conflicts(Conflicts),
     /// The configuration does not fit the schema: 400 Bad Request.
-    #[error("{0}")]
+    #[error("failed to create typed patch object: {0}")]
     Malformed(String),
 }
 
-/// The fields that other managers own with other values.
+/// The fields that other managers own with other values; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflicts(pub Vec<Conflict>);
 
@@ -40,20 +48,138 @@ pub struct Conflicts(pub Vec<Conflict>);
 pub struct Conflict {
     /// The field, as `.spec.replicas`: the `field` of a cause in a `Status`.
     pub field: String,
-    /// As `conflict with "kubectl" using apps/v1`: the `message` of a cause whose reason is `FieldManagerConflict`.
-    pub message: String,
+    /// The other manager, as `"kubectl" using apps/v1`.
+    pub manager: String,
 }
 
-impl std::fmt::Display for Conflicts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Apply failed with {} conflicts", self.0.len())
+impl Conflict {
+    /// The `message` of a cause whose reason is `FieldManagerConflict`.
+    pub fn message(&self) -> String {
+        format!("conflict with {}", self.manager)
     }
 }
 
-/// The object as it is after the apply, with `metadata.managedFields`; equal to `live` if nothing changed.
+impl fmt::Display for Conflicts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [one] = self.0.as_slice() {
+            return write!(f, "Apply failed with 1 conflict: conflict with {}: {}", one.manager, one.field);
+        }
+        write!(f, "Apply failed with {} conflicts: ", self.0.len())?;
+        let mut last = None;
+        for conflict in &self.0 {
+            if last != Some(&conflict.manager) {
+                if last.is_some() {
+                    f.write_str("\n")?;
+                }
+                write!(f, "conflicts with {}:", conflict.manager)?;
+                last = Some(&conflict.manager);
+            }
+            write!(f, "\n- {}", conflict.field)?;
+        }
+        Ok(())
+    }
+}
+
+/// The object as it is after the apply, with `metadata.managedFields`.
+///
+/// Fields that the manager applied before and leaves out now go, unless somebody else owns them. Fields of others stay.
+/// An apply that changes neither the object nor who owns what returns an object equal to `live`. Defaults are not set:
+/// set them in the result, so that nobody owns them.
 ///
 /// # Errors
 /// [`ApplyError`]; nothing is applied then.
 pub fn apply(request: ApplyRequest<'_>) -> Result<Value, ApplyError> {
-    Ok(request.config)
+    let ApplyRequest { schema, live, mut config, writer, force } = request;
+    let root = schema.root.as_ref();
+    if managed_fields(&config).is_some_and(|m| !m.is_null()) {
+        return Err(ApplyError::Malformed("metadata.managedFields must be nil".to_owned()));
+    }
+    schema.canonicalize(&mut config);
+    root.check_config(&config, "").map_err(ApplyError::Malformed)?;
+
+    let stored = live.and_then(managed_fields);
+    let mut managed = stored.and_then(|m| Managed::read(m).ok()).unwrap_or_default();
+    if let Some(live) = live
+        && managed.entries.is_empty()
+    {
+        let first = Writer { manager: "before-first-apply", subresource: "", ..writer };
+        managed.update(schema, None, live, Id::update(first), writer.now);
+    }
+
+    let id = Id::apply(writer);
+    let owned_now = root.field_set(&config);
+    let before = without_managed_fields(live);
+    let mut after = root.merge(before.clone(), config);
+    let last = managed.entries.remove(&id);
+    if let Some(last) = &last
+        && !last.fields.is_subset(&owned_now)
+    {
+        let everybody = managed.entries.values().fold(owned_now.clone(), |all, owned| all.union(&owned.fields));
+        after = prune(root, after, &last.fields, &everybody);
+    }
+
+    let found = root.compare(&before, &after);
+    let touched = found.added.union(&found.modified);
+    let mut conflicts = Vec::new();
+    for (other, owned) in &mut managed.entries {
+        let taken = owned.fields.intersection(&touched);
+        if !taken.is_empty() && !force {
+            let manager = other.shown(&owned.api_version);
+            conflicts.extend(taken.paths().into_iter().map(|field| Conflict { field, manager: manager.clone() }));
+        }
+        owned.fields = owned.fields.difference(&taken).difference(&found.removed);
+    }
+    if !conflicts.is_empty() {
+        return Err(ApplyError::Conflicts(Conflicts(conflicts)));
+    }
+    managed.drop_empty();
+
+    let fields = owned_now.difference(system_fields());
+    let same_fields = last.as_ref().is_some_and(|last| last.fields == fields && last.api_version == writer.api_version);
+    let same = same_fields && after == before;
+    if same && let Some(live) = live {
+        return Ok(live.clone());
+    }
+    if !fields.is_empty() {
+        let time = if same { last.and_then(|l| l.time) } else { Some(stamp(writer.now)) };
+        managed.entries.insert(id, Owned { api_version: writer.api_version.to_owned(), time, fields });
+    }
+    if after.get("metadata").is_none()
+        && let Value::Object(map) = &mut after
+    {
+        map.insert("metadata".to_owned(), Value::Object(Map::new()));
+    }
+    set_managed_fields(&mut after, managed.to_value());
+    Ok(after)
+}
+
+/// Removes what was applied last time and is claimed by nobody now.
+fn prune(root: &Node, merged: Value, last: &FieldSet, claimed: &FieldSet) -> Value {
+    let empty = || Value::Object(Map::new());
+    let last = root.with_named_parents(last);
+    let claimed = root.with_named_parents(claimed);
+    let all = root.with_named_parents(&root.field_set(&merged));
+    let left = |value: Value, set: &FieldSet| root.without(value, set).unwrap_or_else(empty);
+
+    // All that was applied last time, then back with what somebody claims, then back with what was never applied.
+    let without_last = left(merged.clone(), &last);
+    let kept = root.with_named_parents(&root.field_set(&without_last)).union(&claimed);
+    let with_claimed = left(merged.clone(), &all.difference(&kept));
+    let kept = root.with_named_parents(&root.field_set(&with_claimed));
+    left(merged, &all.difference(&kept).intersection(&last))
+}
+
+/// A copy without `metadata.managedFields`.
+fn without_managed_fields(live: Option<&Value>) -> Value {
+    let mut copy = Map::new();
+    for (name, value) in live.and_then(Value::as_object).into_iter().flatten() {
+        let value = match value {
+            Value::Object(metadata) if name == "metadata" => Value::Object(
+                metadata.iter().filter(|(n, _)| *n != "managedFields").map(|(n, v)| (n.clone(), v.clone())).collect(),
+            ),
+            other => other.clone(),
+        };
+        copy.insert(name.clone(), value);
+    }
+    Value::Object(copy)
 }

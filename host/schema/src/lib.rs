@@ -7,13 +7,23 @@
 
 pub mod apply;
 pub mod builtin;
+mod cel;
+mod default;
 pub mod field_error;
+pub mod field_set;
+mod format;
 pub mod managed;
 pub mod openapi;
 pub mod patch;
+mod prune;
+pub mod quantity;
 pub mod schema;
+mod structural;
 pub mod table;
+mod typed;
+mod validate;
 
 pub use builtin::{builtin, builtin_defaults, builtin_validate};
 pub use field_error::{FieldError, Reason};
+pub use field_set::FieldSet;
 pub use schema::Schema;

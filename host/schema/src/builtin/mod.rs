@@ -1,20 +1,53 @@
 //! The built-in kinds.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::{FieldError, Schema};
+use crate::Schema;
 
-/// The schema of a built-in kind, or nothing if there is none of that name. Built at the first call and kept.
-pub fn builtin(_group: &str, _version: &str, _kind: &str) -> Option<Arc<Schema>> {
-    None
+mod convert;
+mod defaults;
+pub(crate) mod kinds;
+mod lists;
+mod pod_defaults;
+mod pod_rules;
+mod rules;
+
+pub use defaults::builtin_defaults;
+pub use rules::builtin_validate;
+
+/// The schema of a built-in kind, or nothing if there is none of that name.
+///
+/// Built at the first call and kept; parts that several kinds share are built once.
+pub fn builtin(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
+    static SCHEMAS: OnceLock<Mutex<HashMap<usize, Arc<Schema>>>> = OnceLock::new();
+    let (at, known) = kinds::find(group, version, kind)?;
+    let schemas = SCHEMAS.get_or_init(Mutex::default);
+    let mut schemas = schemas.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(schema) = schemas.get(&at) {
+        return Some(schema.clone());
+    }
+    let definitions = known.definitions();
+    let schema = Arc::new(Schema { root: convert::node(known.definition, &definitions), builtin: true });
+    schemas.insert(at, schema.clone());
+    Some(schema)
 }
 
-/// Sets what an API server sets in an object of a built-in kind: defaults, and values in canonical form.
-pub fn builtin_defaults(_group: &str, _version: &str, _kind: &str, _object: &mut Value) {}
+/// The schema of `metadata`, which all kinds share.
+pub(crate) fn object_meta() -> Arc<crate::schema::Node> {
+    static META: OnceLock<Arc<crate::schema::Node>> = OnceLock::new();
+    META.get_or_init(|| {
+        let definitions = kinds::definitions_of::<k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta>();
+        convert::node(kinds::OBJECT_META, &definitions)
+    })
+    .clone()
+}
 
-/// What an API server's own rules find wrong with an object of a built-in kind; `old` is the version before an update.
-pub fn builtin_validate(_group: &str, _version: &str, _kind: &str, _object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
-    Vec::new()
+/// Adds what the generated definitions lack: how lists and maps merge.
+pub(crate) fn annotate(definitions: &mut Map<String, Value>) {
+    convert::annotate(definitions);
 }

@@ -5,6 +5,8 @@ use serde_json::Value;
 
 use crate::FieldError;
 
+pub(crate) mod jsonpath;
+
 /// How objects of one kind are shown as rows.
 #[derive(Debug)]
 pub struct Table {}
