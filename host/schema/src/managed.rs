@@ -280,6 +280,9 @@ impl Schema {
             if let Some(spec) = object.get_mut("spec") {
                 let after = after.get("spec").unwrap_or(&Value::Null);
                 hollow_template(after, spec);
+                if after.get("containers").is_some() {
+                    insert(spec, "containers", Value::Null);
+                }
                 if let Some(job) = after.get("jobTemplate") {
                     let mut inner = json!({});
                     hollow_template(job.get("spec").unwrap_or(&Value::Null), &mut inner);
@@ -298,7 +301,7 @@ impl Schema {
 
 fn hollow_template(after: &Value, spec: &mut Value) {
     if after.get("template").is_some() {
-        insert(spec, "template", json!({"metadata": {}, "spec": {}}));
+        insert(spec, "template", json!({"metadata": {}, "spec": {"containers": null}}));
     }
 }
 

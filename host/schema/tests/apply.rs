@@ -160,7 +160,6 @@ fn conflicts_name_the_manager_and_the_field() {
               .spec.template.spec.containers[name="a"].image
               .spec.template.spec.containers[name="a"].name
             kubectl-client-side-apply Update apps/v1 2027-01-15T08:00:00Z:
-              .spec.template.spec.containers
               .spec.template.spec.containers[name="a"]
               .spec.template.spec.containers[name="a"].name
         "#]],
