@@ -114,6 +114,12 @@ impl FieldSet {
         }
     }
 
+    /// The set without one field of the object and all below.
+    pub(crate) fn without_field(mut self, name: &str) -> FieldSet {
+        self.entries.retain(|(step, _)| compare_field(step, name).is_ne());
+        self
+    }
+
     /// Appends a step; [`FieldSet::sort`] must follow. Empty entries are left out.
     pub(crate) fn push(&mut self, step: Box<str>, entry: Entry) {
         if !entry.is_empty() {

@@ -201,7 +201,11 @@ impl Managed {
     pub(crate) fn update(&mut self, schema: &Schema, before: Option<&Value>, after: &Value, id: Id, now: Timestamp) {
         let nothing = schema.hollow(after);
         let found = schema.root.compare(before.unwrap_or(&nothing), after);
-        let touched = found.added.union(&found.modified);
+        let mut touched = found.added.union(&found.modified);
+        if schema.builtin && id.subresource.is_empty() {
+            // Only writes to the status change it; what is there at the start is the server's.
+            touched = touched.without_field("status");
+        }
         let version = id.version.clone();
         for owned in self.entries.values_mut() {
             // The writer's own entry gets the fields back below.
