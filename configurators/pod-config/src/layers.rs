@@ -5,7 +5,7 @@ use std::fmt;
 
 use configurator_sdk::{HandlerError, RequestResult, Text};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// What the key of an annotation or label begins with, to be configuration.
 pub const PREFIX: &str = "config.configurator.dev/";
@@ -129,20 +129,46 @@ impl<'a> Effective<'a> {
         }
     }
 
-    /// The keys and values, in the order of the keys.
-    pub fn values(&self) -> BTreeMap<&'a str, &'a str> {
+    /// The keys with their values and layers, in the order of the keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str, Source)> + Clone {
         self.keys
             .iter()
-            .map(|(key, (value, _))| (*key, *value))
-            .collect()
+            .map(|(key, (value, source))| (*key, *value, *source))
     }
 
-    /// The keys and where they come from.
-    pub fn sources(&self) -> BTreeMap<&'a str, Source> {
-        self.keys
-            .iter()
-            .map(|(key, (_, source))| (*key, *source))
-            .collect()
+    /// Whether there is such a key.
+    pub fn has(&self, key: &str) -> bool {
+        self.keys.contains_key(key)
+    }
+
+    /// A map of keys and values, for serialisation.
+    pub fn values(&self) -> Values<'_> {
+        Values(self)
+    }
+
+    /// A map of keys and the layers that they come from, for serialisation.
+    pub fn sources(&self) -> Sources<'_> {
+        Sources(self)
+    }
+}
+
+/// What [`Effective::values`] makes.
+#[derive(Clone, Copy, Debug)]
+pub struct Values<'a>(&'a Effective<'a>);
+
+impl Serialize for Values<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value, _)| (key, value)))
+    }
+}
+
+/// What [`Effective::sources`] makes.
+#[derive(Clone, Copy, Debug)]
+pub struct Sources<'a>(&'a Effective<'a>);
+
+impl Serialize for Sources<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, _, source)| (key, source)))
     }
 }
 
@@ -189,11 +215,12 @@ mod tests {
         ] {
             let none = Layered::default();
             let object = layered(text);
-            assert!(
+            assert_eq!(
                 Effective::compose(&object, &none, &none, None)
                     .unwrap()
-                    .values()
-                    .is_empty()
+                    .iter()
+                    .count(),
+                0
             );
         }
     }
@@ -204,7 +231,7 @@ mod tests {
             serde_json::from_str(r#"{"config.configurator.dev\/a":"x\ny"}"#).unwrap();
         let none = Layered::default();
         let effective = Effective::compose(&none, &none, &none, Some(&pod)).unwrap();
-        assert_eq!(effective.values(), BTreeMap::from([("a", "x\ny")]));
+        assert_eq!(json!(effective.values()), json!({"a": "x\ny"}));
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod cleanup;
 pub mod root;
 pub mod write;
 
+pub mod config_map;
 pub mod layers;
 pub mod names;
 pub mod owner;

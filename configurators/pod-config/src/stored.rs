@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use configurator_sdk::{HandlerError, RequestResult, Text};
 use serde::{Deserialize, Serialize};
 
-use crate::layers::Source;
+use crate::layers::{Sources, Values};
 
 /// The value of a Pod's entry in the config store, as it is written.
 #[derive(Debug, Serialize)]
 pub struct Value<'a> {
     /// The effective configuration; each key is app-conf of the Pod as well.
-    pub config: BTreeMap<&'a str, &'a str>,
+    pub config: Values<'a>,
     /// The layer that each key comes from.
-    pub from: BTreeMap<&'a str, Source>,
+    pub from: Sources<'a>,
     /// The index under which the Pod is listed.
     pub index: &'a str,
 }

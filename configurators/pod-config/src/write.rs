@@ -1,19 +1,15 @@
 //! The write phase.
 
-use std::collections::BTreeMap;
-
 use configurator_sdk::configstore::{AppConf, Entry, Transaction, TwoLayers};
-use configurator_sdk::kubernetes::CONFIG_MAP;
 use configurator_sdk::secretstore::Secret;
 use configurator_sdk::{HandlerError, Input, Json, Output, Request};
-use serde::Serialize;
 
 use crate::layers::{Effective, Layered};
 use crate::owner::Workload;
 use crate::pod::{Metadata, Pod};
 use crate::root::results;
-use crate::stored::{self, Previous};
-use crate::{names, stored::Value};
+use crate::stored::{self, Previous, Value};
+use crate::{config_map, names};
 
 /// The most operations of one transaction that the config store takes.
 const MAX_OPERATIONS: usize = 100;
@@ -37,10 +33,9 @@ pub fn write_config(input: &Input) -> Result<Output, HandlerError> {
 
     let effective =
         Effective::compose(&namespace, &node, &workload, metadata.annotations.as_ref())?;
-    let config = effective.values();
     let index = names::index(metadata, Workload::of(&pod).as_ref());
     let value = Value {
-        config: config.clone(),
+        config: effective.values(),
         from: effective.sources(),
         index: &index,
     };
@@ -49,21 +44,24 @@ pub fn write_config(input: &Input) -> Result<Output, HandlerError> {
     let mut output = Output::new();
     if entry.as_ref().is_none_or(|entry| *entry.value != value) {
         let previous = entry.as_ref().map(stored::Entry::previous);
-        let write = transaction(metadata, previous, &config, &index, value);
+        let write = transaction(metadata, previous, &effective, &index, value);
         output.push(Request::new("config", write));
     }
     output.push(Request::new(
         "secret",
         Secret::new(names::secret(metadata)).create(),
     ));
-    output.push(Request::new("config-map", config_map(metadata, &config)?));
+    output.push(Request::new(
+        "config-map",
+        config_map::apply(metadata, &effective)?,
+    ));
     Ok(output)
 }
 
 fn transaction(
     pod: &Metadata<'_>,
     previous: Option<Previous<'_>>,
-    config: &BTreeMap<&str, &str>,
+    effective: &Effective<'_>,
     index: &str,
     value: String,
 ) -> Transaction {
@@ -72,13 +70,10 @@ fn transaction(
     let app_conf = |key: &str| AppConf::new(name, key).namespace(namespace);
 
     let previous = previous.unwrap_or_default();
-    let gone = previous
-        .config
-        .keys()
-        .filter(|key| !config.contains_key(key.as_str()));
-    let changed = config
+    let gone = previous.config.keys().filter(|key| !effective.has(key));
+    let changed = effective
         .iter()
-        .filter(|(key, value)| previous.config.get(**key).map(|old| &**old) != Some(**value));
+        .filter(|(key, value, _)| previous.config.get(*key).is_none_or(|old| **old != **value));
     let moved = !previous.index.is_empty() && *previous.index != *index;
 
     let mut transaction = Transaction::new();
@@ -89,80 +84,17 @@ fn transaction(
         // Too much to do key by key: with the entry all keys go, and those that stay are written anew.
         transaction.push(entry().delete());
         transaction.push(entry().update(value));
-        config
+        effective
             .iter()
-            .for_each(|(key, value)| transaction.push(app_conf(key).update(*value)));
+            .for_each(|(key, value, _)| transaction.push(app_conf(key).update(value)));
     } else {
         transaction.push(entry().update(value));
         gone.for_each(|key| transaction.push(app_conf(key).delete()));
-        changed.for_each(|(key, value)| transaction.push(app_conf(key).update(*value)));
+        changed.for_each(|(key, value, _)| transaction.push(app_conf(key).update(value)));
     }
     if moved || previous.index.is_empty() {
         // The leaf holds nothing that changes: its name is what is looked for.
         transaction.push(TwoLayers::new(index, name).update("{}"));
     }
     transaction
-}
-
-fn config_map(
-    pod: &Metadata<'_>,
-    config: &BTreeMap<&str, &str>,
-) -> Result<
-    configurator_sdk::kubernetes::Kubernetes<configurator_sdk::kubernetes::Apply>,
-    HandlerError,
-> {
-    let name = names::config_map(pod)?;
-    let body = ConfigMap {
-        api_version: "v1",
-        kind: "ConfigMap",
-        metadata: ConfigMapMetadata {
-            namespace: &pod.namespace,
-            name: &name,
-            labels: ManagedBy {
-                managed_by: "configurator",
-            },
-            owner_references: [OwnerReference {
-                api_version: "v1",
-                kind: "Pod",
-                name: &pod.name,
-                uid: &pod.uid,
-            }],
-        },
-        data: config,
-    };
-    let body = Json::of(&body)?;
-    Ok(CONFIG_MAP.apply((&*pod.namespace, name), body))
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ConfigMap<'a> {
-    api_version: &'a str,
-    kind: &'a str,
-    metadata: ConfigMapMetadata<'a>,
-    data: &'a BTreeMap<&'a str, &'a str>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ConfigMapMetadata<'a> {
-    namespace: &'a str,
-    name: &'a str,
-    labels: ManagedBy<'a>,
-    owner_references: [OwnerReference<'a>; 1],
-}
-
-#[derive(Serialize)]
-struct ManagedBy<'a> {
-    #[serde(rename = "app.kubernetes.io/managed-by")]
-    managed_by: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct OwnerReference<'a> {
-    api_version: &'a str,
-    kind: &'a str,
-    name: &'a str,
-    uid: &'a str,
 }
