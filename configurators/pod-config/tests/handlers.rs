@@ -347,5 +347,5 @@ fn an_object_that_is_no_pod_is_refused_with_the_field() {
 
 #[test]
 fn the_checked_in_pod_has_four_kilobytes() {
-    assert!((4000..4200).contains(&POD.len()), "{}", POD.len());
+    assert!((4096..4200).contains(&POD.len()), "{}", POD.len());
 }
