@@ -21,7 +21,7 @@ const PATTERN_SIZE_MAX: usize = 1 << 20;
 
 /// Reads a schema; errors are sorted by their text, as an API server reports them.
 pub(crate) fn read(schema: &Value) -> Result<Schema, Vec<FieldError>> {
-    let mut reader = Reader { errors: Vec::new() };
+    let mut reader = Reader { errors: Vec::new(), unmatched: None };
     let mut root = reader.node(schema, "", Level::Root, 0);
     if reader.errors.is_empty() {
         for (name, node) in [("apiVersion", text()), ("kind", text()), ("metadata", builtin::object_meta())] {
@@ -71,6 +71,8 @@ enum Level {
 
 struct Reader {
     errors: Vec<FieldError>,
+    /// The list or map around the current place, if an update cannot match what is in it with what was.
+    unmatched: Option<String>,
 }
 
 impl Reader {
@@ -169,6 +171,14 @@ impl Reader {
     }
 
     fn children(&mut self, map: &Map<String, Value>, node: &mut Node, path: &str, level: Level, depth: usize) {
+        let around = self.unmatched.clone();
+        let named = |name: &str| map.get(name).and_then(Value::as_str);
+        if self.unmatched.is_none()
+            && (named("x-kubernetes-map-type") == Some("atomic")
+                || (node.kind == Kind::Array && named("x-kubernetes-list-type") != Some("map")))
+        {
+            self.unmatched = Some(path.to_owned());
+        }
         if let Some(properties) = map.get("properties").and_then(Value::as_object) {
             for (name, schema) in properties {
                 let at = join(path, &format!("properties[{name}]"));
@@ -205,6 +215,7 @@ impl Reader {
             _ if node.kind == Kind::Array => self.errors.push(FieldError::required(join(path, "items"), "must be specified")),
             _ => {}
         }
+        self.unmatched = around;
     }
 
     /// At the root only the names may be restricted.
@@ -433,7 +444,16 @@ impl Reader {
         let mut rules = Vec::new();
         for (i, entry) in entries.iter().enumerate() {
             match Rule::compile(entry, node, root) {
-                Ok(rule) => rules.push(rule),
+                Ok(rule) => {
+                    if rule.is_transition()
+                        && let Some(around) = &self.unmatched
+                    {
+                        let detail = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {around}");
+                        let at = join(path, &format!("x-kubernetes-validations[{i}].rule"));
+                        self.errors.push(FieldError::invalid(at, entry.get("rule").unwrap_or(&Value::Null), detail));
+                    }
+                    rules.push(rule);
+                }
                 Err(errors) => {
                     let at = join(path, &format!("x-kubernetes-validations[{i}]"));
                     self.errors.extend(errors.into_iter().map(|e| e.under(&at)));
@@ -459,11 +479,11 @@ impl Reader {
             return;
         }
         node.default_children(&mut value, false);
-        let errors = crate::validate::object(node, &value, None);
+        let errors = crate::validate::part(node, &value, &at);
         if errors.is_empty() {
             node.default = Some(Box::new(value));
         } else {
-            self.errors.extend(errors.into_iter().map(|e| e.under(&at)));
+            self.errors.extend(errors);
         }
     }
 

@@ -56,6 +56,16 @@ pub(crate) fn object(root: &Node, object: &Value, old: Option<&Value>) -> Vec<Fi
     errors
 }
 
+/// What is wrong with a value that stands at `path`.
+pub(crate) fn part(node: &Node, value: &Value, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    node.validate(value, None, path, &mut errors);
+    if errors.is_empty() {
+        node.evaluate(value, None, path, &mut Budget::default(), &mut errors);
+    }
+    errors
+}
+
 impl Node {
     /// What is wrong with `value`, apart from rules. A value that an update leaves alone is not checked again, so that a
     /// schema can be made stricter while objects exist.

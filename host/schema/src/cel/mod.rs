@@ -111,6 +111,11 @@ impl Rule {
         })
     }
 
+    /// Whether it compares with the old value.
+    pub(crate) fn is_transition(&self) -> bool {
+        self.transition
+    }
+
     fn evaluate(&self, kind: Kind, this: &CelValue, old: Option<&CelValue>, path: &str) -> Option<FieldError> {
         let shown = Value::from(kind.name());
         let mut context = Context::with_env(environment());
