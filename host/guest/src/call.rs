@@ -1,6 +1,7 @@
 //! One call of a guest: a fresh store and instance, under limits.
 
 use configurator_core::handler::{CallFault, CallLimits, HandlerInput, ModuleDescription};
+use configurator_core::time::Timestamp;
 use wasmtime::{Engine, Store, UpdateDeadline};
 
 use crate::deadline::Stopwatch;
@@ -14,6 +15,7 @@ use crate::state::CallState;
 use crate::ticker::Ticker;
 use crate::trap::{classify, transfer_limit};
 use crate::v0_1::{HandleError, Pre};
+use crate::wasi::Wasi;
 
 /// What calls need of the runtime.
 pub(crate) struct Caller {
@@ -38,7 +40,8 @@ impl Caller {
             return CallReport::not_begun(fault);
         }
         let log = CallLog::new(self.log_limits, log);
-        let (result, cost) = self.run(limits, log, |store| {
+        let wasi = Wasi::new(input.context.now, input.context.seed);
+        let (result, cost) = self.run(limits, log, wasi, |store| {
             module
                 .pre()
                 .handle(store, handler, input, limits.output_size)
@@ -53,19 +56,24 @@ impl Caller {
         limits: &CallLimits,
     ) -> Result<ModuleDescription, CallFault> {
         let log = CallLog::new(self.log_limits, no_log());
-        self.run(limits, log, |store| pre.describe(store, limits.output_size))
-            .0
+        let wasi = Wasi::new(Timestamp::default(), 0);
+        self.run(limits, log, wasi, |store| {
+            pre.describe(store, limits.output_size)
+        })
+        .0
     }
 
     fn run<T>(
         &self,
         limits: &CallLimits,
         log: CallLog,
+        wasi: Wasi,
         call: impl FnOnce(&mut Store<CallState>) -> Result<T, HandleError>,
     ) -> (Result<T, CallFault>, CallCost) {
         let watch = Stopwatch::start();
         let _running = self.ticker.running();
-        let mut store = self.store(limits, log, watch);
+        let limiter = MemoryLimiter::new(limits.memory.min(self.max_memory));
+        let mut store = self.store(limits, CallState { limiter, log, wasi }, watch);
         let result = call(&mut store).map_err(|error| match error {
             HandleError::Wasm(error) => classify(&error, limits, store.data()),
             HandleError::Fault(fault) => fault,
@@ -84,9 +92,8 @@ impl Caller {
         (result, cost)
     }
 
-    fn store(&self, limits: &CallLimits, log: CallLog, watch: Stopwatch) -> Store<CallState> {
-        let limiter = MemoryLimiter::new(limits.memory.min(self.max_memory));
-        let mut store = Store::new(&self.engine, CallState { limiter, log });
+    fn store(&self, limits: &CallLimits, state: CallState, watch: Stopwatch) -> Store<CallState> {
+        let mut store = Store::new(&self.engine, state);
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(transfer_limit(limits));
         let deadline = limits.deadline;

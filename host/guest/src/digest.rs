@@ -32,10 +32,6 @@ impl Digest {
     pub(crate) const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
-
-    pub(crate) const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
 }
 
 impl fmt::Display for Digest {
@@ -79,12 +75,21 @@ mod tests {
         let text = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(digest.to_string(), text);
         assert_eq!(text.parse(), Ok(digest));
-        assert_eq!(text.to_uppercase().replace("SHA256", "sha256").parse(), Ok(digest));
+        assert_eq!(
+            text.to_uppercase().replace("SHA256", "sha256").parse(),
+            Ok(digest)
+        );
     }
 
     #[test]
     fn what_is_no_digest_is_refused() {
-        for text in ["", "sha256:", "sha256:12", &"é".repeat(36), &format!("sha256:{}", "+1".repeat(32))] {
+        for text in [
+            "",
+            "sha256:",
+            "sha256:12",
+            &"é".repeat(36),
+            &format!("sha256:{}", "+1".repeat(32)),
+        ] {
             assert!(text.parse::<Digest>().is_err(), "{text}");
         }
     }

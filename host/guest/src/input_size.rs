@@ -14,9 +14,10 @@ pub(crate) fn input_size(input: &HandlerInput) -> u64 {
     let last = input.last.as_ref().map_or(0, |last| {
         optional(last.data.as_ref()) + results(&last.request_results)
     });
-    let plan = input.plan.as_ref().map_or(0, |plan| {
-        plan.resource_requests.iter().map(request).sum()
-    });
+    let plan = input
+        .plan
+        .as_ref()
+        .map_or(0, |plan| plan.resource_requests.iter().map(request).sum());
     let signal = match &input.context.cause {
         Cause::Signal(signal) => signal.name.len() + optional(signal.data.as_ref()),
         Cause::Changed(_)
@@ -51,9 +52,10 @@ fn results(entries: &[(String, ResultEntry)]) -> usize {
 fn result(result: &RequestResult) -> usize {
     let documents: usize = result.query_objects.iter().map(Document::size).sum();
     let error = result.error.as_ref().map_or(0, |error| error.message.len());
-    let response = result.http_response.as_ref().map_or(0, |response| {
-        response.body.len() + pairs(&response.headers)
-    });
+    let response = result
+        .http_response
+        .as_ref()
+        .map_or(0, |response| response.body.len() + pairs(&response.headers));
     result.request_name.len() + documents + error + response
 }
 

@@ -31,6 +31,8 @@ pub mod digest;
 
 pub mod options;
 
+pub mod cache;
+
 mod call;
 
 mod input_size;
@@ -52,3 +54,5 @@ mod state;
 mod engine;
 
 mod v0_1;
+
+mod wasi;

@@ -92,7 +92,9 @@ mod tests {
     fn growth_that_fails_does_not_count() {
         let mut limiter = MemoryLimiter::new(100);
         assert!(limiter.memory_growing(0, 60, None).unwrap());
-        limiter.memory_grow_failed(wasmtime::Error::msg("no room")).unwrap();
+        limiter
+            .memory_grow_failed(wasmtime::Error::msg("no room"))
+            .unwrap();
         assert!(limiter.memory_growing(0, 90, None).unwrap());
     }
 }

@@ -6,11 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use configurator_core::handler::{CallFault, CallLimits, ModuleDescription};
 use wasmtime::component::{Component, Linker};
 
+use crate::cache::ModuleCache;
 use crate::call::Caller;
 use crate::digest::Digest;
 use crate::module::{Facts, Module};
+use crate::options::GuestOptions;
 use crate::state::CallState;
 use crate::v0_1;
+use crate::wasi;
 
 /// What the messages say a module must be.
 const WORLD: &str = "configurator:handler/configurator@0.1.0";
@@ -132,6 +135,7 @@ pub enum LoadError {
 /// Loads modules and knows those in use.
 pub(crate) struct Loader {
     linker: Linker<CallState>,
+    cache: Option<ModuleCache>,
     limits: CallLimits,
     max_size: u64,
     loaded: Mutex<HashMap<Digest, Weak<Module>>>,
@@ -141,11 +145,16 @@ pub(crate) struct Loader {
 
 impl Loader {
     /// A loader whose modules are compiled for the linker's engine.
-    pub(crate) fn new(linker: Linker<CallState>, limits: CallLimits, max_size: u64) -> Self {
+    pub(crate) fn new(
+        linker: Linker<CallState>,
+        cache: Option<ModuleCache>,
+        options: &GuestOptions,
+    ) -> Self {
         Self {
             linker,
-            limits,
-            max_size,
+            cache,
+            limits: options.describe,
+            max_size: options.max_module_size,
             loaded: Mutex::new(HashMap::new()),
             loading: Mutex::new(()),
         }
@@ -164,7 +173,7 @@ impl Loader {
         if let Some(module) = self.find(&digest) {
             return Ok(module);
         }
-        let component = self.compile(bytes, name)?;
+        let component = self.component(bytes, &digest, name)?;
         let module = Arc::new(self.check(caller, &component, digest, bytes.len(), name)?);
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         loaded.retain(|_, module| module.strong_count() > 0);
@@ -175,6 +184,20 @@ impl Loader {
     fn find(&self, digest: &Digest) -> Option<Arc<Module>> {
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         loaded.get(digest).and_then(Weak::upgrade)
+    }
+
+    /// The component, mapped from the cache where there is one: then its code is shared with the page cache.
+    fn component(&self, bytes: &[u8], digest: &Digest, name: &str) -> Result<Component, LoadError> {
+        let Some(cache) = &self.cache else {
+            return self.compile(bytes, name);
+        };
+        let engine = self.linker.engine();
+        if let Some(component) = cache.get(engine, digest) {
+            return Ok(component);
+        }
+        let compiled = self.compile(bytes, name)?;
+        cache.put(digest, &compiled);
+        Ok(cache.get(engine, digest).unwrap_or(compiled))
     }
 
     fn compile(&self, bytes: &[u8], name: &str) -> Result<Component, LoadError> {
@@ -199,9 +222,8 @@ impl Loader {
     ) -> Result<Module, LoadError> {
         let version = check_exports(component, name)?;
         let imports = check_imports(component, name)?;
-        let pre = self
-            .linker
-            .instantiate_pre(component)
+        let pre = wasi::linker_for(component, &self.linker)
+            .and_then(|linker| linker.instantiate_pre(component))
             .and_then(v0_1::Pre::new)
             .map_err(|error| LoadError::OtherTypes {
                 name: name.into(),
@@ -311,11 +333,12 @@ fn is_offered(import: &str) -> bool {
     let Some((interface, version)) = import.split_once('@') else {
         return false;
     };
-    v0_1::IMPORTS.contains(&interface) && is_version(version, v0_1::VERSION)
+    (v0_1::IMPORTS.contains(&interface) && is_version(version, v0_1::VERSION))
+        || (wasi::is_served(interface) && is_version(version, wasi::VERSION))
 }
 
 /// Whether a version like `0.1.3` is one of the line `0.1`.
-fn is_version(version: &str, line: &str) -> bool {
+pub(crate) fn is_version(version: &str, line: &str) -> bool {
     version
         .strip_prefix(line)
         .and_then(|rest| rest.strip_prefix('.'))

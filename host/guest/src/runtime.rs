@@ -7,6 +7,7 @@ use std::time::Instant;
 use configurator_core::handler::{CallFault, CallLimits, HandlerInput};
 use tokio::sync::oneshot;
 
+use crate::cache::{CacheError, ModuleCache};
 use crate::call::Caller;
 use crate::engine::engine;
 use crate::load::{LoadError, Loader};
@@ -57,6 +58,9 @@ pub enum GuestError {
         /// What wasmtime says.
         message: String,
     },
+    /// The folder for precompiled modules cannot be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// No thread could be started.
     #[error("the threads for guests do not start")]
     Threads(#[source] std::io::Error),
@@ -76,18 +80,23 @@ impl GuestRuntime {
         let engine =
             engine(&options, threads.saturating_add(CALLER_SLOTS)).map_err(engine_error)?;
         let linker = v0_1::Pre::linker(&engine).map_err(engine_error)?;
+        let cache = options
+            .module_cache
+            .as_deref()
+            .map(|path| ModuleCache::open(path, options.module_cache_size, &engine))
+            .transpose()?;
         let ticker = Ticker::start(engine.clone(), options.tick).map_err(GuestError::Threads)?;
         let stack = options.stack.saturating_add(HOST_STACK);
         let pool =
             Pool::start(options.threads, options.queue, stack).map_err(GuestError::Threads)?;
         let inner = Inner {
+            loader: Loader::new(linker, cache, &options),
             caller: Caller {
                 engine,
                 ticker,
                 log_limits: options.log,
                 max_memory: options.max_memory,
             },
-            loader: Loader::new(linker, options.describe, options.max_module_size),
             slots: Slots::new(CALLER_SLOTS),
         };
         Ok(Self {
@@ -151,9 +160,7 @@ impl GuestRuntime {
         let (module, handler) = (Arc::clone(module), handler.to_owned());
         let job = move || {
             let queue_time = queued.elapsed();
-            let mut report = inner
-                .caller
-                .handle(&module, &handler, &input, &limits, log);
+            let mut report = inner.caller.handle(&module, &handler, &input, &limits, log);
             report.cost.queue_time = queue_time;
             report
         };
@@ -175,7 +182,9 @@ impl GuestRuntime {
         log: LogSink,
     ) -> CallReport {
         let _slot = self.inner.slots.take();
-        self.inner.caller.handle(module, handler, input, limits, log)
+        self.inner
+            .caller
+            .handle(module, handler, input, limits, log)
     }
 }
 

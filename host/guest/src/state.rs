@@ -2,9 +2,11 @@
 
 use crate::limiter::MemoryLimiter;
 use crate::log::CallLog;
+use crate::wasi::Wasi;
 
 /// The data of a store.
 pub(crate) struct CallState {
     pub(crate) limiter: MemoryLimiter,
     pub(crate) log: CallLog,
+    pub(crate) wasi: Wasi,
 }

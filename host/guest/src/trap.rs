@@ -19,7 +19,10 @@ const OVERHEAD: u64 = 1 << 20;
 ///
 /// wasmtime checks it before it copies, so a guest that returns far too much costs nothing.
 pub(crate) fn transfer_limit(limits: &CallLimits) -> usize {
-    let bytes = limits.output_size.saturating_mul(4).saturating_add(OVERHEAD);
+    let bytes = limits
+        .output_size
+        .saturating_mul(4)
+        .saturating_add(OVERHEAD);
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 

@@ -10,6 +10,7 @@ use wasmtime::{Engine, Store};
 
 use crate::log::{LogLevel, LogLine};
 use crate::state::CallState;
+use crate::wasi;
 
 #[allow(
     missing_docs,
@@ -50,9 +51,10 @@ pub(crate) enum HandleError {
 }
 
 impl Pre {
-    /// A linker with what this world imports.
+    /// A linker with what modules of this world may import.
     pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<CallState>> {
         let mut linker = Linker::new(engine);
+        wasi::add_to_linker(&mut linker)?;
         bindings::Configurator::add_to_linker::<_, HasSelf<CallState>>(&mut linker, |state| state)?;
         Ok(linker)
     }
@@ -85,9 +87,10 @@ impl Pre {
     ) -> Result<HandlerOutput, HandleError> {
         let module = self.0.instantiate(&mut *store)?;
         let input = to_guest::handler_input(input);
-        let output = module
-            .configurator_handler_handler()
-            .call_handle(&mut *store, handler, &input)?;
+        let output =
+            module
+                .configurator_handler_handler()
+                .call_handle(&mut *store, handler, &input)?;
         Ok(from_guest::handler_output(output, output_limit)?)
     }
 }

@@ -261,13 +261,12 @@ fn kubernetes(request: &req::KubernetesRequest) -> wit_requests::KubernetesResou
             req::PropagationPolicy::Foreground => wit_requests::PropagationPolicy::Foreground,
             req::PropagationPolicy::Orphan => wit_requests::PropagationPolicy::Orphan,
         }),
-        precondition: request
-            .precondition
-            .as_ref()
-            .map(|precondition| wit_requests::Precondition {
+        precondition: request.precondition.as_ref().map(|precondition| {
+            wit_requests::Precondition {
                 uid: precondition.uid.clone(),
                 resource_version: precondition.resource_version.clone(),
-            }),
+            }
+        }),
     }
 }
 

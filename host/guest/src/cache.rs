@@ -1,0 +1,338 @@
+//! Precompiled modules in a folder.
+//!
+//! A precompiled module is machine code that the host runs unchecked, so what may be read from the folder is decided by
+//! ownership: the folder and each file belong to the host's user, and nobody else can write to them. All of it is
+//! checked on open descriptors, and files are reached through the folder's descriptor, so nothing can be swapped in
+//! between. A checksum finds files that were damaged. What fails a check is never run; the module is compiled anew.
+
+use std::fs::File;
+use std::hash::{Hash, Hasher};
+use std::io::{Read, Seek, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use sha2::{Digest as _, Sha256};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use crate::digest::Digest;
+
+/// Ends every file, before the SHA-256 of all that comes before it.
+const MAGIC: &[u8; 8] = b"cfgr\0cw1";
+
+/// Bytes of [`MAGIC`] and checksum.
+const TRAILER: u64 = 8 + 32;
+
+/// The folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// It cannot be made or opened.
+    #[error("the module cache {} cannot be used: {reason}", path.display())]
+    Unusable {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        reason: std::io::Error,
+    },
+    /// It belongs to somebody else, or somebody else can write to it.
+    #[error(
+        "the module cache {} is not safe to use: {reason}. What lies in it is run as machine code; give it to this user with `chown` and `chmod 700`, or choose another folder",
+        path.display()
+    )]
+    Untrusted {
+        /// The folder.
+        path: PathBuf,
+        /// Which rule it breaks.
+        reason: Distrust,
+    },
+}
+
+/// Which rule of trust a folder or file breaks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Distrust {
+    /// It belongs to another user.
+    #[error("it belongs to user {owner}, and this process runs as user {user}")]
+    Owner {
+        /// Its owner.
+        owner: u32,
+        /// The user of this process.
+        user: u32,
+    },
+    /// Others can write to it.
+    #[error("its mode is {mode:o}: others can write to it")]
+    Writable {
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// It is a symbolic link, a pipe or the like.
+    #[error("it is not a regular file")]
+    Irregular,
+}
+
+/// Why an entry was not taken.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EntryError {
+    #[error(transparent)]
+    Untrusted(#[from] Distrust),
+    #[error("it is damaged: {0}")]
+    Damaged(&'static str),
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    #[error("wasmtime refuses it: {0}")]
+    Refused(String),
+}
+
+/// The folder, open and trusted.
+pub(crate) struct ModuleCache {
+    folder: OwnedFd,
+    path: PathBuf,
+    max_size: u64,
+    /// Distinguishes engines whose code would not fit each other.
+    compatibility: String,
+    written: AtomicU64,
+}
+
+impl ModuleCache {
+    /// Opens the folder; makes it, for this user alone, where there is none.
+    pub(crate) fn open(path: &Path, max_size: u64, engine: &Engine) -> Result<Self, CacheError> {
+        let unusable = |reason: std::io::Error| CacheError::Unusable {
+            path: path.into(),
+            reason,
+        };
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(unusable)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder =
+            rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| unusable(errno.into()))?;
+        let stat = rustix::fs::fstat(&folder).map_err(|errno| unusable(errno.into()))?;
+        check_owner(&stat).map_err(|reason| CacheError::Untrusted {
+            path: path.into(),
+            reason,
+        })?;
+        let mut hasher = ShaHasher(Sha256::new());
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        let compatibility = Digest::from_bytes(hasher.0.finalize().into()).hex();
+        Ok(Self {
+            folder,
+            path: path.into(),
+            max_size,
+            compatibility: compatibility.chars().take(16).collect(),
+            written: AtomicU64::new(0),
+        })
+    }
+
+    /// The precompiled module of this source, or `None`. An entry that must not be taken is left alone, with a warning.
+    pub(crate) fn get(&self, engine: &Engine, source: &Digest) -> Option<Component> {
+        let name = self.name(source);
+        match self.read(engine, &name) {
+            Ok(component) => component,
+            Err(error) => {
+                let path = self.path.join(&name);
+                tracing::warn!(path = %path.display(), "a precompiled module is not used: {error}; the module is compiled anew");
+                None
+            }
+        }
+    }
+
+    /// Stores a precompiled module. Failure costs only time, so it is only a warning.
+    pub(crate) fn put(&self, source: &Digest, component: &Component) {
+        let name = self.name(source);
+        let stored = component
+            .serialize()
+            .map_err(|error| std::io::Error::other(format!("{error:#}")))
+            .and_then(|code| self.write(&name, &code))
+            .and_then(|()| self.evict(&name));
+        if let Err(error) = stored {
+            tracing::warn!(path = %self.path.display(), "a precompiled module is not kept: {error}");
+        }
+    }
+
+    fn name(&self, source: &Digest) -> String {
+        format!("{}-{}.cwasm", source.hex(), self.compatibility)
+    }
+
+    fn read(&self, engine: &Engine, name: &str) -> Result<Option<Component>, EntryError> {
+        // Without NONBLOCK, a pipe in the place of a file would block.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = match rustix::fs::openat(&self.folder, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP) => return Err(Distrust::Irregular.into()),
+            Err(errno) => return Err(EntryError::Io(errno.into())),
+        };
+        let stat = rustix::fs::fstat(&file).map_err(std::io::Error::from)?;
+        if !FileType::from_raw_mode(stat.st_mode).is_file() {
+            return Err(Distrust::Irregular.into());
+        }
+        check_owner(&stat)?;
+        check_sum(&file)?;
+        let component = deserialize(engine, &file)?;
+        // The time of its last use decides what is evicted; not worth a warning where it cannot be set.
+        let _ = file.set_modified(now());
+        Ok(Some(component))
+    }
+
+    fn write(&self, name: &str, code: &[u8]) -> std::io::Result<()> {
+        let number = self.written.fetch_add(1, Ordering::Relaxed);
+        let aside = format!(".{name}.{}.{number}", std::process::id());
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let mut file = File::from(rustix::fs::openat(&self.folder, &aside, flags, mode)?);
+        let written = file
+            .write_all(code)
+            .and_then(|()| file.write_all(MAGIC))
+            .and_then(|()| file.write_all(&Sha256::digest(code)))
+            .and_then(|()| file.sync_all())
+            .and_then(|()| {
+                Ok(rustix::fs::renameat(
+                    &self.folder,
+                    &aside,
+                    &self.folder,
+                    name,
+                )?)
+            });
+        if written.is_err() {
+            let _ = rustix::fs::unlinkat(&self.folder, &aside, AtFlags::empty());
+        }
+        written?;
+        Ok(rustix::fs::fsync(&self.folder)?)
+    }
+
+    /// Removes what has not been used for longest, until the folder is under its size. `newest` stays.
+    fn evict(&self, newest: &str) -> std::io::Result<()> {
+        let mut files = self.files()?;
+        let mut size: u64 = files.iter().map(|file| file.size).sum();
+        files.sort_by(|a, b| (a.used, &a.name).cmp(&(b.used, &b.name)));
+        for file in files {
+            if size <= self.max_size {
+                break;
+            }
+            if file.name != newest {
+                rustix::fs::unlinkat(&self.folder, &file.name, AtFlags::empty())?;
+                size = size.saturating_sub(file.size);
+            }
+        }
+        Ok(())
+    }
+
+    fn files(&self) -> std::io::Result<Vec<CachedFile>> {
+        let mut files = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.folder)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().to_str() else {
+                continue;
+            };
+            // Also those that a crash left aside.
+            if !name.contains(".cwasm") {
+                continue;
+            }
+            let stat = match rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => stat,
+                Err(Errno::NOENT) => continue,
+                Err(errno) => return Err(errno.into()),
+            };
+            files.push(CachedFile {
+                name: name.into(),
+                size: u64::try_from(stat.st_size).unwrap_or(0),
+                used: (stat.st_mtime, stat.st_mtime_nsec),
+            });
+        }
+        Ok(files)
+    }
+}
+
+struct CachedFile {
+    name: String,
+    size: u64,
+    used: (i64, u64),
+}
+
+fn check_owner(stat: &Stat) -> Result<(), Distrust> {
+    let user = rustix::process::geteuid().as_raw();
+    if stat.st_uid != user {
+        return Err(Distrust::Owner {
+            owner: stat.st_uid,
+            user,
+        });
+    }
+    let mode = stat.st_mode & 0o7777;
+    if mode & 0o022 != 0 {
+        return Err(Distrust::Writable { mode });
+    }
+    Ok(())
+}
+
+fn check_sum(mut file: &File) -> Result<(), EntryError> {
+    let length = file.metadata()?.len();
+    let code = length
+        .checked_sub(TRAILER)
+        .ok_or(EntryError::Damaged("it is too short"))?;
+    let mut hasher = Sha256::new();
+    file.rewind()?;
+    std::io::copy(&mut file.take(code), &mut HashWriter(&mut hasher))?;
+    let mut trailer = Vec::new();
+    file.take(TRAILER + 1).read_to_end(&mut trailer)?;
+    let sum = trailer
+        .strip_prefix(MAGIC)
+        .ok_or(EntryError::Damaged("its end is missing"))?;
+    if sum != hasher.finalize().as_slice() {
+        return Err(EntryError::Damaged("its checksum does not match"));
+    }
+    Ok(())
+}
+
+#[allow(
+    unsafe_code,
+    reason = "machine code can only be trusted, not checked; this module is about that trust"
+)]
+fn deserialize(engine: &Engine, file: &File) -> Result<Component, EntryError> {
+    // The descriptor, not the name: what was checked is what is mapped.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    // SAFETY: the file is what `write` of this module left there. It and its folder belong to this process's user, who
+    // could change the process itself as well, and are writable by nobody else; its checksum matches; its name holds
+    // the engine's compatibility hash. Files are never written in place, so the mapping does not change.
+    unsafe { Component::deserialize_file(engine, path) }
+        .map_err(|error| EntryError::Refused(format!("{error:#}")))
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the time of use of a file, for other processes that share the folder; nothing that a guest sees"
+)]
+fn now() -> std::time::SystemTime {
+    std::time::SystemTime::now()
+}
+
+struct HashWriter<'a>(&'a mut Sha256);
+
+impl Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A hasher whose result is the same in every process.
+struct ShaHasher(Sha256);
+
+impl Hasher for ShaHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        0
+    }
+}
