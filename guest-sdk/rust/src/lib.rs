@@ -46,7 +46,7 @@
 //!
 //! - `bump-allocator` (default): on wasm32, an allocator that never frees. It suits an instance that lives for one
 //!   call, which is how the host runs a module unless the Configurator says `instance: Reuse`.
-//! - `k8s-openapi`: [`kubernetes::Resource::of`], requests for the types of `k8s-openapi`.
+//! - `k8s-openapi`: `kubernetes::Resource::of`, requests for the types of `k8s-openapi`.
 
 pub mod bindings;
 
