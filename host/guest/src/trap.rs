@@ -93,19 +93,25 @@ fn causes(error: &wasmtime::Error) -> String {
 
 fn message(mut text: String, backtrace: Option<&WasmBacktrace>, state: &CallState) -> String {
     if let Some(backtrace) = backtrace {
-        // Its text has a heading, then one frame a line.
+        // Its text has a heading, then one frame a line: `0: 0x1f - module!function`.
         let frames = backtrace.to_string();
         for frame in frames.lines().skip(1).take(FRAMES) {
-            let _ = write!(text, "\n    at {}", frame.trim_start());
+            let _ = match frame.split_once(" - ") {
+                Some((place, function)) => {
+                    let offset = place.rsplit(' ').next().unwrap_or_default();
+                    write!(text, "\n  in {function} (at {offset})")
+                }
+                None => write!(text, "\n  in {}", frame.trim_start()),
+            };
         }
         let more = backtrace.frames().len().saturating_sub(FRAMES);
         if more > 0 {
-            let _ = write!(text, "\n    … and {more} more");
+            let _ = write!(text, "\n  … and {more} more");
         }
     }
     let tail = state.log.tail();
     if !tail.is_empty() {
-        let _ = write!(text, "\n  the end of its log:\n{tail}");
+        let _ = write!(text, "\nthe end of its log:\n{tail}");
     }
     text
 }

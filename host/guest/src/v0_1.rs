@@ -5,6 +5,7 @@ mod from_guest;
 mod to_guest;
 
 use configurator_core::handler::{CallFault, HandlerInput, HandlerOutput, ModuleDescription};
+use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{HasSelf, InstancePre, Linker};
 use wasmtime::{Engine, Store};
 
@@ -25,6 +26,7 @@ mod bindings {
 }
 
 use bindings::configurator::handler::log as wit_log;
+use bindings::exports::configurator::handler::handler as wit;
 
 /// The exported interface without its version.
 pub(crate) const EXPORT: &str = "configurator:handler/handler";
@@ -61,6 +63,7 @@ impl Pre {
 
     /// Looks up the exports and checks their types.
     pub(crate) fn new(pre: InstancePre<CallState>) -> wasmtime::Result<Self> {
+        check_types(&pre)?;
         bindings::ConfiguratorPre::new(pre).map(Self)
     }
 
@@ -93,6 +96,32 @@ impl Pre {
                 .call_handle(&mut *store, handler, &input)?;
         Ok(from_guest::handler_output(output, output_limit)?)
     }
+}
+
+/// The bindings would find a wrong type only when they make an instance.
+fn check_types(pre: &InstancePre<CallState>) -> wasmtime::Result<()> {
+    let component = pre.component();
+    let types = pre.instance_type();
+    let function = |name: &str| {
+        let missing = || wasmtime::Error::msg(format!("it has no function {name:?}"));
+        let (_, interface) = component
+            .get_export(None, &format!("{EXPORT}@{VERSION}.0"))
+            .ok_or_else(missing)?;
+        match component.get_export(Some(&interface), name) {
+            Some((ComponentItem::ComponentFunc(function), _)) => Ok(function),
+            _ => Err(missing()),
+        }
+    };
+    let within = |name: &str, error: wasmtime::Error| {
+        wasmtime::Error::msg(format!("the function {name:?} has another type: {error:#}"))
+    };
+    function("describe")?
+        .typecheck::<(), (wit::ModuleDescription,)>(&types)
+        .map_err(|error| within("describe", error))?;
+    type Handled = Result<wit::HandlerOutput, wit::HandlerError>;
+    function("handle")?
+        .typecheck::<(&str, &wit::HandlerInput), (Handled,)>(&types)
+        .map_err(|error| within("handle", error))
 }
 
 impl From<wasmtime::Error> for HandleError {

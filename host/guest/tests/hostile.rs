@@ -68,7 +68,16 @@ fn a_trap_carries_frames_and_the_end_of_the_log() {
     let guest = Guest::new()
         .items("(func $inner (unreachable)) (func $outer (call $inner))")
         .body(&format!("{LOG} (call $outer)"));
-    check(&guest, expect![""]);
+    check(
+        &guest,
+        expect![[r#"
+        the handler trapped: wasm trap: wasm `unreachable` instruction executed
+          in guest!inner (at 0xcfe)
+          in guest!outer (at 0xd03)
+          in guest!handle (at 0xd58)
+        the end of its log:
+        warn: hello from the guest"#]],
+    );
 }
 
 #[test]
@@ -137,7 +146,8 @@ fn a_hundred_megabytes_are_refused_before_they_are_copied() {
         ..limits()
     };
     let fault = call_with(&guest, &limits, no_log()).result.unwrap_err();
-    expect![""].assert_eq(&fault.to_string());
+    expect!["the output has 5242880 bytes or more; limits.outputSize allows 1048576"]
+        .assert_eq(&fault.to_string());
 }
 
 #[test]
@@ -219,21 +229,45 @@ fn documents_are_checked() {
             "operation": {"kubernetes": {"verb": "apply", "resource-body": body}},
         }]}}})
     };
-    check_returned(write("{"), expect![""]);
-    check_returned(write(&nested(101)), expect![""]);
-    check_returned(write(&nested(1_000_000)), expect![""]);
+    check_returned(
+        write("{"),
+        expect![[
+            r#"the output is invalid: request "write": resource-body is not well-formed JSON: EOF while parsing an object at line 1 column 1"#
+        ]],
+    );
+    check_returned(
+        write(&nested(101)),
+        expect![[
+            r#"the output is invalid: request "write": resource-body is nested more than 100 levels deep (at byte 100)"#
+        ]],
+    );
+    check_returned(
+        write(&nested(1_000_000)),
+        expect![[
+            r#"the output is invalid: request "write": resource-body is nested more than 100 levels deep (at byte 100)"#
+        ]],
+    );
     check_returned(
         json!({"ok": {"pass-through-args": [["notes", "nope"]]}}),
-        expect![""],
+        expect![[
+            r#"the output is invalid: pass-through-args "notes" is not well-formed JSON: expected ident at line 1 column 2"#
+        ]],
     );
-    check_returned(json!({"ok": {"data": "1 2"}}), expect![""]);
+    check_returned(
+        json!({"ok": {"data": "1 2"}}),
+        expect![
+            "the output is invalid: data is not well-formed JSON: trailing characters at line 1 column 3"
+        ],
+    );
     check_returned(
         json!({"ok": {"desired": {"objects": [{"name": "a", "object": ""}]}}}),
-        expect![""],
+        expect![[
+            r#"the output is invalid: desired "a": object is not well-formed JSON: EOF while parsing a value at line 1 column 0"#
+        ]],
     );
     check_returned(
         json!({"ok": {"progress": {"percent": 101, "message": ""}}}),
-        expect![""],
+        expect!["the output is invalid: progress: percent is 101, and must be 0 to 100"],
     );
 }
 

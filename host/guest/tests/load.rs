@@ -28,26 +28,73 @@ fn check_text(wat: &str, expected: Expect) {
 
 #[test]
 fn what_is_no_wasm() {
-    check(b"", expect![""]);
-    check(b"#!/bin/sh\n", expect![""]);
-    check(b"(module)", expect![""]);
-    check(b"\x7fELF\x02\x01", expect![""]);
-    check(b"\0asm", expect![""]);
-    check(b"\0asm\x0d\0\x01\0garbage", expect![""]);
-    check(b"\0asm\xff\0\x01\0", expect![""]);
+    check(
+        b"",
+        expect![
+            "a.wasm is not a WebAssembly file: it is empty. A module is a component of the world configurator:handler/configurator@0.1.0"
+        ],
+    );
+    check(
+        b"#!/bin/sh\n",
+        expect![[
+            r#"a.wasm is not a WebAssembly file: it does not begin with \0asm. A module is a component of the world configurator:handler/configurator@0.1.0"#
+        ]],
+    );
+    check(
+        b"(module)",
+        expect![
+            "a.wasm is not a WebAssembly file: it seems to be WebAssembly text; convert it with `wasm-tools parse`. A module is a component of the world configurator:handler/configurator@0.1.0"
+        ],
+    );
+    check(
+        b"\x7fELF\x02\x01",
+        expect![
+            "a.wasm is not a WebAssembly file: it is a native binary or a precompiled module, which is never loaded from outside. A module is a component of the world configurator:handler/configurator@0.1.0"
+        ],
+    );
+    check(
+        b"\0asm",
+        expect![[
+            r#"a.wasm is not a WebAssembly file: it does not begin with \0asm. A module is a component of the world configurator:handler/configurator@0.1.0"#
+        ]],
+    );
+    check(
+        b"\0asm\x0d\0\x01\0garbage",
+        expect![
+            "a.wasm is not a valid component: failed to parse WebAssembly module: unexpected end-of-file (at offset 0xa)"
+        ],
+    );
+    check(
+        b"\0asm\xff\0\x01\0",
+        expect![
+            "a.wasm is not a valid component: failed to parse WebAssembly module: unknown binary version:    0x100ff (at offset 0x4)"
+        ],
+    );
 }
 
 #[test]
 fn a_core_module() {
-    check_text("(module (func (export \"root\")))", expect![""]);
+    check_text(
+        "(module (func (export \"root\")))",
+        expect![
+            "a.wasm is a core WebAssembly module, not a component. Make it one with `configurator build` or `wasm-tools component new`"
+        ],
+    );
 }
 
 #[test]
 fn a_component_of_another_world() {
-    check_text("(component)", expect![""]);
+    check_text(
+        "(component)",
+        expect![
+            "a.wasm is a component of another world: it does not export configurator:handler/handler. It exports: nothing. A module implements the world configurator:handler/configurator@0.1.0"
+        ],
+    );
     check_text(
         r#"(component (instance $i) (export "wasi:cli/run@0.2.0" (instance $i)) (export "b" (instance $i)))"#,
-        expect![""],
+        expect![
+            "a.wasm is a component of another world: it does not export configurator:handler/handler. It exports: wasi:cli/run@0.2.0, b. A module implements the world configurator:handler/configurator@0.1.0"
+        ],
     );
 }
 
@@ -55,11 +102,15 @@ fn a_component_of_another_world() {
 fn a_component_of_another_version() {
     check_text(
         r#"(component (instance $i) (export "configurator:handler/handler@0.2.0" (instance $i)))"#,
-        expect![""],
+        expect![
+            "a.wasm is built for configurator:handler@0.2.0; this host runs 0.1.x. Build it against one of these, or use a newer host"
+        ],
     );
     check_text(
         r#"(component (instance $i) (export "configurator:handler/handler@0.1.0-rc1" (instance $i)))"#,
-        expect![""],
+        expect![
+            "a.wasm is built for configurator:handler@0.1.0-rc1; this host runs 0.1.x. Build it against one of these, or use a newer host"
+        ],
     );
 }
 
@@ -67,7 +118,9 @@ fn a_component_of_another_version() {
 fn a_component_with_other_types() {
     check_text(
         r#"(component (instance $i) (export "configurator:handler/handler@0.1.0" (instance $i)))"#,
-        expect![""],
+        expect![[
+            r#"a.wasm does not implement configurator:handler/configurator@0.1.0 as this host knows it: it has no function "describe". Build it against the wit folder of this version"#
+        ]],
     );
     check_text(
         r#"(component
@@ -76,7 +129,9 @@ fn a_component_with_other_types() {
             (func $f (result u32) (canon lift (core func $c "f")))
             (instance $i (export "describe" (func $f)) (export "handle" (func $f)))
             (export "configurator:handler/handler@0.1.0" (instance $i)))"#,
-        expect![""],
+        expect![[
+            r#"a.wasm does not implement configurator:handler/configurator@0.1.0 as this host knows it: the function "describe" has another type: expected `record` found `u32`. Build it against the wit folder of this version"#
+        ]],
     );
 }
 
@@ -89,13 +144,20 @@ fn an_import_that_is_not_offered() {
         )
         .items(r#"(import "wasi:sockets/tcp@0.2.0" "connect" (func $connect))"#)
         .body("(call $connect)");
-    check(&guest.build(), expect![""]);
+    check(
+        &guest.build(),
+        expect![
+            "a.wasm imports wasi:sockets/tcp@0.2.0, which the host does not offer: a module gets logging and, for its language's runtime, WASI 0.2 without files and network"
+        ],
+    );
     check_text(
         r#"(component
             (import "env" (func $f))
             (instance $i)
             (export "configurator:handler/handler@0.1.0" (instance $i)))"#,
-        expect![""],
+        expect![
+            "a.wasm imports env, which the host does not offer: a module gets logging and, for its language's runtime, WASI 0.2 without files and network"
+        ],
     );
 }
 
@@ -103,25 +165,41 @@ fn an_import_that_is_not_offered() {
 fn switched_off_features() {
     check_text(
         r#"(component (core module (memory 1 1 shared)))"#,
-        expect![""],
+        expect![
+            "a.wasm is not a valid component: failed to parse WebAssembly module: threads must be enabled for shared memories (at offset 0x15)"
+        ],
     );
     check_text(
         r#"(component (core module (func (param v128 v128 v128) (result v128)
             (f32x4.relaxed_madd (local.get 0) (local.get 1) (local.get 2)))))"#,
-        expect![""],
+        expect![
+            "a.wasm is not a valid component: failed to compile: wasm[0]::function[0]: WebAssembly translation error: Invalid input WebAssembly code at offset 43: relaxed SIMD support is not enabled"
+        ],
     );
 }
 
 #[test]
 fn a_module_that_does_not_fit() {
     let module = Guest::new().items("(table 30000 funcref)").build();
-    check(&module, expect![""]);
+    check(
+        &module,
+        expect![
+            "a.wasm does not fit into an instance of this host: module table does not fit in pooling allocator requirements: table index 0 has a minimum element size of 30000 which exceeds the limit of 20000"
+        ],
+    );
     let module = Guest::new().memory(20_000).build();
-    check(&module, expect![""]);
+    check(
+        &module,
+        expect![
+            "a.wasm does not fit into an instance of this host: module memory does not fit in pooling allocator requirements: memory index 0 is unsupported in this pooling allocator configuration: memory has a minimum byte size of 1310720000 which exceeds the limit of 0x40000000 bytes"
+        ],
+    );
     let instances = "(core instance (instantiate $m))".repeat(40);
     check_text(
         &format!("(component (core module $m) {instances})"),
-        expect![""],
+        expect![
+            "a.wasm does not fit into an instance of this host: The component transitively contains 40 core module instances, which exceeds the configured maximum of 32 in the pooling allocator"
+        ],
     );
 }
 
@@ -140,7 +218,9 @@ fn a_module_that_is_too_large() {
 fn a_module_that_does_not_describe_itself() {
     check(
         &Guest::new().describe_body("(unreachable)").build(),
-        expect![""],
+        expect![[r#"
+            a.wasm does not describe itself: the handler trapped: wasm trap: wasm `unreachable` instruction executed
+              in guest!describe (at 0xd30)"#]],
     );
     let error = GuestRuntime::new(GuestOptions {
         describe: configurator_core::handler::CallLimits {
@@ -170,25 +250,27 @@ fn a_module_that_does_not_describe_itself() {
 fn a_module_that_describes_itself_wrongly() {
     check(
         &Guest::new().describe(json!({"handlers": []})).build(),
-        expect![""],
+        expect!["a.wasm describes itself wrongly: it lists no handler"],
     );
     check(
         &Guest::new()
             .describe(json!({"handlers": [handler("a"), handler("b"), handler("a")]}))
             .build(),
-        expect![""],
+        expect![[r#"a.wasm describes itself wrongly: it lists the handler "a" twice"#]],
     );
     check(
         &Guest::new()
             .describe(json!({"handlers": [handler("")]}))
             .build(),
-        expect![""],
+        expect!["a.wasm describes itself wrongly: it lists a handler without a name"],
     );
     check(
         &Guest::new()
             .describe(json!({"handlers": [{"name": "a", "parameters-schema": "{"}]}))
             .build(),
-        expect![""],
+        expect![[
+            r#"a.wasm does not describe itself: the output is invalid: handler "a": parameters-schema is not well-formed JSON: EOF while parsing an object at line 1 column 1"#
+        ]],
     );
 }
 

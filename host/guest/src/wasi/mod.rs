@@ -89,7 +89,11 @@ impl Wasi {
     }
 
     fn push<T: Send + 'static>(&mut self, entry: T) -> wasmtime::Result<Resource<T>> {
-        Ok(self.table.push(entry)?)
+        self.table.push(entry).map_err(|_| {
+            wasmtime::Error::msg(format!(
+                "the guest holds more than {HANDLES} handles of WASI"
+            ))
+        })
     }
 
     fn ready(&mut self) -> wasmtime::Result<Resource<Pollable>> {

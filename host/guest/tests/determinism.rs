@@ -1,0 +1,589 @@
+//! The same input gives the same output and the same log.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod fixture;
+
+use std::sync::{Arc, Mutex};
+
+use configurator_core::document::Document;
+use configurator_core::handler::{CallLimits, Cause, HandlerInput, HandlerOutput, Signal};
+use configurator_core::request::Requests;
+use configurator_core::result::{HttpResponse, RequestResult, ResultEntry};
+use configurator_core::{fault, handler as core, request as req};
+use configurator_guest::log::LogSink;
+use configurator_guest::module::Module;
+use configurator_guest::runtime::GuestRuntime;
+use expect_test::expect;
+use fixture::{Guest, input, runtime};
+use serde_json::Value;
+
+fn call(
+    runtime: &GuestRuntime,
+    module: &Module,
+    input: &HandlerInput,
+) -> (HandlerOutput, Vec<String>) {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let of_sink = Arc::clone(&lines);
+    let sink: LogSink = Arc::new(move |line| of_sink.lock().unwrap().push(line.to_string()));
+    let report = runtime.call_blocking(module, "root", input, &CallLimits::default(), sink);
+    let lines = lines.lock().unwrap().clone();
+    (report.result.unwrap(), lines)
+}
+
+#[test]
+fn a_nan_has_one_pattern() {
+    // 0/0 has another sign on x86 than on ARM, unless it is made canonical.
+    let guest = Guest::new()
+        .items("(global $zero (mut f64) (f64.const 0))")
+        .body(
+            "(i64.store (i32.const 64) (i64.reinterpret_f64 (f64.div (global.get $zero) (global.get $zero))))
+             (if (i64.ne (i64.load (i32.const 64)) (i64.const 0x7ff8000000000000)) (then (unreachable)))",
+        );
+    let runtime = runtime();
+    let module = runtime.load_blocking(&guest.build(), "nan").unwrap();
+    call(&runtime, &module, &input("{}"));
+}
+
+#[test]
+fn each_call_has_memory_of_its_own() {
+    // Counts its calls in memory and in a global; both must be fresh each time.
+    let guest = Guest::new()
+        .items("(global $calls (mut i32) (i32.const 0))")
+        .body(
+            "(if (i32.or (global.get $calls) (i32.load (i32.const 128))) (then (unreachable)))
+             (global.set $calls (i32.const 1))
+             (i32.store (i32.const 128) (i32.const 1))
+             (drop (memory.grow (i32.const 3)))",
+        );
+    let runtime = runtime();
+    let module = runtime.load_blocking(&guest.build(), "counter").unwrap();
+    for _ in 0..20 {
+        call(&runtime, &module, &input("{}"));
+    }
+}
+
+#[test]
+fn the_same_input_gives_the_same_output_and_log() {
+    // Logs the start of the input's bytes as they lie in memory, and returns one of everything.
+    let guest = Guest::new().returns(everything()).body(
+        "(call $log (i32.const 3) (i32.const 16) (i32.const 20) (i32.const 0) (i32.const 0))",
+    );
+    let first = {
+        let runtime = runtime();
+        let module = runtime.load_blocking(&guest.build(), "all").unwrap();
+        let first = call(&runtime, &module, &input("{}"));
+        assert_eq!(call(&runtime, &module, &input("{}")), first);
+        first
+    };
+    let another = runtime();
+    let module = another.load_blocking(&guest.build(), "all").unwrap();
+    assert_eq!(call(&another, &module, &input("{}")), first);
+}
+
+#[test]
+fn one_of_everything_comes_back() {
+    let runtime = runtime();
+    let module = runtime
+        .load_blocking(&Guest::new().returns(everything()).build(), "all")
+        .unwrap();
+    let output = call(&runtime, &module, &input("{}")).0;
+    expect![[r#"
+        HandlerOutput {
+            requests: Requests {
+                execute_strategy: Graph,
+                resource_requests: [
+                    Request {
+                        name: "apply",
+                        is_declarative: true,
+                        group_by: Some(
+                            "g",
+                        ),
+                        bootstrap_dep: true,
+                        of: Some(
+                            ObjectRef {
+                                namespace: "ns",
+                                name: "n",
+                            },
+                        ),
+                        on_error: Some(
+                            DropError,
+                        ),
+                        depends_on: [
+                            "get",
+                        ],
+                        ready_when: Some(
+                            Expression(
+                                "object.ok",
+                            ),
+                        ),
+                        once: true,
+                        timeout: Some(
+                            1.5s,
+                        ),
+                        operation: Kubernetes(
+                            KubernetesRequest {
+                                group: "apps",
+                                version: "v1",
+                                plural: "deployments",
+                                kind: "Deployment",
+                                namespace: "ns",
+                                name: "n",
+                                verb: Patch,
+                                subresource: Some(
+                                    "status",
+                                ),
+                                field_selector: Some(
+                                    "f",
+                                ),
+                                label_selector: Some(
+                                    "l",
+                                ),
+                                body: Some(
+                                    {"a": 9007199254740993},
+                                ),
+                                patch_type: Json,
+                                precheck_exist: false,
+                                force: true,
+                                cached: true,
+                                propagation_policy: Orphan,
+                                precondition: Some(
+                                    Precondition {
+                                        uid: Some(
+                                            "u",
+                                        ),
+                                        resource_version: Some(
+                                            "7",
+                                        ),
+                                    },
+                                ),
+                            },
+                        ),
+                    },
+                    Request {
+                        name: "get",
+                        is_declarative: false,
+                        group_by: None,
+                        bootstrap_dep: false,
+                        of: None,
+                        on_error: None,
+                        depends_on: [],
+                        ready_when: None,
+                        once: false,
+                        timeout: None,
+                        operation: Kubernetes(
+                            KubernetesRequest {
+                                group: "",
+                                version: "v1",
+                                plural: "pods",
+                                kind: "",
+                                namespace: "",
+                                name: "",
+                                verb: Get,
+                                subresource: None,
+                                field_selector: None,
+                                label_selector: None,
+                                body: None,
+                                patch_type: Merge,
+                                precheck_exist: true,
+                                force: false,
+                                cached: false,
+                                propagation_policy: Background,
+                                precondition: None,
+                            },
+                        ),
+                    },
+                    Request {
+                        name: "resource",
+                        is_declarative: false,
+                        group_by: None,
+                        bootstrap_dep: false,
+                        of: None,
+                        on_error: None,
+                        depends_on: [],
+                        ready_when: None,
+                        once: false,
+                        timeout: None,
+                        operation: Config(
+                            ConfigRequest {
+                                is_transaction: false,
+                                operations: [
+                                    Resource(
+                                        ConfigResource {
+                                            config_type: Workload,
+                                            verb: Update,
+                                            name: "w",
+                                            uid: Some(
+                                                "u",
+                                            ),
+                                            namespace: Some(
+                                                "ns",
+                                            ),
+                                            workload_kind: Some(
+                                                "Deployment",
+                                            ),
+                                            value: Some(
+                                                "v",
+                                            ),
+                                        },
+                                    ),
+                                ],
+                            },
+                        ),
+                    },
+                    Request {
+                        name: "app",
+                        is_declarative: false,
+                        group_by: None,
+                        bootstrap_dep: false,
+                        of: None,
+                        on_error: None,
+                        depends_on: [],
+                        ready_when: None,
+                        once: false,
+                        timeout: None,
+                        operation: Config(
+                            ConfigRequest {
+                                is_transaction: false,
+                                operations: [
+                                    AppConf(
+                                        ConfigAppConf {
+                                            verb: Delete,
+                                            pod_name: "p",
+                                            namespace: Some(
+                                                "ns",
+                                            ),
+                                            key: "k",
+                                            value: None,
+                                        },
+                                    ),
+                                ],
+                            },
+                        ),
+                    },
+                    Request {
+                        name: "basic",
+                        is_declarative: false,
+                        group_by: None,
+                        bootstrap_dep: false,
+                        of: None,
+                        on_error: None,
+                        depends_on: [],
+                        ready_when: None,
+                        once: false,
+                        timeout: None,
+                        operation: Config(
+                            ConfigRequest {
+                                is_transaction: false,
+                                operations: [
+                                    Basic(
+                                        ConfigBasic {
+                                            verb: Update,
+                                            key: "k",
+                                            value: Some(
+                                                "v",
+                                            ),
+                                        },
+                                    ),
+                                ],
+                            },
+                        ),
+                    },
+                    Request {
+                        name: "two",
+                        is_declarative: false,
+                        group_by: None,
+                        bootstrap_dep: false,
+                        of: None,
+                        on_error: None,
+                        depends_on: [],
+                        ready_when: None,
+                        once: false,
+                        timeout: None,
+                        operation: Config(
+                            ConfigRequest {
+                                is_transaction: false,
+                                operations: [
+                                    TwoLayers(
+                                        ConfigTwoLayers {
+                                            verb: Create,
+                                            second_path: "a",
+                                            third_path: "b",
+                                            value: Some(
+                                                "v",
+                                            ),
+                                        },
+                                    ),
+                                ],
+                            },
+                        ),
+                    },
+                    Request {
+                        name: "all",
+                        is_declarative: false,
+                        group_by: None,
+                        bootstrap_dep: false,
+                        of: None,
+                        on_error: None,
+                        depends_on: [],
+                        ready_when: None,
+                        once: false,
+                        timeout: None,
+                        operation: Config(
+                            ConfigRequest {
+                                is_transaction: true,
+                                operations: [
+                                    TwoLayers(
+                                        ConfigTwoLayers {
+                                            verb: Delete,
+                                            second_path: "a",
+                                            third_path: "b",
+                                            value: None,
+                                        },
+                                    ),
+                                    Basic(
+                                        ConfigBasic {
+                                            verb: Get,
+                                            key: "k",
+                                            value: None,
+                                        },
+                                    ),
+                                    AppConf(
+                                        ConfigAppConf {
+                                            verb: Create,
+                                            pod_name: "p",
+                                            namespace: None,
+                                            key: "k",
+                                            value: Some(
+                                                "v",
+                                            ),
+                                        },
+                                    ),
+                                    Resource(
+                                        ConfigResource {
+                                            config_type: Node,
+                                            verb: Get,
+                                            name: "n",
+                                            uid: None,
+                                            namespace: None,
+                                            workload_kind: None,
+                                            value: None,
+                                        },
+                                    ),
+                                ],
+                            },
+                        ),
+                    },
+                    Request {
+                        name: "secret",
+                        is_declarative: false,
+                        group_by: None,
+                        bootstrap_dep: false,
+                        of: None,
+                        on_error: None,
+                        depends_on: [],
+                        ready_when: None,
+                        once: false,
+                        timeout: None,
+                        operation: Secret(
+                            SecretRequest {
+                                name: "s",
+                                verb: Create,
+                                value: Some(
+                                    [1],
+                                ),
+                            },
+                        ),
+                    },
+                    Request {
+                        name: "http",
+                        is_declarative: false,
+                        group_by: None,
+                        bootstrap_dep: false,
+                        of: None,
+                        on_error: None,
+                        depends_on: [],
+                        ready_when: None,
+                        once: false,
+                        timeout: None,
+                        operation: Http(
+                            HttpRequest {
+                                method: "POST",
+                                url: "https://a",
+                                headers: [
+                                    (
+                                        "a",
+                                        "b",
+                                    ),
+                                ],
+                                body: Some(
+                                    [
+                                        1,
+                                        2,
+                                        255,
+                                    ],
+                                ),
+                            },
+                        ),
+                    },
+                ],
+                batch_error_strategy: DropError,
+            },
+            pass_through_args: [
+                (
+                    "arg",
+                    1.10,
+                ),
+            ],
+            outcome: Wait(
+                Wake {
+                    after: Some(
+                        60s,
+                    ),
+                    signals: [
+                        "go",
+                    ],
+                    objects: [
+                        ObjectKey {
+                            group: "",
+                            version: "v1",
+                            plural: "pods",
+                            namespace: "ns",
+                            name: "n",
+                        },
+                    ],
+                },
+            ),
+            next: Some(
+                "Running",
+            ),
+            statuses: [
+                StatusUpdate {
+                    of: Some(
+                        ObjectRef {
+                            namespace: "",
+                            name: "n",
+                        },
+                    ),
+                    status: {},
+                },
+            ],
+            data: Some(
+                null,
+            ),
+            events: [
+                Event {
+                    of: None,
+                    event_type: Warning,
+                    reason: "Odd",
+                    message: "m",
+                },
+            ],
+            progress: Some(
+                Progress {
+                    percent: 100,
+                    message: "m",
+                },
+            ),
+            output: Some(
+                {},
+            ),
+            details: Some(
+                [],
+            ),
+            desired: Some(
+                DesiredSet {
+                    objects: [
+                        DesiredObject {
+                            name: "d",
+                            object: {},
+                            depends_on: [
+                                "e",
+                            ],
+                            ready_when: Some(
+                                Exists,
+                            ),
+                            retain: true,
+                        },
+                    ],
+                    allow_empty: true,
+                },
+            ),
+        }
+    "#]]
+    .assert_debug_eq(&output);
+}
+
+#[test]
+fn one_of_everything_goes_in_and_out_again() {
+    let runtime = runtime();
+    let returning = Guest::new().returns(everything()).build();
+    let module = runtime.load_blocking(&returning, "all").unwrap();
+    let plan = call(&runtime, &module, &input("{}")).0.requests;
+    // Returns the plan and the arguments that it was given.
+    let echo = Guest::new().body(
+        "(memory.copy (i32.add (local.get $result) (i32.const REQUESTS_OUT))
+           (i32.add (local.get $input) (i32.const PLAN_IN)) (i32.const REQUESTS_SIZE))
+         (i64.store (i32.add (local.get $result) (i32.const ARGS_OUT))
+           (i64.load (i32.add (local.get $input) (i32.const ARGS_IN))))",
+    );
+    let module = runtime.load_blocking(&echo.build(), "echo").unwrap();
+    let input = full_input(plan);
+    let output = call(&runtime, &module, &input).0;
+    assert_eq!(Some(output.requests), input.plan);
+    assert_eq!(output.pass_through_args, input.pass_through_args);
+}
+
+fn everything() -> Value {
+    serde_json::from_str(include_str!("fixture/everything.json")).unwrap()
+}
+
+fn full_input(plan: Requests) -> HandlerInput {
+    let document = || Document::parse("{\"a\": 1}").unwrap();
+    let result = RequestResult {
+        request_name: "r".into(),
+        sink: req::SinkName::Http,
+        is_declarative: false,
+        query_objects: vec![document(), document()],
+        created: input("{}").context.now,
+        finished: None,
+        error: Some(fault::Fault::new(fault::FaultKind::NotSent, "m").with_status(409)),
+        http_response: Some(HttpResponse {
+            status: 200,
+            headers: vec![("a".into(), "b".into())],
+            body: vec![0, 255],
+        }),
+    };
+    let mut full = HandlerInput::clone(&input("{}"));
+    full.request_results = vec![
+        ("one".into(), ResultEntry::One(result.clone())),
+        (
+            "group".into(),
+            ResultEntry::Group(vec![result.clone(), result.clone()]),
+        ),
+    ];
+    full.pass_through_args = vec![("a".into(), document())];
+    full.outputs = vec![("o".into(), document())];
+    full.plan = Some(plan);
+    full.last = Some(core::HandlerState {
+        error: Some(core::HandlerError {
+            message: "m".into(),
+            fatal: true,
+            retry_after: None,
+            code: Some("C".into()),
+        }),
+        data: Some(document()),
+        request_results: vec![("one".into(), ResultEntry::One(result))],
+        ..core::HandlerState::default()
+    });
+    full.context.cause = Cause::Signal(Signal {
+        name: "s".into(),
+        data: Some(document()),
+    });
+    full
+}
