@@ -11,6 +11,7 @@ use crate::Schema;
 
 mod convert;
 mod defaults;
+mod definition_rules;
 pub(crate) mod kinds;
 mod lists;
 mod pod_defaults;
