@@ -1,6 +1,6 @@
 //! A store in a file: redb, one writer thread, group commit.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};

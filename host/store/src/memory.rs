@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use bytes::Bytes;

@@ -1,0 +1,58 @@
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::Stream;
+use http_body::{Body, Frame, SizeHint};
+
+/// The body of an answer: all at once, or the lines of a watch as they come.
+pub struct ApiBody(Content);
+
+enum Content {
+    Whole(Option<Bytes>),
+    Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+}
+
+impl ApiBody {
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self(Content::Whole((!bytes.is_empty()).then_some(bytes)))
+    }
+
+    pub(crate) fn stream(lines: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self(Content::Stream(Box::pin(lines)))
+    }
+}
+
+impl Body for ApiBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.0 {
+            Content::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Content::Stream(lines) => lines.as_mut().poll_next(cx).map(|line| line.map(|line| Ok(Frame::data(line)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.0, Content::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Content::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Content::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl std::fmt::Debug for ApiBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match &self.0 {
+            Content::Whole(_) => "ApiBody(whole)",
+            Content::Stream(_) => "ApiBody(stream)",
+        })
+    }
+}
