@@ -28,8 +28,10 @@ pub fn delete_config(input: &Input) -> Result<Output, HandlerError> {
     let pod: Pod<'_> = input.object()?;
     let metadata = &pod.metadata;
     let entry = stored::Entry::of(input.result(results::ENTRY)?)?;
-    let uid = entry.as_ref().and_then(|entry| entry.uid.as_deref());
-    if uid.is_some_and(|uid| *uid != *metadata.uid) {
+    if entry
+        .as_ref()
+        .is_some_and(|entry| !entry.is_of(&metadata.uid))
+    {
         return Ok(Output::new());
     }
     let mut output = Output::new();
@@ -39,7 +41,7 @@ pub fn delete_config(input: &Input) -> Result<Output, HandlerError> {
                 .uid(&*metadata.uid)
                 .delete(),
         );
-        let index = entry.previous().index;
+        let index = entry.previous(&metadata.uid).index;
         if !index.is_empty() {
             gone.push(TwoLayers::new(&*index, &*metadata.name).delete());
         }

@@ -15,7 +15,7 @@ pub mod results {
     pub const NAMESPACE: &str = "namespace";
     /// The Pod's workload. Absent where it has none, or one of an unknown kind.
     pub const WORKLOAD: &str = "workload";
-    /// The Pod's entry in the config store.
+    /// The entry under the Pod's name in the config store. It may be that of an older Pod.
     pub const ENTRY: &str = "entry";
 }
 
@@ -49,9 +49,7 @@ pub fn root(input: &Input) -> Result<Output, HandlerError> {
         let workload = resource.get((&*metadata.namespace, name)).cached();
         output.push(Request::new(results::WORKLOAD, workload).catch_error());
     }
-    let entry = Entry::pod(&*metadata.namespace, &*metadata.name)
-        .uid(&*metadata.uid)
-        .get();
+    let entry = Entry::pod(&*metadata.namespace, &*metadata.name).get();
     output.push(Request::new(results::ENTRY, entry).catch_error());
     Ok(output)
 }

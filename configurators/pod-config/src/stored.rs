@@ -38,9 +38,19 @@ impl<'a> Entry<'a> {
         result.found()?.map(|_| result.object()).transpose()
     }
 
-    /// What the entry says of the Pod. An entry that someone else has written tells nothing, and is replaced.
-    pub fn previous(&self) -> Previous<'_> {
-        serde_json::from_str(&self.value).unwrap_or_default()
+    /// Whether it is the entry of the Pod with this uid.
+    pub fn is_of(&self, uid: &str) -> bool {
+        self.uid.as_deref() == Some(uid)
+    }
+
+    /// What the entry says to the Pod with this uid. The keys of an older Pod go when its entry is replaced, so that only
+    /// its index matters. An entry that someone else has written says nothing, and is replaced.
+    pub fn previous(&self, uid: &str) -> Previous<'_> {
+        let mut previous: Previous<'_> = serde_json::from_str(&self.value).unwrap_or_default();
+        if !self.is_of(uid) {
+            previous.config.clear();
+        }
+        previous
     }
 }
 

@@ -42,8 +42,9 @@ pub fn write_config(input: &Input) -> Result<Output, HandlerError> {
     let value = Json::of(&value)?.into_string();
 
     let mut output = Output::new();
-    if entry.as_ref().is_none_or(|entry| *entry.value != value) {
-        let previous = entry.as_ref().map(stored::Entry::previous);
+    let is_same = |entry: &stored::Entry<'_>| entry.is_of(&metadata.uid) && *entry.value == value;
+    if !entry.as_ref().is_some_and(is_same) {
+        let previous = entry.as_ref().map(|entry| entry.previous(&metadata.uid));
         let write = transaction(metadata, previous, &effective, &index, value);
         output.push(Request::new("config", write));
     }

@@ -95,7 +95,7 @@ fn root_asks_for_what_the_pod_depends_on() {
             node: kubernetes get nodes worker-a-3, cached, on-error catch-error
             namespace: kubernetes get namespaces shop, cached, on-error catch-error
             workload: kubernetes get deployments.apps shop/checkout, cached, on-error catch-error
-            entry: config get pod shop/checkout-7d9f8c6b54-x2kqz (3f1b6a52-8c04-4b7e-9f0d-2a6c5e1d7b90), on-error catch-error
+            entry: config get pod shop/checkout-7d9f8c6b54-x2kqz, on-error catch-error
         "#]],
     );
 }
@@ -107,7 +107,7 @@ fn a_pod_that_is_not_scheduled_and_has_no_owner_needs_less() {
         Input::builder().object(json!({"metadata": {"name": "p", "namespace": "n", "uid": "u"}, "spec": {"nodeName": ""}})),
         expect![[r#"
             namespace: kubernetes get namespaces n, cached, on-error catch-error
-            entry: config get pod n/p (u), on-error catch-error
+            entry: config get pod n/p, on-error catch-error
         "#]],
     );
 }

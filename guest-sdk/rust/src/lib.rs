@@ -89,11 +89,12 @@ pub use self::module::export;
 pub use k8s_openapi;
 
 /// What a handler gets: the object or objects, the results and arguments of the previous phase, and facts about the
-/// call. Natively, [`Input::builder`] makes one for a test.
+/// call. Natively, [`Input::builder`] makes one for a test. Messages of the compiler call it `HandlerInput`.
 #[doc(inline)]
 pub use self::bindings::exports::configurator::handler::handler::HandlerInput as Input;
 
-/// What a handler returns. Start with [`Output::new`]; the fields are open for what the methods do not cover.
+/// What a handler returns. Start with [`Output::new`]; the fields are open for what the methods do not cover. Messages
+/// of the compiler call it `HandlerOutput`.
 #[doc(inline)]
 pub use self::bindings::exports::configurator::handler::handler::HandlerOutput as Output;
 
