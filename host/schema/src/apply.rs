@@ -7,8 +7,10 @@ use thiserror::Error;
 
 use crate::{
     Schema,
-    field_set::FieldSet,
-    managed::{Id, Managed, Owned, Writer, managed_fields, set_managed_fields, stamp, system_fields},
+    field_set::{Entry, FieldSet},
+    managed::{
+        Id, Managed, Owned, Writer, managed_fields, set_managed_fields, stamp, system_fields,
+    },
     schema::Node,
 };
 
@@ -62,7 +64,11 @@ impl Conflict {
 impl fmt::Display for Conflicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [one] = self.0.as_slice() {
-            return write!(f, "Apply failed with 1 conflict: conflict with {}: {}", one.manager, one.field);
+            return write!(
+                f,
+                "Apply failed with 1 conflict: conflict with {}: {}",
+                one.manager, one.field
+            );
         }
         write!(f, "Apply failed with {} conflicts: ", self.0.len())?;
         let mut last = None;
@@ -89,20 +95,35 @@ impl fmt::Display for Conflicts {
 /// # Errors
 /// [`ApplyError`]; nothing is applied then.
 pub fn apply(request: ApplyRequest<'_>) -> Result<Value, ApplyError> {
-    let ApplyRequest { schema, live, mut config, writer, force } = request;
+    let ApplyRequest {
+        schema,
+        live,
+        mut config,
+        writer,
+        force,
+    } = request;
     let root = schema.root.as_ref();
     if managed_fields(&config).is_some_and(|m| !m.is_null()) {
-        return Err(ApplyError::Malformed("metadata.managedFields must be nil".to_owned()));
+        return Err(ApplyError::Malformed(
+            "metadata.managedFields must be nil".to_owned(),
+        ));
     }
     schema.canonicalize(&mut config);
-    root.check_config(&config, "").map_err(ApplyError::Malformed)?;
+    root.check_config(&config, "")
+        .map_err(ApplyError::Malformed)?;
 
     let stored = live.and_then(managed_fields);
-    let mut managed = stored.and_then(|m| Managed::read(m).ok()).unwrap_or_default();
+    let mut managed = stored
+        .and_then(|m| Managed::read(m).ok())
+        .unwrap_or_default();
     if let Some(live) = live
         && managed.entries.is_empty()
     {
-        let first = Writer { manager: "before-first-apply", subresource: "", ..writer };
+        let first = Writer {
+            manager: "before-first-apply",
+            subresource: "",
+            ..writer
+        };
         managed.update(schema, None, live, Id::update(first), writer.now);
     }
 
@@ -114,7 +135,10 @@ pub fn apply(request: ApplyRequest<'_>) -> Result<Value, ApplyError> {
     if let Some(last) = &last
         && !last.fields.is_subset(&owned_now)
     {
-        let everybody = managed.entries.values().fold(owned_now.clone(), |all, owned| all.union(&owned.fields));
+        let everybody = managed
+            .entries
+            .values()
+            .fold(owned_now.clone(), |all, owned| all.union(&owned.fields));
         after = prune(root, after, &last.fields, &everybody);
     }
 
@@ -125,7 +149,10 @@ pub fn apply(request: ApplyRequest<'_>) -> Result<Value, ApplyError> {
         let taken = owned.fields.intersection(&touched);
         if !taken.is_empty() && !force {
             let manager = other.shown(&owned.api_version);
-            conflicts.extend(taken.paths().into_iter().map(|field| Conflict { field, manager: manager.clone() }));
+            conflicts.extend(taken.paths().into_iter().map(|field| Conflict {
+                field,
+                manager: manager.clone(),
+            }));
         }
         owned.fields = owned.fields.difference(&taken).difference(&found.removed);
     }
@@ -135,14 +162,27 @@ pub fn apply(request: ApplyRequest<'_>) -> Result<Value, ApplyError> {
     managed.drop_empty();
 
     let fields = owned_now.difference(system_fields());
-    let same_fields = last.as_ref().is_some_and(|last| last.fields == fields && last.api_version == writer.api_version);
+    let same_fields = last
+        .as_ref()
+        .is_some_and(|last| last.fields == fields && last.api_version == writer.api_version);
     let same = same_fields && after == before;
     if same && let Some(live) = live {
         return Ok(live.clone());
     }
     if !fields.is_empty() {
-        let time = if same { last.and_then(|l| l.time) } else { Some(stamp(writer.now)) };
-        managed.entries.insert(id, Owned { api_version: writer.api_version.to_owned(), time, fields });
+        let time = if same {
+            last.and_then(|l| l.time)
+        } else {
+            Some(stamp(writer.now))
+        };
+        managed.entries.insert(
+            id,
+            Owned {
+                api_version: writer.api_version.to_owned(),
+                time,
+                fields,
+            },
+        );
     }
     if after.get("metadata").is_none()
         && let Value::Object(map) = &mut after
@@ -156,16 +196,25 @@ pub fn apply(request: ApplyRequest<'_>) -> Result<Value, ApplyError> {
 /// Removes what was applied last time and is claimed by nobody now.
 fn prune(root: &Node, merged: Value, last: &FieldSet, claimed: &FieldSet) -> Value {
     let empty = || Value::Object(Map::new());
+    let keep = Entry {
+        member: true,
+        children: claimed.clone(),
+    };
     let last = root.with_named_parents(last);
     let claimed = root.with_named_parents(claimed);
     let all = root.with_named_parents(&root.field_set(&merged));
-    let left = |value: Value, set: &FieldSet| root.without(value, set).unwrap_or_else(empty);
+    let left =
+        |value: Value, set: &FieldSet| root.without(value, set, Some(&keep)).unwrap_or_else(empty);
 
     // All that was applied last time, then back with what somebody claims, then back with what was never applied.
     let without_last = left(merged.clone(), &last);
-    let kept = root.with_named_parents(&root.field_set(&without_last)).union(&claimed);
+    let kept = root
+        .with_named_parents(&root.field_set(&without_last))
+        .union(&claimed);
     let with_claimed = left(merged.clone(), &all.difference(&kept));
-    let kept = root.with_named_parents(&root.field_set(&with_claimed));
+    let kept = root
+        .with_named_parents(&root.field_set(&with_claimed))
+        .union(&claimed);
     left(merged, &all.difference(&kept).intersection(&last))
 }
 
@@ -175,7 +224,11 @@ fn without_managed_fields(live: Option<&Value>) -> Value {
     for (name, value) in live.and_then(Value::as_object).into_iter().flatten() {
         let value = match value {
             Value::Object(metadata) if name == "metadata" => Value::Object(
-                metadata.iter().filter(|(n, _)| *n != "managedFields").map(|(n, v)| (n.clone(), v.clone())).collect(),
+                metadata
+                    .iter()
+                    .filter(|(n, _)| *n != "managedFields")
+                    .map(|(n, v)| (n.clone(), v.clone()))
+                    .collect(),
             ),
             other => other.clone(),
         };

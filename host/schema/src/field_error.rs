@@ -68,24 +68,48 @@ impl FieldError {
 
     /// The value is malformed.
     pub fn invalid(path: impl Into<String>, value: &Value, detail: impl AsRef<str>) -> Self {
-        Self::new(path, Reason::Invalid, join(&format!("Invalid value: {}", shown(value)), detail.as_ref()))
+        Self::new(
+            path,
+            Reason::Invalid,
+            join(&format!("Invalid value: {}", shown(value)), detail.as_ref()),
+        )
     }
 
     /// The value has another type than it should.
     pub fn type_invalid(path: impl Into<String>, value: &Value, detail: impl AsRef<str>) -> Self {
-        Self::new(path, Reason::TypeInvalid, join(&format!("Invalid value: {}", shown(value)), detail.as_ref()))
+        Self::new(
+            path,
+            Reason::TypeInvalid,
+            join(&format!("Invalid value: {}", shown(value)), detail.as_ref()),
+        )
     }
 
     /// The value is not among `supported`.
-    pub fn not_supported<'a>(path: impl Into<String>, value: &Value, supported: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn not_supported<'a>(
+        path: impl Into<String>,
+        value: &Value,
+        supported: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
         let list: Vec<String> = supported.into_iter().map(|s| format!("{s:?}")).collect();
-        let detail = if list.is_empty() { String::new() } else { format!("supported values: {}", list.join(", ")) };
-        Self::new(path, Reason::NotSupported, join(&format!("Unsupported value: {}", shown(value)), &detail))
+        let detail = if list.is_empty() {
+            String::new()
+        } else {
+            format!("supported values: {}", list.join(", "))
+        };
+        Self::new(
+            path,
+            Reason::NotSupported,
+            join(&format!("Unsupported value: {}", shown(value)), &detail),
+        )
     }
 
     /// The value occurs twice.
     pub fn duplicate(path: impl Into<String>, value: &Value) -> Self {
-        Self::new(path, Reason::Duplicate, format!("Duplicate value: {}", shown(value)))
+        Self::new(
+            path,
+            Reason::Duplicate,
+            format!("Duplicate value: {}", shown(value)),
+        )
     }
 
     /// The field may not be set here.
@@ -95,22 +119,38 @@ impl FieldError {
 
     /// A string of more than `max` bytes or characters.
     pub fn too_long(path: impl Into<String>, max: u64) -> Self {
-        Self::new(path, Reason::TooLong, format!("Too long: may not be more than {max} bytes"))
+        Self::new(
+            path,
+            Reason::TooLong,
+            format!("Too long: may not be more than {max} bytes"),
+        )
     }
 
     /// A list or map of more than `max` entries.
     pub fn too_many(path: impl Into<String>, actual: usize, max: u64) -> Self {
-        Self::new(path, Reason::TooMany, format!("Too many: {actual}: must have at most {max} items"))
+        Self::new(
+            path,
+            Reason::TooMany,
+            format!("Too many: {actual}: must have at most {max} items"),
+        )
     }
 
     /// The check itself could not be done.
     pub fn internal(path: impl Into<String>, detail: impl AsRef<str>) -> Self {
-        Self::new(path, Reason::Internal, join("Internal error", detail.as_ref()))
+        Self::new(
+            path,
+            Reason::Internal,
+            join("Internal error", detail.as_ref()),
+        )
     }
 
     /// An error with a message of its own.
     pub fn new(path: impl Into<String>, reason: Reason, message: impl Into<String>) -> Self {
-        Self { path: path.into(), reason, message: message.into() }
+        Self {
+            path: path.into(),
+            reason,
+            message: message.into(),
+        }
     }
 
     /// The same error of an object that lies at `prefix` in a larger one.
@@ -146,7 +186,11 @@ pub(crate) fn joined(prefix: &str, path: &str) -> String {
 }
 
 fn join(head: &str, detail: &str) -> String {
-    if detail.is_empty() { head.to_owned() } else { format!("{head}: {detail}") }
+    if detail.is_empty() {
+        head.to_owned()
+    } else {
+        format!("{head}: {detail}")
+    }
 }
 
 /// The value as Kubernetes shows it in a message: compact JSON, cut where it would drown the message.

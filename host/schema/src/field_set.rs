@@ -35,7 +35,10 @@ pub enum FieldSetError {
 impl Entry {
     /// The field itself, nothing below.
     pub(crate) fn leaf() -> Entry {
-        Entry { member: true, children: FieldSet::default() }
+        Entry {
+            member: true,
+            children: FieldSet::default(),
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -52,7 +55,9 @@ impl FieldSet {
         let Value::Object(map) = fields else {
             return Err(FieldSetError::NoObject(String::new()));
         };
-        let mut set = FieldSet { entries: Vec::with_capacity(map.len()) };
+        let mut set = FieldSet {
+            entries: Vec::with_capacity(map.len()),
+        };
         for (step, below) in map {
             if step == "." {
                 continue;
@@ -63,7 +68,10 @@ impl FieldSet {
             let entry = if inner.is_empty() {
                 Entry::leaf()
             } else {
-                Entry { member: inner.contains_key("."), children: FieldSet::from_value(below)? }
+                Entry {
+                    member: inner.contains_key("."),
+                    children: FieldSet::from_value(below)?,
+                }
             };
             set.push(canonical(step)?, entry);
         }
@@ -96,9 +104,14 @@ impl FieldSet {
 
     /// Adds a field by the names on its way.
     pub fn insert(&mut self, path: &[&str]) {
-        let Some((first, rest)) = path.split_first() else { return };
+        let Some((first, rest)) = path.split_first() else {
+            return;
+        };
         let step = format!("f:{first}");
-        let at = match self.entries.binary_search_by(|(s, _)| s.as_ref().cmp(&step)) {
+        let at = match self
+            .entries
+            .binary_search_by(|(s, _)| s.as_ref().cmp(&step))
+        {
             Ok(at) => at,
             Err(at) => {
                 self.entries.insert(at, (step.into(), Entry::default()));
@@ -116,7 +129,8 @@ impl FieldSet {
 
     /// The set without one field of the object and all below.
     pub(crate) fn without_field(mut self, name: &str) -> FieldSet {
-        self.entries.retain(|(step, _)| compare_field(step, name).is_ne());
+        self.entries
+            .retain(|(step, _)| compare_field(step, name).is_ne());
         self
     }
 
@@ -147,18 +161,26 @@ impl FieldSet {
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
-        self.entries.iter().map(|(step, entry)| (step.as_ref(), entry))
+        self.entries
+            .iter()
+            .map(|(step, entry)| (step.as_ref(), entry))
     }
 
     /// The entry of a step.
     pub(crate) fn get(&self, step: &str) -> Option<&Entry> {
-        let at = self.entries.binary_search_by(|(s, _)| s.as_ref().cmp(step)).ok()?;
+        let at = self
+            .entries
+            .binary_search_by(|(s, _)| s.as_ref().cmp(step))
+            .ok()?;
         self.entries.get(at).map(|(_, e)| e)
     }
 
     /// The entry of a field.
     pub(crate) fn get_field(&self, name: &str) -> Option<&Entry> {
-        let at = self.entries.binary_search_by(|(s, _)| compare_field(s, name)).ok()?;
+        let at = self
+            .entries
+            .binary_search_by(|(s, _)| compare_field(s, name))
+            .ok()?;
         self.entries.get(at).map(|(_, e)| e)
     }
 
@@ -169,9 +191,10 @@ impl FieldSet {
             return other.clone();
         }
         self.zip(other, |a, b| match (a, b) {
-            (Some(a), Some(b)) => {
-                Entry { member: a.member || b.member, children: a.children.union(&b.children) }
-            }
+            (Some(a), Some(b)) => Entry {
+                member: a.member || b.member,
+                children: a.children.union(&b.children),
+            },
             (Some(one), None) | (None, Some(one)) => one.clone(),
             (None, None) => Entry::default(),
         })
@@ -181,9 +204,10 @@ impl FieldSet {
     #[must_use]
     pub fn intersection(&self, other: &FieldSet) -> FieldSet {
         self.zip(other, |a, b| match (a, b) {
-            (Some(a), Some(b)) => {
-                Entry { member: a.member && b.member, children: a.children.intersection(&b.children) }
-            }
+            (Some(a), Some(b)) => Entry {
+                member: a.member && b.member,
+                children: a.children.intersection(&b.children),
+            },
             _ => Entry::default(),
         })
     }
@@ -192,9 +216,10 @@ impl FieldSet {
     #[must_use]
     pub fn difference(&self, other: &FieldSet) -> FieldSet {
         self.zip(other, |a, b| match (a, b) {
-            (Some(a), Some(b)) => {
-                Entry { member: a.member && !b.member, children: a.children.difference(&b.children) }
-            }
+            (Some(a), Some(b)) => Entry {
+                member: a.member && !b.member,
+                children: a.children.difference(&b.children),
+            },
             (Some(a), None) => a.clone(),
             (None, _) => Entry::default(),
         })
@@ -203,13 +228,22 @@ impl FieldSet {
     /// Whether every field of this one is in `other`.
     pub fn is_subset(&self, other: &FieldSet) -> bool {
         self.entries.iter().all(|(step, a)| {
-            other.get(step).is_some_and(|b| (!a.member || b.member) && a.children.is_subset(&b.children))
+            other
+                .get(step)
+                .is_some_and(|b| (!a.member || b.member) && a.children.is_subset(&b.children))
         })
     }
 
-    fn zip(&self, other: &FieldSet, join: impl Fn(Option<&Entry>, Option<&Entry>) -> Entry) -> FieldSet {
+    fn zip(
+        &self,
+        other: &FieldSet,
+        join: impl Fn(Option<&Entry>, Option<&Entry>) -> Entry,
+    ) -> FieldSet {
         let mut out = FieldSet::default();
-        let (mut left, mut right) = (self.entries.iter().peekable(), other.entries.iter().peekable());
+        let (mut left, mut right) = (
+            self.entries.iter().peekable(),
+            other.entries.iter().peekable(),
+        );
         loop {
             let order = match (left.peek(), right.peek()) {
                 (None, None) => return out,
@@ -247,7 +281,8 @@ impl FieldSet {
     /// Takes time in proportion to the object and the set.
     #[must_use]
     pub fn remove_from(&self, object: &Value) -> Value {
-        self.strip(object).unwrap_or_else(|| Value::Object(Map::new()))
+        self.strip(object)
+            .unwrap_or_else(|| Value::Object(Map::new()))
     }
 
     /// Nothing if nothing is left.
@@ -267,11 +302,17 @@ impl FieldSet {
                 (!left.is_empty() || map.is_empty()).then_some(Value::Object(left))
             }
             Value::Array(items) => {
-                let steps: Vec<(ItemStep, &Entry)> =
-                    self.entries.iter().filter_map(|(step, entry)| Some((ItemStep::read(step)?, entry))).collect();
+                let steps: Vec<(ItemStep, &Entry)> = self
+                    .entries
+                    .iter()
+                    .filter_map(|(step, entry)| Some((ItemStep::read(step)?, entry)))
+                    .collect();
                 let mut left = Vec::with_capacity(items.len());
                 for (at, item) in items.iter().enumerate() {
-                    match steps.iter().find(|(step, _)| step.matches(at, item)) {
+                    match steps
+                        .iter()
+                        .find(|(step, entry)| step.matches(at, item, entry))
+                    {
                         None => left.push(item.clone()),
                         Some((_, entry)) => left.extend(entry.strip(item)),
                     }
@@ -285,7 +326,11 @@ impl FieldSet {
 
 impl Entry {
     fn strip(&self, value: &Value) -> Option<Value> {
-        if self.children.is_empty() { None } else { self.children.strip(value) }
+        if self.children.is_empty() {
+            None
+        } else {
+            self.children.strip(value)
+        }
     }
 }
 
@@ -307,8 +352,8 @@ impl ItemStep {
         }
     }
 
-    /// A key that the item lacks stands for its default.
-    fn matches(&self, at: usize, item: &Value) -> bool {
+    /// A key that the item lacks stands for its default; then nobody owns that key.
+    fn matches(&self, at: usize, item: &Value, entry: &Entry) -> bool {
         match self {
             ItemStep::Keys(keys) => {
                 let mut found = false;
@@ -317,7 +362,7 @@ impl ItemStep {
                         found = true;
                         have == want
                     }
-                    None => true,
+                    None => entry.children.get_field(name).is_none(),
                 }) && found
             }
             ItemStep::Value(value) => item == value,
@@ -342,14 +387,21 @@ fn canonical(step: &str) -> Result<Box<str>, FieldSetError> {
         return Ok(step.into());
     }
     if let Some(keys) = step.strip_prefix("k:") {
-        let Ok(Value::Object(keys)) = serde_json::from_str(keys) else { return Err(wrong()) };
-        return Ok(key_step(keys.iter().map(|(k, v)| (k.as_str(), v)).collect()));
+        let Ok(Value::Object(keys)) = serde_json::from_str(keys) else {
+            return Err(wrong());
+        };
+        return Ok(key_step(
+            keys.iter().map(|(k, v)| (k.as_str(), v)).collect(),
+        ));
     }
     if let Some(value) = step.strip_prefix("v:") {
         let value: Value = serde_json::from_str(value).map_err(|_| wrong())?;
         return Ok(value_step(&value));
     }
-    match step.strip_prefix("i:").and_then(|i| i.parse::<usize>().ok()) {
+    match step
+        .strip_prefix("i:")
+        .and_then(|i| i.parse::<usize>().ok())
+    {
         Some(i) => Ok(format!("i:{i}").into()),
         None => Err(wrong()),
     }
@@ -449,12 +501,22 @@ mod tests {
 
     #[test]
     fn keys_in_another_order_are_the_same_step() {
-        assert_eq!(set(json!({"k:{ \"b\":1, \"a\":\"x\"}": {}})), set(json!({"k:{\"a\":\"x\",\"b\":1}": {}})));
+        assert_eq!(
+            set(json!({"k:{ \"b\":1, \"a\":\"x\"}": {}})),
+            set(json!({"k:{\"a\":\"x\",\"b\":1}": {}}))
+        );
     }
 
     #[test]
     fn malformed_steps_are_refused() {
-        for wrong in [json!({"x": {}}), json!({"k:[]": {}}), json!({"v:{": {}}), json!({"i:-1": {}}), json!({"f:a": 1}), json!(1)] {
+        for wrong in [
+            json!({"x": {}}),
+            json!({"k:[]": {}}),
+            json!({"v:{": {}}),
+            json!({"i:-1": {}}),
+            json!({"f:a": 1}),
+            json!(1),
+        ] {
             assert!(FieldSet::from_value(&wrong).is_err(), "{wrong}");
         }
     }
@@ -463,7 +525,10 @@ mod tests {
     fn set_operations() {
         let a = set(json!({"f:a": {".": {}, "f:x": {}}, "f:b": {}}));
         let b = set(json!({"f:a": {"f:x": {}, "f:y": {}}}));
-        assert_eq!(a.union(&b), set(json!({"f:a": {".": {}, "f:x": {}, "f:y": {}}, "f:b": {}})));
+        assert_eq!(
+            a.union(&b),
+            set(json!({"f:a": {".": {}, "f:x": {}, "f:y": {}}, "f:b": {}}))
+        );
         assert_eq!(a.intersection(&b), set(json!({"f:a": {"f:x": {}}})));
         assert_eq!(a.difference(&b), set(json!({"f:a": {}, "f:b": {}})));
         assert!(a.intersection(&b).is_subset(&a) && !a.is_subset(&b));

@@ -34,25 +34,61 @@ pub(crate) fn is_valid(format: &str, text: &str) -> bool {
 /// RFC 1123 label: at most 63 of a-z, 0-9 and '-', which is not first or last.
 pub(crate) fn is_dns_label(text: &str) -> bool {
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    (1..=63).contains(&text.len()) && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+    (1..=63).contains(&text.len())
+        && text.bytes().all(inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
 }
 
 /// RFC 1123 subdomain: labels with dots between, at most 253 in all. A label may be longer than 63, as in Kubernetes.
 pub(crate) fn is_dns_name(text: &str) -> bool {
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     (1..=253).contains(&text.len())
-        && text.split('.').all(|l| !l.is_empty() && l.bytes().all(inner) && !l.starts_with('-') && !l.ends_with('-'))
+        && text.split('.').all(|l| {
+            !l.is_empty() && l.bytes().all(inner) && !l.starts_with('-') && !l.ends_with('-')
+        })
 }
 
 fn is_date_time(text: &str) -> bool {
-    let Some((date, rest)) = text.split_once(['T', 't', ' ']) else { return false };
-    date.len() == 10 && rest.len() >= 8 && text.replacen(' ', "T", 1).parse::<jiff::Timestamp>().is_ok()
+    let Some((date, rest)) = text.split_once(['T', 't', ' ']) else {
+        return false;
+    };
+    date.len() == 10
+        && rest.len() >= 8
+        && text
+            .replacen(' ', "T", 1)
+            .parse::<jiff::Timestamp>()
+            .is_ok()
 }
 
 fn is_duration(text: &str) -> bool {
     const UNITS: [&str; 27] = [
-        "ns", "us", "µs", "μs", "ms", "s", "m", "h", "d", "w", "nanosecond", "nanoseconds", "microsecond", "microseconds",
-        "millisecond", "milliseconds", "second", "seconds", "sec", "minute", "minutes", "min", "hour", "hours", "day", "days",
+        "ns",
+        "us",
+        "µs",
+        "μs",
+        "ms",
+        "s",
+        "m",
+        "h",
+        "d",
+        "w",
+        "nanosecond",
+        "nanoseconds",
+        "microsecond",
+        "microseconds",
+        "millisecond",
+        "milliseconds",
+        "second",
+        "seconds",
+        "sec",
+        "minute",
+        "minutes",
+        "min",
+        "hour",
+        "hours",
+        "day",
+        "days",
         "weeks",
     ];
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -63,13 +99,17 @@ fn is_duration(text: &str) -> bool {
         return false;
     }
     while !rest.is_empty() {
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(rest.len());
         let (number, tail) = rest.split_at(end);
         if number.parse::<f64>().is_err() {
             return false;
         }
         let tail = tail.trim_start();
-        let end = tail.find(|c: char| c.is_ascii_digit() || c == '.' || c == ' ').unwrap_or(tail.len());
+        let end = tail
+            .find(|c: char| c.is_ascii_digit() || c == '.' || c == ' ')
+            .unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(end);
         if !UNITS.contains(&unit) {
             return false;
@@ -94,20 +134,31 @@ fn is_uuid(format: &str, text: &str) -> bool {
 }
 
 fn is_cidr(text: &str) -> bool {
-    let Some((address, bits)) = text.split_once('/') else { return false };
-    let Ok(bits) = bits.parse::<u8>() else { return false };
-    (address.parse::<Ipv4Addr>().is_ok() && bits <= 32) || (address.parse::<Ipv6Addr>().is_ok() && bits <= 128)
+    let Some((address, bits)) = text.split_once('/') else {
+        return false;
+    };
+    let Ok(bits) = bits.parse::<u8>() else {
+        return false;
+    };
+    (address.parse::<Ipv4Addr>().is_ok() && bits <= 32)
+        || (address.parse::<Ipv6Addr>().is_ok() && bits <= 128)
 }
 
 fn is_mac(text: &str) -> bool {
     let separator = if text.contains('-') { '-' } else { ':' };
     let parts: Vec<&str> = text.split(separator).collect();
-    matches!(parts.len(), 6 | 8 | 20) && parts.iter().all(|p| p.len() == 2 && p.bytes().all(|b| b.is_ascii_hexdigit()))
+    matches!(parts.len(), 6 | 8 | 20)
+        && parts
+            .iter()
+            .all(|p| p.len() == 2 && p.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 fn is_email(text: &str) -> bool {
     text.rsplit_once('@').is_some_and(|(local, domain)| {
-        !local.is_empty() && !local.chars().any(char::is_whitespace) && !local.contains('@') && is_hostname(domain)
+        !local.is_empty()
+            && !local.chars().any(char::is_whitespace)
+            && !local.contains('@')
+            && is_hostname(domain)
     })
 }
 
@@ -115,7 +166,10 @@ fn is_hostname(text: &str) -> bool {
     let inner = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
     (1..=255).contains(&text.len())
         && text.split('.').all(|l| {
-            (1..=63).contains(&l.len()) && l.bytes().all(inner) && !l.starts_with('-') && !l.ends_with('-')
+            (1..=63).contains(&l.len())
+                && l.bytes().all(inner)
+                && !l.starts_with('-')
+                && !l.ends_with('-')
         })
 }
 
@@ -127,7 +181,9 @@ fn is_uri(text: &str) -> bool {
         Some((scheme, rest)) => {
             !rest.is_empty()
                 && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-                && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+                && scheme
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
         }
         None => text.starts_with('/'),
     }
@@ -135,12 +191,16 @@ fn is_uri(text: &str) -> bool {
 
 fn is_base64(text: &str) -> bool {
     use base64::Engine;
-    base64::engine::general_purpose::STANDARD.decode(text).is_ok()
+    base64::engine::general_purpose::STANDARD
+        .decode(text)
+        .is_ok()
 }
 
 /// How many digits there are, if there is nothing but digits and separators.
 fn digits_in(text: &str, separators: &[char]) -> Option<usize> {
-    text.chars().all(|c| c.is_ascii_digit() || separators.contains(&c)).then(|| text.chars().filter(char::is_ascii_digit).count())
+    text.chars()
+        .all(|c| c.is_ascii_digit() || separators.contains(&c))
+        .then(|| text.chars().filter(char::is_ascii_digit).count())
 }
 
 fn is_isbn(format: &str, text: &str) -> bool {
@@ -150,9 +210,22 @@ fn is_isbn(format: &str, text: &str) -> bool {
         .map(|c| if c == 'X' { Some(10) } else { c.to_digit(10) })
         .collect::<Option<_>>()
         .unwrap_or_default();
-    let ten = digits.len() == 10 && digits.iter().zip((1..=10).rev()).map(|(d, w)| d * w).sum::<u32>() % 11 == 0;
-    let thirteen =
-        digits.len() == 13 && digits.iter().zip([1, 3].into_iter().cycle()).map(|(d, w)| d * w).sum::<u32>() % 10 == 0;
+    let ten = digits.len() == 10
+        && digits
+            .iter()
+            .zip((1..=10).rev())
+            .map(|(d, w)| d * w)
+            .sum::<u32>()
+            % 11
+            == 0;
+    let thirteen = digits.len() == 13
+        && digits
+            .iter()
+            .zip([1, 3].into_iter().cycle())
+            .map(|(d, w)| d * w)
+            .sum::<u32>()
+            % 10
+            == 0;
     match format {
         "isbn10" => ten,
         "isbn13" => thirteen,
@@ -187,7 +260,11 @@ mod tests {
         ];
         for (format, good, bad) in table {
             assert!(is_valid(format, good), "{format}: {good}");
-            assert_eq!(is_valid(format, bad), format == "unheard-of", "{format}: {bad}");
+            assert_eq!(
+                is_valid(format, bad),
+                format == "unheard-of",
+                "{format}: {bad}"
+            );
         }
     }
 }

@@ -33,17 +33,28 @@ pub struct Writer<'a> {
 /// What the write adds or changes becomes the writer's; what it changes or removes is taken from all others. Entries that a
 /// client sends in `after` count, as long as they are well-formed and the write is to no subresource; one empty entry, `[{}]`,
 /// resets. An object whose entries were reset is not tracked until the next apply.
-pub fn record_update(schema: &Schema, before: Option<&Value>, after: &mut Value, writer: Writer<'_>) {
+pub fn record_update(
+    schema: &Schema,
+    before: Option<&Value>,
+    after: &mut Value,
+    writer: Writer<'_>,
+) {
     let sent = managed_fields(after).cloned();
     let stored = before.and_then(managed_fields);
     let reset = writer.subresource.is_empty() && sent.as_ref().is_some_and(is_reset);
     let mut managed = if reset {
         Managed::default()
     } else {
-        let sent = if writer.subresource.is_empty() { sent.as_ref().and_then(|s| Managed::read(s).ok()) } else { None };
+        let sent = if writer.subresource.is_empty() {
+            sent.as_ref().and_then(|s| Managed::read(s).ok())
+        } else {
+            None
+        };
         match sent.filter(|m| !m.entries.is_empty()) {
             Some(managed) => managed,
-            None => stored.and_then(|s| Managed::read(s).ok()).unwrap_or_default(),
+            None => stored
+                .and_then(|s| Managed::read(s).ok())
+                .unwrap_or_default(),
         }
     };
     set_managed_fields(after, None);
@@ -61,7 +72,10 @@ pub fn record_update(schema: &Schema, before: Option<&Value>, after: &mut Value,
 pub fn fields_of(managed_fields: &Value, predicate: impl Fn(&str) -> bool) -> FieldSet {
     let mut set = FieldSet::default();
     for entry in managed_fields.as_array().into_iter().flatten() {
-        let named = entry.get("manager").and_then(Value::as_str).unwrap_or_default();
+        let named = entry
+            .get("manager")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if predicate(named)
             && let Some(Ok(fields)) = entry.get("fieldsV1").map(FieldSet::from_value)
         {
@@ -103,7 +117,11 @@ impl Id {
     }
 
     pub(crate) fn apply(writer: Writer<'_>) -> Id {
-        Id { apply: true, version: String::new(), ..Id::update(writer) }
+        Id {
+            apply: true,
+            version: String::new(),
+            ..Id::update(writer)
+        }
     }
 
     /// As messages about conflicts name it.
@@ -135,10 +153,18 @@ pub(crate) struct Managed {
 
 impl Managed {
     pub(crate) fn read(value: &Value) -> Result<Managed, ManagedError> {
-        let Value::Array(list) = value else { return Err(ManagedError::NoList) };
+        let Value::Array(list) = value else {
+            return Err(ManagedError::NoList);
+        };
         let mut managed = Managed::default();
         for (at, entry) in list.iter().enumerate() {
-            let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let text = |name: &str| {
+                entry
+                    .get(name)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
             let apply = match text("operation").as_str() {
                 "Apply" => true,
                 "Update" => false,
@@ -151,15 +177,30 @@ impl Managed {
             if text("fieldsType") != "FieldsV1" {
                 return Err(ManagedError::Entry(at, "fieldsType"));
             }
-            let fields = entry.get("fieldsV1").map(FieldSet::from_value).transpose()?.unwrap_or_default();
+            let fields = entry
+                .get("fieldsV1")
+                .map(FieldSet::from_value)
+                .transpose()?
+                .unwrap_or_default();
             let id = Id {
                 apply,
                 manager: text("manager"),
-                version: if apply { String::new() } else { api_version.clone() },
+                version: if apply {
+                    String::new()
+                } else {
+                    api_version.clone()
+                },
                 subresource: text("subresource"),
             };
             let time = entry.get("time").and_then(Value::as_str).map(str::to_owned);
-            managed.entries.insert(id, Owned { api_version, time, fields });
+            managed.entries.insert(
+                id,
+                Owned {
+                    api_version,
+                    time,
+                    fields,
+                },
+            );
         }
         Ok(managed)
     }
@@ -168,28 +209,44 @@ impl Managed {
     pub(crate) fn to_value(&self) -> Option<Value> {
         let mut sorted: Vec<(&Id, &Owned)> = self.entries.iter().collect();
         sorted.sort_by(|(a, owned_a), (b, owned_b)| {
-            (!a.apply, seconds(owned_a), &a.manager, &owned_a.api_version, &a.subresource).cmp(&(
-                !b.apply,
-                seconds(owned_b),
-                &b.manager,
-                &owned_b.api_version,
-                &b.subresource,
-            ))
+            (
+                !a.apply,
+                seconds(owned_a),
+                &a.manager,
+                &owned_a.api_version,
+                &a.subresource,
+            )
+                .cmp(&(
+                    !b.apply,
+                    seconds(owned_b),
+                    &b.manager,
+                    &owned_b.api_version,
+                    &b.subresource,
+                ))
         });
         let list: Vec<Value> = sorted
             .into_iter()
             .map(|(id, owned)| {
                 let mut entry = Map::new();
                 entry.insert("manager".to_owned(), Value::String(id.manager.clone()));
-                entry.insert("operation".to_owned(), Value::from(if id.apply { "Apply" } else { "Update" }));
-                entry.insert("apiVersion".to_owned(), Value::String(owned.api_version.clone()));
+                entry.insert(
+                    "operation".to_owned(),
+                    Value::from(if id.apply { "Apply" } else { "Update" }),
+                );
+                entry.insert(
+                    "apiVersion".to_owned(),
+                    Value::String(owned.api_version.clone()),
+                );
                 if let Some(time) = &owned.time {
                     entry.insert("time".to_owned(), Value::String(time.clone()));
                 }
                 entry.insert("fieldsType".to_owned(), Value::from("FieldsV1"));
                 entry.insert("fieldsV1".to_owned(), owned.fields.to_value());
                 if !id.subresource.is_empty() {
-                    entry.insert("subresource".to_owned(), Value::String(id.subresource.clone()));
+                    entry.insert(
+                        "subresource".to_owned(),
+                        Value::String(id.subresource.clone()),
+                    );
                 }
                 Value::Object(entry)
             })
@@ -198,7 +255,14 @@ impl Managed {
     }
 
     /// Charges the difference between two versions of an object to `id`.
-    pub(crate) fn update(&mut self, schema: &Schema, before: Option<&Value>, after: &Value, id: Id, now: Timestamp) {
+    pub(crate) fn update(
+        &mut self,
+        schema: &Schema,
+        before: Option<&Value>,
+        after: &Value,
+        id: Id,
+        now: Timestamp,
+    ) {
         let nothing = schema.hollow(after);
         let found = schema.root.compare(before.unwrap_or(&nothing), after);
         let mut touched = found.added.union(&found.modified);
@@ -230,8 +294,12 @@ impl Managed {
 
     /// Merges the oldest updates until no more than the limit are left.
     fn cap(&mut self) {
-        let mut updates: Vec<(String, Id)> =
-            self.entries.iter().filter(|(id, _)| !id.apply).map(|(id, owned)| (seconds(owned).to_owned(), id.clone())).collect();
+        let mut updates: Vec<(String, Id)> = self
+            .entries
+            .iter()
+            .filter(|(id, _)| !id.apply)
+            .map(|(id, owned)| (seconds(owned).to_owned(), id.clone()))
+            .collect();
         let mut count = updates.len();
         if count <= UPDATE_MANAGERS_MAX {
             return;
@@ -277,7 +345,9 @@ impl Schema {
         object.insert("metadata".to_owned(), json!({}));
         if self.builtin {
             for name in ["spec", "status"] {
-                if after.get(name).is_some_and(Value::is_object) && self.root.property(name).is_some() {
+                if after.get(name).is_some_and(Value::is_object)
+                    && self.root.property(name).is_some()
+                {
                     object.insert(name.to_owned(), json!({}));
                 }
             }
@@ -305,7 +375,11 @@ impl Schema {
 
 fn hollow_template(after: &Value, spec: &mut Value) {
     if after.get("template").is_some() {
-        insert(spec, "template", json!({"metadata": {}, "spec": {"containers": null}}));
+        insert(
+            spec,
+            "template",
+            json!({"metadata": {}, "spec": {"containers": null}}),
+        );
     }
 }
 
@@ -352,7 +426,9 @@ pub(crate) fn managed_fields(object: &Value) -> Option<&Value> {
 
 /// Replaces `metadata.managedFields`; none removes it.
 pub(crate) fn set_managed_fields(object: &mut Value, value: Option<Value>) {
-    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return };
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
+        return;
+    };
     match value {
         Some(value) => {
             metadata.insert("managedFields".to_owned(), value);

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::{FieldError, format::{is_dns_label, is_dns_name}};
+use crate::{
+    FieldError,
+    format::{is_dns_label, is_dns_name},
+};
 
 /// All annotations together, in bytes.
 const ANNOTATIONS_SIZE_MAX: usize = 256 << 10;
@@ -12,31 +15,72 @@ const ANNOTATIONS_SIZE_MAX: usize = 256 << 10;
 /// The name is not checked: what it may be depends on the kind.
 pub fn validate_metadata(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let Some(metadata) = object.get("metadata") else { return errors };
+    let Some(metadata) = object.get("metadata") else {
+        return errors;
+    };
     labels(metadata.get("labels"), "metadata.labels", &mut errors);
     let mut size = 0;
-    for (key, value) in metadata.get("annotations").and_then(Value::as_object).into_iter().flatten() {
+    for (key, value) in metadata
+        .get("annotations")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         size += key.len() + value.as_str().map_or(0, str::len);
         let lower = key.to_lowercase();
-        errors.extend(qualified_name(&lower).map(|why| FieldError::invalid("metadata.annotations", &key.as_str().into(), why)));
+        errors.extend(
+            qualified_name(&lower)
+                .map(|why| FieldError::invalid("metadata.annotations", &key.as_str().into(), why)),
+        );
     }
     if size > ANNOTATIONS_SIZE_MAX {
-        errors.push(FieldError::too_long("metadata.annotations", ANNOTATIONS_SIZE_MAX as u64));
+        errors.push(FieldError::too_long(
+            "metadata.annotations",
+            ANNOTATIONS_SIZE_MAX as u64,
+        ));
     }
-    for (at, finalizer) in metadata.get("finalizers").and_then(Value::as_array).into_iter().flatten().enumerate() {
+    for (at, finalizer) in metadata
+        .get("finalizers")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
         let name = finalizer.as_str().unwrap_or_default();
         let why = qualified_name(name).or_else(|| {
-            let known = ["orphan", "foregroundDeletion", "kubernetes"].contains(&name) || name.contains('/');
-            (!known).then(|| "name is neither a standard finalizer name nor is it fully qualified".to_owned())
+            let known = ["orphan", "foregroundDeletion", "kubernetes"].contains(&name)
+                || name.contains('/');
+            (!known).then(|| {
+                "name is neither a standard finalizer name nor is it fully qualified".to_owned()
+            })
         });
-        errors.extend(why.map(|why| FieldError::invalid(format!("metadata.finalizers[{at}]"), finalizer, why)));
+        errors.extend(
+            why.map(|why| {
+                FieldError::invalid(format!("metadata.finalizers[{at}]"), finalizer, why)
+            }),
+        );
     }
     let mut controllers = 0;
-    for (at, owner) in metadata.get("ownerReferences").and_then(Value::as_array).into_iter().flatten().enumerate() {
+    for (at, owner) in metadata
+        .get("ownerReferences")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
         for field in ["apiVersion", "kind", "name", "uid"] {
-            if owner.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
+            if owner
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .is_empty()
+            {
                 let shown = owner.get(field).cloned().unwrap_or_else(|| "".into());
-                errors.push(FieldError::invalid(format!("metadata.ownerReferences[{at}].{field}"), &shown, "must not be empty"));
+                errors.push(FieldError::invalid(
+                    format!("metadata.ownerReferences[{at}].{field}"),
+                    &shown,
+                    "must not be empty",
+                ));
             }
         }
         controllers += usize::from(owner.get("controller") == Some(&Value::Bool(true)));
@@ -44,7 +88,11 @@ pub fn validate_metadata(object: &Value) -> Vec<FieldError> {
     if controllers > 1 {
         let shown = metadata.get("ownerReferences").cloned().unwrap_or_default();
         let detail = "Only one reference can have Controller set to true";
-        errors.push(FieldError::invalid("metadata.ownerReferences", &shown, detail));
+        errors.push(FieldError::invalid(
+            "metadata.ownerReferences",
+            &shown,
+            detail,
+        ));
     }
     errors
 }
@@ -52,8 +100,13 @@ pub fn validate_metadata(object: &Value) -> Vec<FieldError> {
 /// Checks a map of labels.
 pub(crate) fn labels(labels: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
-        errors.extend(qualified_name(key).map(|why| FieldError::invalid(path, &key.as_str().into(), why)));
-        errors.extend(label_value(value.as_str().unwrap_or_default()).map(|why| FieldError::invalid(path, value, why)));
+        errors.extend(
+            qualified_name(key).map(|why| FieldError::invalid(path, &key.as_str().into(), why)),
+        );
+        errors.extend(
+            label_value(value.as_str().unwrap_or_default())
+                .map(|why| FieldError::invalid(path, value, why)),
+        );
     }
 }
 

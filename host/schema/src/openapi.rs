@@ -48,7 +48,11 @@ impl Resource<'_> {
     }
 
     fn prefix(&self) -> String {
-        if self.group.is_empty() { format!("/api/{}", self.version) } else { format!("/apis/{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            format!("/api/{}", self.version)
+        } else {
+            format!("/apis/{}/{}", self.group, self.version)
+        }
     }
 }
 
@@ -119,7 +123,10 @@ fn definitions(resources: &[Resource<'_>]) -> Map<String, Value> {
             schemas.insert(name.clone(), custom(schema));
         }
         if let Some(Value::Object(schema)) = schemas.get_mut(&name) {
-            schema.insert("x-kubernetes-group-version-kind".to_owned(), json!([resource.gvk()]));
+            schema.insert(
+                "x-kubernetes-group-version-kind".to_owned(),
+                json!([resource.gvk()]),
+            );
         }
         schemas.insert(format!("{name}List"), list(resource, &name));
     }
@@ -133,7 +140,10 @@ fn custom(schema: &Value) -> Value {
         let properties = map.entry("properties").or_insert_with(|| json!({}));
         if let Value::Object(properties) = properties {
             for (name, description) in HEADERS {
-                properties.insert(name.to_owned(), json!({"type": "string", "description": description}));
+                properties.insert(
+                    name.to_owned(),
+                    json!({"type": "string", "description": description}),
+                );
             }
             properties.insert(
                 "metadata".to_owned(),
@@ -145,8 +155,14 @@ fn custom(schema: &Value) -> Value {
 }
 
 const HEADERS: [(&str, &str); 2] = [
-    ("apiVersion", "APIVersion defines the versioned schema of this representation of an object."),
-    ("kind", "Kind is a string value representing the REST resource this object represents."),
+    (
+        "apiVersion",
+        "APIVersion defines the versioned schema of this representation of an object.",
+    ),
+    (
+        "kind",
+        "Kind is a string value representing the REST resource this object represents.",
+    ),
 ];
 
 fn list(resource: &Resource<'_>, definition: &str) -> Value {
@@ -179,15 +195,33 @@ fn paths(resources: &[Resource<'_>], dialect: Dialect) -> Value {
         } else {
             format!("{prefix}/{}", resource.plural)
         };
-        let many = [("get", "list"), ("post", "post"), ("delete", "deletecollection")];
-        let one = [("get", "get"), ("put", "put"), ("patch", "patch"), ("delete", "delete")];
-        paths.insert(collection.clone(), operations(resource, dialect, &many, true));
-        paths.insert(format!("{collection}/{{name}}"), operations(resource, dialect, &one, false));
+        let many = [
+            ("get", "list"),
+            ("post", "post"),
+            ("delete", "deletecollection"),
+        ];
+        let one = [
+            ("get", "get"),
+            ("put", "put"),
+            ("patch", "patch"),
+            ("delete", "delete"),
+        ];
+        paths.insert(
+            collection.clone(),
+            operations(resource, dialect, &many, true),
+        );
+        paths.insert(
+            format!("{collection}/{{name}}"),
+            operations(resource, dialect, &one, false),
+        );
         for subresource in resource.subresources {
             let verbs = [("get", "get"), ("put", "put"), ("patch", "patch")];
             let mut item = operations(resource, dialect, &verbs, false);
             if *subresource == "scale" {
-                set_kind(&mut item, &json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}));
+                set_kind(
+                    &mut item,
+                    &json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}),
+                );
             }
             paths.insert(format!("{collection}/{{name}}/{subresource}"), item);
         }
@@ -195,7 +229,12 @@ fn paths(resources: &[Resource<'_>], dialect: Dialect) -> Value {
     Value::Object(paths)
 }
 
-fn operations(resource: &Resource<'_>, dialect: Dialect, verbs: &[(&str, &str)], collection: bool) -> Value {
+fn operations(
+    resource: &Resource<'_>,
+    dialect: Dialect,
+    verbs: &[(&str, &str)],
+    collection: bool,
+) -> Value {
     let definition = resource.definition();
     let mut item = Map::new();
     for (verb, action) in verbs {
@@ -205,9 +244,16 @@ fn operations(resource: &Resource<'_>, dialect: Dialect, verbs: &[(&str, &str)],
             _ => definition.clone(),
         };
         let body = matches!(*verb, "post" | "put" | "patch");
-        let mut parameters: Vec<Value> = query(action).iter().map(|name| parameter(name, dialect)).collect();
+        let mut parameters: Vec<Value> = query(action)
+            .iter()
+            .map(|name| parameter(name, dialect))
+            .collect();
         let reference = json!({"$ref": format!("{V3}{definition}")});
-        let id = format!("{action}{}{}", resource.kind, if collection { "Collection" } else { "" });
+        let id = format!(
+            "{action}{}{}",
+            resource.kind,
+            if collection { "Collection" } else { "" }
+        );
         let mut operation = json!({
             "operationId": id,
             "x-kubernetes-action": action,
@@ -215,7 +261,12 @@ fn operations(resource: &Resource<'_>, dialect: Dialect, verbs: &[(&str, &str)],
         });
         let schema = json!({"$ref": format!("{V3}{answer}")});
         let types: &[&str] = if *verb == "patch" {
-            &["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"]
+            &[
+                "application/apply-patch+yaml",
+                "application/json-patch+json",
+                "application/merge-patch+json",
+                "application/strategic-merge-patch+json",
+            ]
         } else {
             &["application/json", "application/yaml"]
         };
@@ -224,14 +275,23 @@ fn operations(resource: &Resource<'_>, dialect: Dialect, verbs: &[(&str, &str)],
         let response = match dialect {
             Dialect::V3 => {
                 if body {
-                    let content: Map<String, Value> = types.iter().map(|t| ((*t).to_owned(), json!({"schema": sent}))).collect();
-                    set(&mut operation, "requestBody", json!({"required": true, "content": content}));
+                    let content: Map<String, Value> = types
+                        .iter()
+                        .map(|t| ((*t).to_owned(), json!({"schema": sent})))
+                        .collect();
+                    set(
+                        &mut operation,
+                        "requestBody",
+                        json!({"required": true, "content": content}),
+                    );
                 }
                 json!({"description": "OK", "content": {"application/json": {"schema": schema}}})
             }
             Dialect::V2 => {
                 if body {
-                    parameters.push(json!({"in": "body", "name": "body", "required": true, "schema": sent}));
+                    parameters.push(
+                        json!({"in": "body", "name": "body", "required": true, "schema": sent}),
+                    );
                     set(&mut operation, "consumes", json!(types));
                 }
                 json!({"description": "OK", "schema": schema})
@@ -251,7 +311,9 @@ fn operations(resource: &Resource<'_>, dialect: Dialect, verbs: &[(&str, &str)],
     let shared: Vec<Value> = shared
         .into_iter()
         .map(|name| match dialect {
-            Dialect::V3 => json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}),
+            Dialect::V3 => {
+                json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}})
+            }
             Dialect::V2 => json!({"name": name, "in": "path", "required": true, "type": "string"}),
         })
         .collect();
@@ -262,9 +324,18 @@ fn operations(resource: &Resource<'_>, dialect: Dialect, verbs: &[(&str, &str)],
 /// The query parameters of an action.
 fn query(action: &str) -> &'static [&'static str] {
     match action {
-        "list" | "deletecollection" => {
-            &["allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeoutSeconds", "watch"]
-        }
+        "list" | "deletecollection" => &[
+            "allowWatchBookmarks",
+            "continue",
+            "fieldSelector",
+            "labelSelector",
+            "limit",
+            "resourceVersion",
+            "resourceVersionMatch",
+            "sendInitialEvents",
+            "timeoutSeconds",
+            "watch",
+        ],
         "post" | "put" => &["dryRun", "fieldManager", "fieldValidation"],
         "patch" => &["dryRun", "fieldManager", "fieldValidation", "force"],
         "delete" => &["dryRun", "gracePeriodSeconds", "propagationPolicy"],
@@ -279,7 +350,9 @@ fn parameter(name: &str, dialect: Dialect) -> Value {
         _ => "string",
     };
     match dialect {
-        Dialect::V3 => json!({"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": true}}),
+        Dialect::V3 => {
+            json!({"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": true}})
+        }
         Dialect::V2 => json!({"name": name, "in": "query", "type": kind, "uniqueItems": true}),
     }
 }
@@ -291,7 +364,12 @@ fn set(value: &mut Value, name: &str, inner: Value) {
 }
 
 fn set_kind(item: &mut Value, gvk: &Value) {
-    for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut).filter(|o| o.is_object()) {
+    for operation in item
+        .as_object_mut()
+        .into_iter()
+        .flat_map(Map::values_mut)
+        .filter(|o| o.is_object())
+    {
         set(operation, "x-kubernetes-group-version-kind", gvk.clone());
     }
 }
@@ -337,7 +415,15 @@ mod tests {
     use super::*;
 
     fn pods() -> Resource<'static> {
-        Resource { group: "", version: "v1", kind: "Pod", plural: "pods", namespaced: true, subresources: &["status"], crd_schema: None }
+        Resource {
+            group: "",
+            version: "v1",
+            kind: "Pod",
+            plural: "pods",
+            namespaced: true,
+            subresources: &["status"],
+            crd_schema: None,
+        }
     }
 
     /// Every reference leads somewhere.
@@ -360,16 +446,35 @@ mod tests {
         let document = v3(&[pods()]);
         check_references(&document, &document);
         let schemas = &document["components"]["schemas"];
-        assert_eq!(schemas["io.k8s.api.core.v1.Pod"]["x-kubernetes-group-version-kind"], json!([{"group": "", "kind": "Pod", "version": "v1"}]));
+        assert_eq!(
+            schemas["io.k8s.api.core.v1.Pod"]["x-kubernetes-group-version-kind"],
+            json!([{"group": "", "kind": "Pod", "version": "v1"}])
+        );
         let containers = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"];
         assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
         assert_eq!(containers["x-kubernetes-patch-strategy"], "merge");
         assert_eq!(containers["x-kubernetes-list-map-keys"], json!(["name"]));
-        assert!(containers["description"].as_str().unwrap().starts_with("List of containers"));
-        assert!(schemas["io.k8s.api.core.v1.Pod"]["properties"]["spec"]["allOf"][0]["$ref"].is_string());
+        assert!(
+            containers["description"]
+                .as_str()
+                .unwrap()
+                .starts_with("List of containers")
+        );
+        assert!(
+            schemas["io.k8s.api.core.v1.Pod"]["properties"]["spec"]["allOf"][0]["$ref"].is_string()
+        );
         let patch = &document["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"];
-        assert!(patch["parameters"].as_array().unwrap().iter().any(|p| p["name"] == "fieldValidation"));
-        assert_eq!(patch["x-kubernetes-group-version-kind"], json!({"group": "", "kind": "Pod", "version": "v1"}));
+        assert!(
+            patch["parameters"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|p| p["name"] == "fieldValidation")
+        );
+        assert_eq!(
+            patch["x-kubernetes-group-version-kind"],
+            json!({"group": "", "kind": "Pod", "version": "v1"})
+        );
         assert!(document["paths"]["/api/v1/pods"]["get"].is_object());
     }
 
@@ -390,7 +495,11 @@ mod tests {
         let described = &document["components"]["schemas"]["com.example.v1.Widget"];
         assert_eq!(described["description"], "A widget.");
         assert!(described["properties"]["metadata"]["allOf"].is_array());
-        assert_eq!(document["paths"]["/apis/example.com/v1/widgets/{name}/scale"]["get"]["x-kubernetes-group-version-kind"]["kind"], "Scale");
+        assert_eq!(
+            document["paths"]["/apis/example.com/v1/widgets/{name}/scale"]["get"]["x-kubernetes-group-version-kind"]
+                ["kind"],
+            "Scale"
+        );
     }
 
     #[test]

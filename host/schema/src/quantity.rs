@@ -28,8 +28,18 @@ enum Format {
 pub struct QuantityError;
 
 const NANO: i128 = 1_000_000_000;
-const DECIMAL: [(&str, i32); 10] =
-    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
+const DECIMAL: [(&str, i32); 10] = [
+    ("n", -9),
+    ("u", -6),
+    ("m", -3),
+    ("", 0),
+    ("k", 3),
+    ("M", 6),
+    ("G", 9),
+    ("T", 12),
+    ("P", 15),
+    ("E", 18),
+];
 const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
 impl Quantity {
@@ -42,20 +52,31 @@ impl Quantity {
             Some(rest) => (true, rest),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
         };
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(rest.len());
         let (number, suffix) = rest.split_at_checked(end).ok_or(QuantityError)?;
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') || number.len() > 64 {
+        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') || number.len() > 64
+        {
             return Err(QuantityError);
         }
         let (format, exponent, factor) = suffix_of(suffix)?;
         let digits: String = format!("{whole}{fraction}");
-        let mantissa: i128 = digits.trim_start_matches('0').get(..30.min(digits.trim_start_matches('0').len())).map_or(Ok(0), |d| if d.is_empty() { Ok(0) } else { d.parse() }).map_err(|_| QuantityError)?;
-        let cut = i32::try_from(digits.trim_start_matches('0').len().saturating_sub(30)).unwrap_or(0);
+        let mantissa: i128 = digits
+            .trim_start_matches('0')
+            .get(..30.min(digits.trim_start_matches('0').len()))
+            .map_or(Ok(0), |d| if d.is_empty() { Ok(0) } else { d.parse() })
+            .map_err(|_| QuantityError)?;
+        let cut =
+            i32::try_from(digits.trim_start_matches('0').len().saturating_sub(30)).unwrap_or(0);
         let scale = exponent - i32::try_from(fraction.len()).unwrap_or(i32::MAX) + cut + 9;
         let nanos = scaled(mantissa.saturating_mul(factor), scale);
         let nanos = nanos.min(i128::from(i64::MAX) * NANO);
-        Ok(Quantity { nanos: if negative { -nanos } else { nanos }, format })
+        Ok(Quantity {
+            nanos: if negative { -nanos } else { nanos },
+            format,
+        })
     }
 
     /// Reads a quantity that is written as a string or a number.
@@ -78,18 +99,26 @@ impl Quantity {
     /// The sum; the suffix is of the kind of the first.
     #[must_use]
     pub fn plus(self, other: Quantity) -> Quantity {
-        Quantity { nanos: self.nanos.saturating_add(other.nanos), format: self.format }
+        Quantity {
+            nanos: self.nanos.saturating_add(other.nanos),
+            format: self.format,
+        }
     }
 
     /// The difference; the suffix is of the kind of the first.
     #[must_use]
     pub fn minus(self, other: Quantity) -> Quantity {
-        Quantity { nanos: self.nanos.saturating_sub(other.nanos), format: self.format }
+        Quantity {
+            nanos: self.nanos.saturating_sub(other.nanos),
+            format: self.format,
+        }
     }
 
     /// The value, if it is whole and fits.
     pub fn as_integer(self) -> Option<i64> {
-        (self.nanos % NANO == 0).then(|| i64::try_from(self.nanos / NANO).ok()).flatten()
+        (self.nanos % NANO == 0)
+            .then(|| i64::try_from(self.nanos / NANO).ok())
+            .flatten()
     }
 
     /// In units of 10⁻⁹, as a quantity: equal quantities are equal texts.
@@ -134,9 +163,16 @@ impl fmt::Display for Quantity {
             exponent += 3;
         }
         if self.format == Format::Exponent {
-            return if exponent == 0 { write!(f, "{value}") } else { write!(f, "{value}e{exponent}") };
+            return if exponent == 0 {
+                write!(f, "{value}")
+            } else {
+                write!(f, "{value}e{exponent}")
+            };
         }
-        let suffix = DECIMAL.iter().find(|(_, e)| *e == exponent).map_or("", |(s, _)| s);
+        let suffix = DECIMAL
+            .iter()
+            .find(|(_, e)| *e == exponent)
+            .map_or("", |(s, _)| s);
         write!(f, "{value}{suffix}")
     }
 }
@@ -157,7 +193,9 @@ fn suffix_of(suffix: &str) -> Result<(Format, i32, i128), QuantityError> {
 fn scaled(mantissa: i128, exponent: i32) -> i128 {
     let power = 10_i128.checked_pow(exponent.unsigned_abs());
     if exponent >= 0 {
-        return power.and_then(|p| mantissa.checked_mul(p)).unwrap_or(if mantissa == 0 { 0 } else { i128::MAX });
+        return power
+            .and_then(|p| mantissa.checked_mul(p))
+            .unwrap_or(if mantissa == 0 { 0 } else { i128::MAX });
     }
     match power {
         Some(power) => mantissa / power + i128::from(mantissa % power != 0),
@@ -172,22 +210,47 @@ mod tests {
     #[test]
     fn canonical_forms() {
         let table = [
-            ("0", "0"), ("1", "1"), ("1000m", "1"), ("0.5", "500m"), ("1.5", "1500m"), ("1024Mi", "1Gi"),
-            ("1.5Gi", "1536Mi"), ("1000", "1k"), ("1500", "1500"), ("100m", "100m"), ("0.1m", "100u"), ("+2k", "2k"),
-            ("-1Ki", "-1Ki"), ("1e3", "1e3"), ("12E2", "1200"), ("512", "512"), ("0.5Ki", "512"), ("1Ei", "1Ei"),
-            ("0.0000000001", "1n"), (".5", "500m"), ("5.", "5"), ("99999999999999999999", "9223372036854775807"),
-            ("64Mi", "64Mi"), ("2000Ki", "2000Ki"),
+            ("0", "0"),
+            ("1", "1"),
+            ("1000m", "1"),
+            ("0.5", "500m"),
+            ("1.5", "1500m"),
+            ("1024Mi", "1Gi"),
+            ("1.5Gi", "1536Mi"),
+            ("1000", "1k"),
+            ("1500", "1500"),
+            ("100m", "100m"),
+            ("0.1m", "100u"),
+            ("+2k", "2k"),
+            ("-1Ki", "-1Ki"),
+            ("1e3", "1e3"),
+            ("12E2", "1200"),
+            ("512", "512"),
+            ("0.5Ki", "512"),
+            ("1Ei", "1Ei"),
+            ("0.0000000001", "1n"),
+            (".5", "500m"),
+            ("5.", "5"),
+            ("99999999999999999999", "9223372036854775807"),
+            ("64Mi", "64Mi"),
+            ("2000Ki", "2000Ki"),
         ];
         for (text, want) in table {
             let got = Quantity::parse(text).unwrap().to_string();
             assert_eq!(got, want, "{text}");
-            assert_eq!(Quantity::parse(&got).unwrap().to_string(), want, "again: {text}");
+            assert_eq!(
+                Quantity::parse(&got).unwrap().to_string(),
+                want,
+                "again: {text}"
+            );
         }
     }
 
     #[test]
     fn malformed() {
-        for text in ["", "x", "1x", ".", "1.2.3", "1 Gi", "Gi", "1e", "--1", "1KI", "1ki"] {
+        for text in [
+            "", "x", "1x", ".", "1.2.3", "1 Gi", "Gi", "1e", "--1", "1KI", "1ki",
+        ] {
             assert_eq!(Quantity::parse(text), Err(QuantityError), "{text}");
         }
     }

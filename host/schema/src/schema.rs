@@ -163,13 +163,18 @@ impl Node {
 
     /// The field that is declared under this name.
     pub(crate) fn property(&self, name: &str) -> Option<&Arc<Node>> {
-        let at = self.properties.binary_search_by(|(n, _)| n.as_ref().cmp(name)).ok()?;
+        let at = self
+            .properties
+            .binary_search_by(|(n, _)| n.as_ref().cmp(name))
+            .ok()?;
         self.properties.get(at).map(|(_, node)| node)
     }
 
     /// What stands under this name: the declared field, else what the map holds, else nothing is known.
     pub(crate) fn field(&self, name: &str) -> Option<&Node> {
-        self.property(name).or(self.additional.as_ref()).map(Arc::as_ref)
+        self.property(name)
+            .or(self.additional.as_ref())
+            .map(Arc::as_ref)
     }
 
     /// Whether a value here merges field by field or item by item.

@@ -6,8 +6,7 @@ use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
 use crate::{
-    FieldError, Schema,
-    builtin,
+    FieldError, Schema, builtin,
     cel::Rule,
     schema::{Kind, ListType, Node},
     validate::{Bound, Checks},
@@ -21,11 +20,21 @@ const PATTERN_SIZE_MAX: usize = 1 << 20;
 
 /// Reads a schema; errors are sorted by their text, as an API server reports them.
 pub(crate) fn read(schema: &Value) -> Result<Schema, Vec<FieldError>> {
-    let mut reader = Reader { errors: Vec::new(), unmatched: None };
+    let mut reader = Reader {
+        errors: Vec::new(),
+        unmatched: None,
+    };
     let mut root = reader.node(schema, "", Level::Root, 0);
     if reader.errors.is_empty() {
-        for (name, node) in [("apiVersion", text()), ("kind", text()), ("metadata", builtin::object_meta())] {
-            match root.properties.binary_search_by(|(n, _)| n.as_ref().cmp(name)) {
+        for (name, node) in [
+            ("apiVersion", text()),
+            ("kind", text()),
+            ("metadata", builtin::object_meta()),
+        ] {
+            match root
+                .properties
+                .binary_search_by(|(n, _)| n.as_ref().cmp(name))
+            {
                 Ok(at) => {
                     if let Some((_, declared)) = root.properties.get_mut(at)
                         && name == "metadata"
@@ -40,7 +49,10 @@ pub(crate) fn read(schema: &Value) -> Result<Schema, Vec<FieldError>> {
         reader.rules(schema, &mut root, "", true);
     }
     if reader.errors.is_empty() {
-        return Ok(Schema { root: Arc::new(root), builtin: false });
+        return Ok(Schema {
+            root: Arc::new(root),
+            builtin: false,
+        });
     }
     reader.errors.sort_by_key(ToString::to_string);
     Err(reader.errors)
@@ -78,11 +90,16 @@ struct Reader {
 impl Reader {
     fn node(&mut self, schema: &Value, path: &str, level: Level, depth: usize) -> Node {
         if depth > DEPTH_MAX {
-            self.errors.push(FieldError::invalid(path, &Value::from(""), format!("nests deeper than {DEPTH_MAX} levels")));
+            self.errors.push(FieldError::invalid(
+                path,
+                &Value::from(""),
+                format!("nests deeper than {DEPTH_MAX} levels"),
+            ));
             return Node::new(Kind::Any);
         }
         let Value::Object(map) = schema else {
-            self.errors.push(FieldError::type_invalid(path, schema, "must be an object"));
+            self.errors
+                .push(FieldError::type_invalid(path, schema, "must be an object"));
             return Node::new(Kind::Any);
         };
         let at = |name: &str| join(path, name);
@@ -94,26 +111,57 @@ impl Reader {
         node.nullable = flag("nullable");
         node.preserve_unknown |= preserve;
         node.embedded = embedded;
-        if map.get("x-kubernetes-preserve-unknown-fields").is_some_and(|v| *v == Value::Bool(false)) {
-            self.invalid(at("x-kubernetes-preserve-unknown-fields"), &Value::Bool(false), "must be true or undefined");
+        if map
+            .get("x-kubernetes-preserve-unknown-fields")
+            .is_some_and(|v| *v == Value::Bool(false))
+        {
+            self.invalid(
+                at("x-kubernetes-preserve-unknown-fields"),
+                &Value::Bool(false),
+                "must be true or undefined",
+            );
         }
         if int_or_string && preserve {
-            self.invalid(at("x-kubernetes-preserve-unknown-fields"), &Value::Bool(true), "must be false if x-kubernetes-int-or-string is true");
+            self.invalid(
+                at("x-kubernetes-preserve-unknown-fields"),
+                &Value::Bool(true),
+                "must be false if x-kubernetes-int-or-string is true",
+            );
         }
         if int_or_string && embedded {
-            self.invalid(at("x-kubernetes-embedded-resource"), &Value::Bool(true), "must be false if x-kubernetes-int-or-string is true");
+            self.invalid(
+                at("x-kubernetes-embedded-resource"),
+                &Value::Bool(true),
+                "must be false if x-kubernetes-int-or-string is true",
+            );
         }
         if embedded && node.kind != Kind::Object {
-            self.errors.push(FieldError::required(at("type"), "must be object if x-kubernetes-embedded-resource is true"));
+            self.errors.push(FieldError::required(
+                at("type"),
+                "must be object if x-kubernetes-embedded-resource is true",
+            ));
         }
-        for forbidden in ["$ref", "definitions", "dependencies", "patternProperties", "additionalItems", "id", "deprecated"] {
+        for forbidden in [
+            "$ref",
+            "definitions",
+            "dependencies",
+            "patternProperties",
+            "additionalItems",
+            "id",
+            "deprecated",
+        ] {
             if map.get(forbidden).is_some_and(|v| !v.is_null()) {
-                self.errors.push(FieldError::forbidden(at(forbidden), &format!("{forbidden} is not supported")));
+                self.errors.push(FieldError::forbidden(
+                    at(forbidden),
+                    &format!("{forbidden} is not supported"),
+                ));
             }
         }
         self.children(map, &mut node, path, level, depth);
         self.merging(map, &mut node, path);
-        let junctors = Junctors { skip_any_of: int_or_string };
+        let junctors = Junctors {
+            skip_any_of: int_or_string,
+        };
         let checks = self.checks(map, path, &junctors, depth, &node);
         node.checks = (!is_trivial(&checks)).then(|| Box::new(checks));
         if level != Level::Root {
@@ -121,8 +169,15 @@ impl Reader {
         }
         if embedded {
             // It has its own headers, whatever is declared.
-            for (name, header) in [("apiVersion", text()), ("kind", text()), ("metadata", builtin::object_meta())] {
-                if let Err(at) = node.properties.binary_search_by(|(n, _)| n.as_ref().cmp(name)) {
+            for (name, header) in [
+                ("apiVersion", text()),
+                ("kind", text()),
+                ("metadata", builtin::object_meta()),
+            ] {
+                if let Err(at) = node
+                    .properties
+                    .binary_search_by(|(n, _)| n.as_ref().cmp(name))
+                {
                     node.properties.insert(at, (name.into(), header));
                 }
             }
@@ -132,7 +187,10 @@ impl Reader {
         }
         node.has_rules = !node.rules.is_empty()
             || node.properties.iter().any(|(_, n)| n.has_rules)
-            || [&node.items, &node.additional].into_iter().flatten().any(|n| n.has_rules);
+            || [&node.items, &node.additional]
+                .into_iter()
+                .flatten()
+                .any(|n| n.has_rules);
         node
     }
 
@@ -160,7 +218,8 @@ impl Reader {
             "boolean" => Kind::Boolean,
             other => {
                 let known = ["array", "boolean", "integer", "number", "object", "string"];
-                self.errors.push(FieldError::not_supported(at, &other.into(), known));
+                self.errors
+                    .push(FieldError::not_supported(at, &other.into(), known));
                 return Kind::Any;
             }
         };
@@ -170,7 +229,14 @@ impl Reader {
         kind
     }
 
-    fn children(&mut self, map: &Map<String, Value>, node: &mut Node, path: &str, level: Level, depth: usize) {
+    fn children(
+        &mut self,
+        map: &Map<String, Value>,
+        node: &mut Node,
+        path: &str,
+        level: Level,
+        depth: usize,
+    ) {
         let around = self.unmatched.clone();
         let named = |name: &str| map.get(name).and_then(Value::as_str);
         if self.unmatched.is_none()
@@ -185,14 +251,20 @@ impl Reader {
                 if level == Level::Root && name == "metadata" {
                     self.metadata(schema, &at);
                 }
-                node.properties.push((name.as_str().into(), Arc::new(self.node(schema, &at, Level::Field, depth + 1))));
+                node.properties.push((
+                    name.as_str().into(),
+                    Arc::new(self.node(schema, &at, Level::Field, depth + 1)),
+                ));
             }
             node.properties.sort_by(|a, b| a.0.cmp(&b.0));
         }
         match map.get("additionalProperties") {
             None | Some(Value::Null) => {}
             Some(_) if level == Level::Root => {
-                self.errors.push(FieldError::forbidden(join(path, "additionalProperties"), "must not be used at the root"));
+                self.errors.push(FieldError::forbidden(
+                    join(path, "additionalProperties"),
+                    "must not be used at the root",
+                ));
             }
             Some(_) if !node.properties.is_empty() => self.errors.push(FieldError::forbidden(
                 join(path, "additionalProperties"),
@@ -200,7 +272,10 @@ impl Reader {
             )),
             Some(Value::Bool(true)) => node.additional = Some(Arc::new(Node::new(Kind::Any))),
             Some(Value::Bool(false)) => {
-                self.errors.push(FieldError::forbidden(join(path, "additionalProperties"), "must not be false"));
+                self.errors.push(FieldError::forbidden(
+                    join(path, "additionalProperties"),
+                    "must not be false",
+                ));
             }
             Some(schema) => {
                 let at = join(path, "additionalProperties");
@@ -208,11 +283,22 @@ impl Reader {
             }
         }
         match map.get("items") {
-            Some(Value::Array(_)) => self.errors.push(FieldError::forbidden(join(path, "items"), "items must be a schema object and not an array")),
+            Some(Value::Array(_)) => self.errors.push(FieldError::forbidden(
+                join(path, "items"),
+                "items must be a schema object and not an array",
+            )),
             Some(schema) if !schema.is_null() => {
-                node.items = Some(Arc::new(self.node(schema, &join(path, "items"), Level::Item, depth + 1)));
+                node.items = Some(Arc::new(self.node(
+                    schema,
+                    &join(path, "items"),
+                    Level::Item,
+                    depth + 1,
+                )));
             }
-            _ if node.kind == Kind::Array => self.errors.push(FieldError::required(join(path, "items"), "must be specified")),
+            _ if node.kind == Kind::Array => self.errors.push(FieldError::required(
+                join(path, "items"),
+                "must be specified",
+            )),
             _ => {}
         }
         self.unmatched = around;
@@ -224,7 +310,10 @@ impl Reader {
             .get("properties")
             .and_then(Value::as_object)
             .is_none_or(|p| p.keys().all(|k| k == "name" || k == "generateName"));
-        let known = schema.as_object().is_none_or(|m| m.keys().all(|k| matches!(k.as_str(), "type" | "properties" | "description")));
+        let known = schema.as_object().is_none_or(|m| {
+            m.keys()
+                .all(|k| matches!(k.as_str(), "type" | "properties" | "description"))
+        });
         if !names_only || !known {
             self.errors.push(FieldError::forbidden(
                 path,
@@ -234,20 +323,32 @@ impl Reader {
     }
 
     fn merging(&mut self, map: &Map<String, Value>, node: &mut Node, path: &str) {
-        let keys: Vec<&str> =
-            map.get("x-kubernetes-list-map-keys").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let keys: Vec<&str> = map
+            .get("x-kubernetes-list-map-keys")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         let at_keys = join(path, "x-kubernetes-list-map-keys");
         let list_type = map.get("x-kubernetes-list-type").and_then(Value::as_str);
         if let Some(name) = list_type {
             let at = join(path, "x-kubernetes-list-type");
             if node.kind != Kind::Array {
-                self.errors.push(FieldError::required(join(path, "type"), "must be array if x-kubernetes-list-type is specified"));
+                self.errors.push(FieldError::required(
+                    join(path, "type"),
+                    "must be array if x-kubernetes-list-type is specified",
+                ));
             }
             match name {
                 "atomic" => {}
                 "set" => node.list = ListType::Set,
                 "map" => self.map_keys(&keys, node, path),
-                other => self.errors.push(FieldError::not_supported(at, &other.into(), ["atomic", "map", "set"])),
+                other => self.errors.push(FieldError::not_supported(
+                    at,
+                    &other.into(),
+                    ["atomic", "map", "set"],
+                )),
             }
         }
         if !keys.is_empty() && list_type != Some("map") {
@@ -257,13 +358,20 @@ impl Reader {
             ));
         }
         if keys.is_empty() && list_type == Some("map") {
-            self.errors.push(FieldError::required(at_keys, "must not be empty if x-kubernetes-list-type is map"));
+            self.errors.push(FieldError::required(
+                at_keys,
+                "must not be empty if x-kubernetes-list-type is map",
+            ));
         }
         match map.get("x-kubernetes-map-type").and_then(Value::as_str) {
             None | Some("granular") => {}
             Some("atomic") => node.atomic_map = true,
             Some(other) => {
-                self.errors.push(FieldError::not_supported(join(path, "x-kubernetes-map-type"), &other.into(), ["atomic", "granular"]));
+                self.errors.push(FieldError::not_supported(
+                    join(path, "x-kubernetes-map-type"),
+                    &other.into(),
+                    ["atomic", "granular"],
+                ));
             }
         }
     }
@@ -271,20 +379,38 @@ impl Reader {
     fn map_keys(&mut self, keys: &[&str], node: &mut Node, path: &str) {
         let at = join(path, "x-kubernetes-list-map-keys");
         let shown = Value::from(keys.to_vec());
-        let Some(items) = node.items.clone() else { return };
+        let Some(items) = node.items.clone() else {
+            return;
+        };
         if items.kind != Kind::Object {
-            self.invalid(join(path, "items.type"), &items.kind.name().into(), "must be object if parent array's x-kubernetes-list-type is map");
+            self.invalid(
+                join(path, "items.type"),
+                &items.kind.name().into(),
+                "must be object if parent array's x-kubernetes-list-type is map",
+            );
             return;
         }
-        let required = items.checks.as_ref().map(|c| c.required.as_slice()).unwrap_or_default();
+        let required = items
+            .checks
+            .as_ref()
+            .map(|c| c.required.as_slice())
+            .unwrap_or_default();
         for key in keys {
             let Some(property) = items.property(key) else {
-                self.invalid(at.clone(), &shown, "entries must all be names of item properties");
+                self.invalid(
+                    at.clone(),
+                    &shown,
+                    "entries must all be names of item properties",
+                );
                 continue;
             };
             let inner = join(path, &format!("items.properties[{key}]"));
             if matches!(property.kind, Kind::Object | Kind::Array) {
-                self.invalid(join(&inner, "type"), &property.kind.name().into(), "must be a scalar type if parent array's x-kubernetes-list-type is map");
+                self.invalid(
+                    join(&inner, "type"),
+                    &property.kind.name().into(),
+                    "must be a scalar type if parent array's x-kubernetes-list-type is map",
+                );
             }
             if property.default.is_none() && !required.iter().any(|r| r.as_ref() == *key) {
                 self.errors.push(FieldError::required(
@@ -307,17 +433,39 @@ impl Reader {
         node.list = ListType::Map(sorted.into());
     }
 
-    fn checks(&mut self, map: &Map<String, Value>, path: &str, junctors: &Junctors, depth: usize, owner: &Node) -> Checks {
+    fn checks(
+        &mut self,
+        map: &Map<String, Value>,
+        path: &str,
+        junctors: &Junctors,
+        depth: usize,
+        owner: &Node,
+    ) -> Checks {
         let number = |name: &str| map.get(name).and_then(|v| v.as_number().cloned());
         let count = |name: &str| map.get(name).and_then(Value::as_u64);
         let flag = |name: &str| map.get(name).and_then(Value::as_bool).unwrap_or(false);
-        let bound = |name: &str, exclusive: &str| number(name).map(|limit| Bound { limit, exclusive: flag(exclusive) });
+        let bound = |name: &str, exclusive: &str| {
+            number(name).map(|limit| Bound {
+                limit,
+                exclusive: flag(exclusive),
+            })
+        };
         let mut checks = Checks {
-            required: map.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(Box::from).collect(),
+            required: map
+                .get("required")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .map(Box::from)
+                .collect(),
             allowed: map.get("enum").and_then(Value::as_array).cloned(),
             minimum: bound("minimum", "exclusiveMinimum"),
             maximum: bound("maximum", "exclusiveMaximum"),
-            multiple_of: map.get("multipleOf").and_then(Value::as_f64).filter(|f| *f > 0.0),
+            multiple_of: map
+                .get("multipleOf")
+                .and_then(Value::as_f64)
+                .filter(|f| *f > 0.0),
             min_length: count("minLength"),
             max_length: count("maxLength"),
             pattern: None,
@@ -338,7 +486,10 @@ impl Reader {
             ));
         }
         if let Some(source) = map.get("pattern").and_then(Value::as_str) {
-            match RegexBuilder::new(source).size_limit(PATTERN_SIZE_MAX).build() {
+            match RegexBuilder::new(source)
+                .size_limit(PATTERN_SIZE_MAX)
+                .build()
+            {
                 Ok(regex) => checks.pattern = Some((source.into(), regex)),
                 Err(error) => {
                     let detail = format!("must be a valid regular expression, but isn't: {error}");
@@ -347,29 +498,56 @@ impl Reader {
             }
         }
         let list = |reader: &mut Reader, name: &str| -> Vec<Arc<Node>> {
-            let schemas = map.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let schemas = map
+                .get(name)
+                .and_then(Value::as_array)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
             schemas
                 .iter()
                 .enumerate()
-                .map(|(i, s)| Arc::new(reader.nested(s, &join(path, &format!("{name}[{i}]")), junctors, depth + 1, owner)))
+                .map(|(i, s)| {
+                    Arc::new(reader.nested(
+                        s,
+                        &join(path, &format!("{name}[{i}]")),
+                        junctors,
+                        depth + 1,
+                        owner,
+                    ))
+                })
                 .collect()
         };
         checks.all_of = list(self, "allOf");
         checks.any_of = list(self, "anyOf");
         checks.one_of = list(self, "oneOf");
-        checks.not = map.get("not").filter(|n| !n.is_null()).map(|s| Arc::new(self.nested(s, &join(path, "not"), junctors, depth + 1, owner)));
+        checks.not = map
+            .get("not")
+            .filter(|n| !n.is_null())
+            .map(|s| Arc::new(self.nested(s, &join(path, "not"), junctors, depth + 1, owner)));
         checks
     }
 
     /// A schema below a junctor: it may restrict, not declare. `owner` is the place that it speaks of.
-    fn nested(&mut self, schema: &Value, path: &str, junctors: &Junctors, depth: usize, owner: &Node) -> Node {
+    fn nested(
+        &mut self,
+        schema: &Value,
+        path: &str,
+        junctors: &Junctors,
+        depth: usize,
+        owner: &Node,
+    ) -> Node {
         let mut node = Node::new(Kind::Any);
         let Value::Object(map) = schema else {
-            self.errors.push(FieldError::type_invalid(path, schema, "must be an object"));
+            self.errors
+                .push(FieldError::type_invalid(path, schema, "must be an object"));
             return node;
         };
         if depth > DEPTH_MAX {
-            self.invalid(path.to_owned(), &Value::from(""), &format!("nests deeper than {DEPTH_MAX} levels"));
+            self.invalid(
+                path.to_owned(),
+                &Value::from(""),
+                &format!("nests deeper than {DEPTH_MAX} levels"),
+            );
             return node;
         }
         let allowed_type = match map.get("type").and_then(Value::as_str) {
@@ -377,7 +555,10 @@ impl Reader {
             Some("integer") if junctors.skip_any_of => Some(Kind::Integer),
             Some("string") if junctors.skip_any_of => Some(Kind::String),
             Some(_) => {
-                self.errors.push(FieldError::forbidden(join(path, "type"), "must be empty to be structural"));
+                self.errors.push(FieldError::forbidden(
+                    join(path, "type"),
+                    "must be empty to be structural",
+                ));
                 None
             }
         };
@@ -389,16 +570,38 @@ impl Reader {
             ("title", "must be empty to be structural"),
             ("description", "must be empty to be structural"),
             ("nullable", "must be false to be structural"),
-            ("x-kubernetes-preserve-unknown-fields", "must be false to be structural"),
-            ("x-kubernetes-embedded-resource", "must be false to be structural"),
-            ("x-kubernetes-int-or-string", "must be false to be structural"),
-            ("x-kubernetes-list-map-keys", "must be empty to be structural"),
-            ("x-kubernetes-list-type", "must be undefined to be structural"),
-            ("x-kubernetes-map-type", "must be undefined to be structural"),
+            (
+                "x-kubernetes-preserve-unknown-fields",
+                "must be false to be structural",
+            ),
+            (
+                "x-kubernetes-embedded-resource",
+                "must be false to be structural",
+            ),
+            (
+                "x-kubernetes-int-or-string",
+                "must be false to be structural",
+            ),
+            (
+                "x-kubernetes-list-map-keys",
+                "must be empty to be structural",
+            ),
+            (
+                "x-kubernetes-list-type",
+                "must be undefined to be structural",
+            ),
+            (
+                "x-kubernetes-map-type",
+                "must be undefined to be structural",
+            ),
             ("x-kubernetes-validations", "must be empty to be structural"),
         ] {
-            if map.get(name).is_some_and(|v| !v.is_null() && *v != Value::Bool(false) && *v != Value::from("")) {
-                self.errors.push(FieldError::forbidden(join(path, name), wanted));
+            if map
+                .get(name)
+                .is_some_and(|v| !v.is_null() && *v != Value::Bool(false) && *v != Value::from(""))
+            {
+                self.errors
+                    .push(FieldError::forbidden(join(path, name), wanted));
             }
         }
         if let Some(properties) = map.get("properties").and_then(Value::as_object) {
@@ -408,14 +611,28 @@ impl Reader {
                     self.missing(owner, &at, path, name);
                     continue;
                 };
-                let inner = Junctors { skip_any_of: declared.kind == Kind::IntOrString };
-                node.properties.push((name.as_str().into(), Arc::new(self.nested(schema, &at, &inner, depth + 1, &declared))));
+                let inner = Junctors {
+                    skip_any_of: declared.kind == Kind::IntOrString,
+                };
+                node.properties.push((
+                    name.as_str().into(),
+                    Arc::new(self.nested(schema, &at, &inner, depth + 1, &declared)),
+                ));
             }
             node.properties.sort_by(|a, b| a.0.cmp(&b.0));
         }
         if let Some(schema) = map.get("items").filter(|i| i.is_object()) {
-            let item = owner.items.clone().unwrap_or_else(|| Arc::new(Node::new(Kind::Any)));
-            node.items = Some(Arc::new(self.nested(schema, &join(path, "items"), &Junctors { skip_any_of: false }, depth + 1, &item)));
+            let item = owner
+                .items
+                .clone()
+                .unwrap_or_else(|| Arc::new(Node::new(Kind::Any)));
+            node.items = Some(Arc::new(self.nested(
+                schema,
+                &join(path, "items"),
+                &Junctors { skip_any_of: false },
+                depth + 1,
+                &item,
+            )));
         }
         let checks = self.checks(map, path, junctors, depth, owner);
         node.checks = (!is_trivial(&checks)).then(|| Box::new(checks));
@@ -425,10 +642,19 @@ impl Reader {
     /// A field that is restricted must be declared, unless anything may stand there.
     fn missing(&mut self, owner: &Node, at: &str, path: &str, name: &str) {
         if name == "metadata" {
-            self.errors.push(FieldError::forbidden(at, "must not be specified in a nested context"));
+            self.errors.push(FieldError::forbidden(
+                at,
+                "must not be specified in a nested context",
+            ));
         } else if owner.kind == Kind::Object || !owner.preserve_unknown {
-            let declared = path.rsplit_once("allOf").or_else(|| path.rsplit_once("anyOf")).or_else(|| path.rsplit_once("oneOf")).or_else(|| path.rsplit_once("not"));
-            let before = declared.map_or("", |(before, _)| before).trim_end_matches('.');
+            let declared = path
+                .rsplit_once("allOf")
+                .or_else(|| path.rsplit_once("anyOf"))
+                .or_else(|| path.rsplit_once("oneOf"))
+                .or_else(|| path.rsplit_once("not"));
+            let before = declared
+                .map_or("", |(before, _)| before)
+                .trim_end_matches('.');
             self.errors.push(FieldError::required(
                 join(before, &format!("properties[{name}]")),
                 &format!("because it is defined in {at}"),
@@ -437,7 +663,11 @@ impl Reader {
     }
 
     fn rules(&mut self, schema: &Value, node: &mut Node, path: &str, root: bool) {
-        let entries = schema.get("x-kubernetes-validations").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let entries = schema
+            .get("x-kubernetes-validations")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         if entries.is_empty() || !self.errors.is_empty() {
             return;
         }
@@ -448,9 +678,15 @@ impl Reader {
                     if rule.is_transition()
                         && let Some(around) = &self.unmatched
                     {
-                        let detail = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {around}");
+                        let detail = format!(
+                            "oldSelf cannot be used on the uncorrelatable portion of the schema within {around}"
+                        );
                         let at = join(path, &format!("x-kubernetes-validations[{i}].rule"));
-                        self.errors.push(FieldError::invalid(at, entry.get("rule").unwrap_or(&Value::Null), detail));
+                        self.errors.push(FieldError::invalid(
+                            at,
+                            entry.get("rule").unwrap_or(&Value::Null),
+                            detail,
+                        ));
                     }
                     rules.push(rule);
                 }
@@ -460,7 +696,8 @@ impl Reader {
                 }
             }
         }
-        node.has_rules = node.has_rules || !rules.is_empty() || node.properties.iter().any(|(_, n)| n.has_rules);
+        node.has_rules =
+            node.has_rules || !rules.is_empty() || node.properties.iter().any(|(_, n)| n.has_rules);
         node.rules = rules;
     }
 
@@ -468,7 +705,8 @@ impl Reader {
     fn default(&mut self, default: &Value, node: &mut Node, path: &str, level: Level) {
         let at = join(path, "default");
         if level == Level::Root {
-            self.errors.push(FieldError::forbidden(at, "must not be set at the root"));
+            self.errors
+                .push(FieldError::forbidden(at, "must not be set at the root"));
             return;
         }
         let mut value = default.clone();

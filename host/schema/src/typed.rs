@@ -46,7 +46,9 @@ impl Node {
                 }
             }
             Value::Array(items) => {
-                let Some(steps) = self.item_steps(items) else { return set };
+                let Some(steps) = self.item_steps(items) else {
+                    return set;
+                };
                 for (step, item) in steps.into_iter().zip(items) {
                     let mut entry = self.item().own(item);
                     entry.member = true;
@@ -61,7 +63,10 @@ impl Node {
 
     fn own(&self, value: &Value) -> Entry {
         if self.merges(value) && self.keyed(value) {
-            Entry { member: false, children: self.field_set(value) }
+            Entry {
+                member: false,
+                children: self.field_set(value),
+            }
         } else {
             Entry::leaf()
         }
@@ -70,13 +75,18 @@ impl Node {
     /// How `right` differs from `left`.
     pub(crate) fn compare(&self, left: &Value, right: &Value) -> Comparison {
         let found = self.difference(Some(left), Some(right));
-        Comparison { added: found.added.children, modified: found.modified.children, removed: found.removed.children }
+        Comparison {
+            added: found.added.children,
+            modified: found.modified.children,
+            removed: found.removed.children,
+        }
     }
 
     fn difference(&self, left: Option<&Value>, right: Option<&Value>) -> Difference {
         let mut found = Difference::default();
         let empty = |v: Option<&Value>| v.is_none_or(is_hollow);
-        let apart = |v: Option<&Value>| v.is_none_or(|v| v.is_null() || self.merges(v) && self.keyed(v));
+        let apart =
+            |v: Option<&Value>| v.is_none_or(|v| v.is_null() || self.merges(v) && self.keyed(v));
         let same_kind = match (left, right) {
             (Some(l), Some(r)) => l.is_null() || r.is_null() || l.is_object() == r.is_object(),
             _ => true,
@@ -112,7 +122,9 @@ impl Node {
         }
         for (name, r) in right.into_iter().flatten() {
             if left.is_none_or(|m| !m.contains_key(name)) {
-                found.push(self.child(name).difference(None, Some(r)), || field_step(name));
+                found.push(self.child(name).difference(None, Some(r)), || {
+                    field_step(name)
+                });
             }
         }
     }
@@ -128,20 +140,31 @@ impl Node {
         for (step, (ls, rs)) in pairs {
             // Items that occur twice are compared as one leaf: nobody can say which is which.
             let inner = match (ls.as_slice(), rs.as_slice()) {
-                (l @ ([] | [_]), r @ ([] | [_])) => self.item().difference(l.first().copied(), r.first().copied()),
+                (l @ ([] | [_]), r @ ([] | [_])) => self
+                    .item()
+                    .difference(l.first().copied(), r.first().copied()),
                 (l @ ([] | [_]), _) => {
-                    let mut inner = l.first().map(|l| self.item().difference(Some(l), None)).unwrap_or_default();
+                    let mut inner = l
+                        .first()
+                        .map(|l| self.item().difference(Some(l), None))
+                        .unwrap_or_default();
                     inner.removed.member = false;
                     inner.added.member = true;
                     inner
                 }
                 (_, r @ ([] | [_])) => {
-                    let mut inner = r.first().map(|r| self.item().difference(None, Some(r))).unwrap_or_default();
+                    let mut inner = r
+                        .first()
+                        .map(|r| self.item().difference(None, Some(r)))
+                        .unwrap_or_default();
                     inner.added.member = false;
                     inner.removed.member = true;
                     inner
                 }
-                (l, r) if l != r => Difference { modified: Entry::leaf(), ..Difference::default() },
+                (l, r) if l != r => Difference {
+                    modified: Entry::leaf(),
+                    ..Difference::default()
+                },
                 _ => continue,
             };
             found.push(inner, || step.clone());
@@ -149,8 +172,15 @@ impl Node {
     }
 
     fn indexed<'a>(&self, list: Option<&'a Value>) -> Vec<(Box<str>, &'a Value)> {
-        let items = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        self.item_steps(items).unwrap_or_default().into_iter().zip(items).collect()
+        let items = list
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        self.item_steps(items)
+            .unwrap_or_default()
+            .into_iter()
+            .zip(items)
+            .collect()
     }
 
     /// `config` laid over `live`: every field of `config` wins; items keep the order of `live` where `config` allows it.
@@ -192,9 +222,16 @@ impl Node {
                 continue;
             }
             own.push_back((step, None));
-            shared.entry(step).and_modify(|twice| *twice = None).or_insert(Some(item));
+            shared
+                .entry(step)
+                .and_modify(|twice| *twice = None)
+                .or_insert(Some(item));
         }
-        let mut turns: VecDeque<&str> = right.iter().map(AsRef::as_ref).filter(|s| shared.contains_key(s)).collect();
+        let mut turns: VecDeque<&str> = right
+            .iter()
+            .map(AsRef::as_ref)
+            .filter(|s| shared.contains_key(s))
+            .collect();
         let mut out = Vec::with_capacity(own.len().max(config.len()));
         let mut theirs = right.iter().zip(config).peekable();
         let mut done: HashSet<&str> = HashSet::new();
@@ -203,12 +240,17 @@ impl Node {
             while let Some((step, mine)) = own.front_mut() {
                 if let Some(item) = mine.take() {
                     out.push(item);
-                } else if !done.contains(step) && turns.front().is_none_or(|turn| turn == step) && theirs.peek().is_some() {
+                } else if !done.contains(step)
+                    && turns.front().is_none_or(|turn| turn == step)
+                    && theirs.peek().is_some()
+                {
                     break;
                 }
                 own.pop_front();
             }
-            let Some((step, item)) = theirs.next() else { break };
+            let Some((step, item)) = theirs.next() else {
+                break;
+            };
             let before = shared.remove(step.as_ref()).flatten();
             out.push(match before {
                 Some(before) => self.item().merge(before, item),
@@ -222,43 +264,59 @@ impl Node {
         Value::Array(out)
     }
 
-    /// `value` without the fields in `set`; nothing if nothing is left.
-    pub(crate) fn without(&self, value: Value, set: &FieldSet) -> Option<Value> {
+    /// `value` without the fields in `set`; nothing if nothing is left. What becomes empty goes as well, unless it is in `keep`.
+    pub(crate) fn without(
+        &self,
+        value: Value,
+        set: &FieldSet,
+        keep: Option<&Entry>,
+    ) -> Option<Value> {
         if set.is_empty() {
             return Some(value);
         }
         if !self.merges(&value) {
             // An atomic container goes as a whole.
-            return if value.is_object() || value.is_array() { None } else { Some(value) };
+            return if value.is_object() || value.is_array() {
+                None
+            } else {
+                Some(value)
+            };
         }
+        let stays = keep.is_some_and(|k| k.member) || is_hollow(&value);
         match value {
             Value::Object(map) => {
-                let was_empty = map.is_empty();
                 let mut left = Map::new();
                 for (name, value) in map {
                     let kept = match set.get_field(&name) {
                         Some(entry) if entry.member => None,
-                        Some(entry) => self.child(&name).without(value, &entry.children),
+                        Some(entry) => {
+                            let keep = keep.and_then(|k| k.children.get_field(&name));
+                            self.child(&name).without(value, &entry.children, keep)
+                        }
                         None => Some(value),
                     };
                     if let Some(value) = kept {
                         left.insert(name, value);
                     }
                 }
-                (was_empty || !left.is_empty()).then_some(Value::Object(left))
+                (stays || !left.is_empty()).then_some(Value::Object(left))
             }
             Value::Array(items) => {
-                let Some(steps) = self.item_steps(&items) else { return Some(Value::Array(items)) };
-                let was_empty = items.is_empty();
+                let Some(steps) = self.item_steps(&items) else {
+                    return Some(Value::Array(items));
+                };
                 let mut left = Vec::with_capacity(items.len());
                 for (step, item) in steps.into_iter().zip(items) {
                     match set.get(&step) {
                         Some(entry) if entry.member => {}
-                        Some(entry) => left.extend(self.item().without(item, &entry.children)),
+                        Some(entry) => {
+                            let keep = keep.and_then(|k| k.children.get(&step));
+                            left.extend(self.item().without(item, &entry.children, keep));
+                        }
                         None => left.push(item),
                     }
                 }
-                (was_empty || !left.is_empty()).then_some(Value::Array(left))
+                (stays || !left.is_empty()).then_some(Value::Array(left))
             }
             scalar => Some(scalar),
         }
@@ -308,7 +366,10 @@ impl Node {
             (Kind::String, v) if !v.is_string() => "string",
             (Kind::Boolean, v) if !v.is_boolean() => "boolean",
             (Kind::Integer | Kind::Number, v) if !v.is_number() => "numeric (int or float)",
-            (Kind::IntOrString | Kind::Quantity, Value::Object(_) | Value::Array(_) | Value::Bool(_)) => "int or string",
+            (
+                Kind::IntOrString | Kind::Quantity,
+                Value::Object(_) | Value::Array(_) | Value::Bool(_),
+            ) => "int or string",
             _ => return Ok(()),
         };
         Err(format!("{path}: expected {expected}, got {config}"))
@@ -320,10 +381,15 @@ impl Node {
             let inner = if self.list == ListType::Atomic {
                 format!("{path}[{at}]")
             } else {
-                let step = self.item_step(item).map_err(|e| format!("{path}: element {at}: {e}"))?;
+                let step = self
+                    .item_step(item)
+                    .map_err(|e| format!("{path}: element {at}: {e}"))?;
                 let inner = format!("{path}{}", crate::field_set::shown(&step));
                 if !seen.insert(step) {
-                    return Err(format!("{path}: duplicate entries for key {}", inner.get(path.len()..).unwrap_or_default()));
+                    return Err(format!(
+                        "{path}: duplicate entries for key {}",
+                        inner.get(path.len()..).unwrap_or_default()
+                    ));
                 }
                 inner
             };
@@ -344,7 +410,9 @@ impl Node {
 
     /// Whether the items of a list can be told apart; what is no list counts as such.
     fn keyed(&self, value: &Value) -> bool {
-        value.as_array().is_none_or(|items| items.iter().all(|item| self.can_key(item)))
+        value
+            .as_array()
+            .is_none_or(|items| items.iter().all(|item| self.can_key(item)))
     }
 
     fn can_key(&self, item: &Value) -> bool {
@@ -352,7 +420,10 @@ impl Node {
             ListType::Atomic => false,
             ListType::Set => !(item.is_object() || item.is_array() || item.is_null()),
             ListType::Map(keys) => {
-                item.is_object() && keys.iter().any(|k| item.get(k.as_ref()).is_some() || self.key_default(k).is_some())
+                item.is_object()
+                    && keys
+                        .iter()
+                        .any(|k| item.get(k.as_ref()).is_some() || self.key_default(k).is_some())
             }
         }
     }
@@ -366,18 +437,32 @@ impl Node {
         match &self.list {
             ListType::Atomic => Err("the list is atomic".to_owned()),
             ListType::Set => match item {
-                Value::Object(_) => Err("associative list without keys has an element that's a map type".to_owned()),
-                Value::Array(_) => Err("not supported: associative list with lists as elements".to_owned()),
-                Value::Null => Err("associative list without keys has an element that's an explicit null".to_owned()),
+                Value::Object(_) => {
+                    Err("associative list without keys has an element that's a map type".to_owned())
+                }
+                Value::Array(_) => {
+                    Err("not supported: associative list with lists as elements".to_owned())
+                }
+                Value::Null => Err(
+                    "associative list without keys has an element that's an explicit null"
+                        .to_owned(),
+                ),
                 scalar => Ok(value_step(scalar)),
             },
             ListType::Map(names) => {
                 let Value::Object(map) = item else {
-                    return Err("associative list with keys may not have non-map elements".to_owned());
+                    return Err(
+                        "associative list with keys may not have non-map elements".to_owned()
+                    );
                 };
                 let keys: Vec<(&str, &Value)> = names
                     .iter()
-                    .filter_map(|name| Some((name.as_ref(), map.get(name.as_ref()).or_else(|| self.key_default(name))?)))
+                    .filter_map(|name| {
+                        Some((
+                            name.as_ref(),
+                            map.get(name.as_ref()).or_else(|| self.key_default(name))?,
+                        ))
+                    })
                     .collect();
                 if keys.is_empty() {
                     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
@@ -397,9 +482,11 @@ impl Node {
 
 impl Difference {
     fn push(&mut self, inner: Difference, step: impl Fn() -> Box<str>) {
-        for (whole, part) in
-            [(&mut self.added, inner.added), (&mut self.modified, inner.modified), (&mut self.removed, inner.removed)]
-        {
+        for (whole, part) in [
+            (&mut self.added, inner.added),
+            (&mut self.modified, inner.modified),
+            (&mut self.removed, inner.removed),
+        ] {
             if !part.is_empty() {
                 whole.children.push(step(), part);
             }

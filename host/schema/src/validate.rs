@@ -69,7 +69,13 @@ pub(crate) fn part(node: &Node, value: &Value, path: &str) -> Vec<FieldError> {
 impl Node {
     /// What is wrong with `value`, apart from rules. A value that an update leaves alone is not checked again, so that a
     /// schema can be made stricter while objects exist.
-    fn validate(&self, value: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
+    fn validate(
+        &self,
+        value: &Value,
+        old: Option<&Value>,
+        path: &str,
+        errors: &mut Vec<FieldError>,
+    ) {
         if old == Some(value) || errors.len() >= ERRORS_MAX {
             return;
         }
@@ -108,9 +114,18 @@ impl Node {
     }
 
     /// The item of the old list that is the same by its keys.
-    pub(crate) fn counterpart<'a>(&self, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
-        let ListType::Map(keys) = &self.list else { return None };
-        old?.as_array()?.iter().find(|o| keys.iter().all(|k| o.get(k.as_ref()) == item.get(k.as_ref())))
+    pub(crate) fn counterpart<'a>(
+        &self,
+        item: &Value,
+        old: Option<&'a Value>,
+    ) -> Option<&'a Value> {
+        let ListType::Map(keys) = &self.list else {
+            return None;
+        };
+        old?.as_array()?.iter().find(|o| {
+            keys.iter()
+                .all(|k| o.get(k.as_ref()) == item.get(k.as_ref()))
+        })
     }
 
     fn has_type(&self, value: &Value) -> bool {
@@ -133,9 +148,11 @@ impl Node {
             let key = match &self.list {
                 ListType::Atomic => return,
                 ListType::Set => item.clone(),
-                ListType::Map(keys) => {
-                    Value::Object(keys.iter().filter_map(|k| Some((k.to_string(), item.get(k.as_ref())?.clone()))).collect())
-                }
+                ListType::Map(keys) => Value::Object(
+                    keys.iter()
+                        .filter_map(|k| Some((k.to_string(), item.get(k.as_ref())?.clone())))
+                        .collect(),
+                ),
             };
             if !seen.insert(key.to_string()) {
                 errors.push(FieldError::duplicate(format!("{path}[{at}]"), &key));
@@ -160,14 +177,22 @@ impl Checks {
                 if let Some(min) = &self.minimum {
                     let order = compare(number, &min.limit);
                     if order.is_lt() || (min.exclusive && order.is_eq()) {
-                        let than = if min.exclusive { "greater than" } else { "greater than or equal to" };
+                        let than = if min.exclusive {
+                            "greater than"
+                        } else {
+                            "greater than or equal to"
+                        };
                         invalid(format!("{name} in body should be {than} {}", min.limit));
                     }
                 }
                 if let Some(max) = &self.maximum {
                     let order = compare(number, &max.limit);
                     if order.is_gt() || (max.exclusive && order.is_eq()) {
-                        let than = if max.exclusive { "less than" } else { "less than or equal to" };
+                        let than = if max.exclusive {
+                            "less than"
+                        } else {
+                            "less than or equal to"
+                        };
                         invalid(format!("{name} in body should be {than} {}", max.limit));
                     }
                 }
@@ -180,7 +205,10 @@ impl Checks {
             Value::String(text) => {
                 let length = text.chars().count() as u64;
                 if self.min_length.is_some_and(|min| length < min) {
-                    invalid(format!("{name} in body should be at least {} chars long", self.min_length.unwrap_or(0)));
+                    invalid(format!(
+                        "{name} in body should be at least {} chars long",
+                        self.min_length.unwrap_or(0)
+                    ));
                 }
                 if let Some((source, regex)) = &self.pattern
                     && !regex.is_match(text)
@@ -203,14 +231,19 @@ impl Checks {
             Value::Object(map) => {
                 let length = map.len() as u64;
                 if let Some(min) = self.min_properties.filter(|min| length < *min) {
-                    invalid(format!("{name} in body should have at least {min} properties"));
+                    invalid(format!(
+                        "{name} in body should have at least {min} properties"
+                    ));
                 }
                 if let Some(max) = self.max_properties.filter(|max| length > *max) {
                     errors.push(FieldError::too_many(path, map.len(), max));
                 }
                 for field in &self.required {
                     if !map.contains_key(field.as_ref()) {
-                        errors.push(FieldError::required(crate::field_error::joined(path, field), ""));
+                        errors.push(FieldError::required(
+                            crate::field_error::joined(path, field),
+                            "",
+                        ));
                     }
                 }
             }
@@ -219,29 +252,49 @@ impl Checks {
         if let (Some(format), Value::String(text)) = (&self.format, value)
             && !format::is_valid(format, text)
         {
-            errors.push(FieldError::invalid(path, value, format!("{name} in body must be of type {format}: {text:?}")));
+            errors.push(FieldError::invalid(
+                path,
+                value,
+                format!("{name} in body must be of type {format}: {text:?}"),
+            ));
         }
         if let Some(allowed) = &self.allowed
             && !allowed.contains(value)
         {
-            let shown: Vec<String> =
-                allowed.iter().map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned)).collect();
-            errors.push(FieldError::not_supported(path, value, shown.iter().map(String::as_str)));
+            let shown: Vec<String> = allowed
+                .iter()
+                .map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned))
+                .collect();
+            errors.push(FieldError::not_supported(
+                path,
+                value,
+                shown.iter().map(String::as_str),
+            ));
         }
         self.junctors(value, path, errors);
     }
 
     fn junctors(&self, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let name = named(path);
-        let mut fails = |detail: String| errors.push(FieldError::invalid(path, &Value::from(""), format!("{name:?} {detail}")));
+        let mut fails = |detail: String| {
+            errors.push(FieldError::invalid(
+                path,
+                &Value::from(""),
+                format!("{name:?} {detail}"),
+            ))
+        };
         if !self.any_of.is_empty() && !self.any_of.iter().any(|n| n.holds(value, path)) {
             fails("must validate at least one schema (anyOf)".to_owned());
         }
         if !self.one_of.is_empty() {
             match self.one_of.iter().filter(|n| n.holds(value, path)).count() {
                 1 => {}
-                0 => fails("must validate one and only one schema (oneOf). Found none valid".to_owned()),
-                n => fails(format!("must validate one and only one schema (oneOf). Found {n} valid alternatives")),
+                0 => fails(
+                    "must validate one and only one schema (oneOf). Found none valid".to_owned(),
+                ),
+                n => fails(format!(
+                    "must validate one and only one schema (oneOf). Found {n} valid alternatives"
+                )),
             }
         }
         if self.not.as_ref().is_some_and(|n| n.holds(value, path)) {
@@ -251,7 +304,11 @@ impl Checks {
             for nested in &self.all_of {
                 nested.validate(value, None, path, errors);
             }
-            errors.push(FieldError::invalid(path, &Value::from(""), format!("{name:?} must validate all the schemas (allOf)")));
+            errors.push(FieldError::invalid(
+                path,
+                &Value::from(""),
+                format!("{name:?} must validate all the schemas (allOf)"),
+            ));
         }
     }
 }
@@ -283,12 +340,17 @@ fn is_integer(value: &Value) -> bool {
 fn compare(a: &Number, b: &Number) -> Ordering {
     match (whole(a), whole(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
-        _ => a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(Ordering::Equal),
+        _ => a
+            .as_f64()
+            .partial_cmp(&b.as_f64())
+            .unwrap_or(Ordering::Equal),
     }
 }
 
 fn whole(n: &Number) -> Option<i128> {
-    n.as_i64().map(i128::from).or_else(|| n.as_u64().map(i128::from))
+    n.as_i64()
+        .map(i128::from)
+        .or_else(|| n.as_u64().map(i128::from))
 }
 
 fn is_multiple(number: &Number, factor: f64) -> bool {

@@ -1,5 +1,11 @@
 //! Server-side apply, end to end over the built-in kinds.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
 
 use configurator_schema::{
     Schema,
@@ -16,11 +22,29 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn writer(manager: &str, second: i64) -> Writer<'_> {
-    Writer { manager, api_version: "v1", subresource: "", now: at(second) }
+    Writer {
+        manager,
+        api_version: "v1",
+        subresource: "",
+        now: at(second),
+    }
 }
 
-fn run(schema: &Schema, live: Option<&Value>, config: Value, manager: &str, second: i64, force: bool) -> Result<Value, ApplyError> {
-    apply(ApplyRequest { schema, live, config, writer: writer(manager, second), force })
+fn run(
+    schema: &Schema,
+    live: Option<&Value>,
+    config: Value,
+    manager: &str,
+    second: i64,
+    force: bool,
+) -> Result<Value, ApplyError> {
+    apply(ApplyRequest {
+        schema,
+        live,
+        config,
+        writer: writer(manager, second),
+        force,
+    })
 }
 
 fn schema(group: &str, version: &str, kind: &str) -> std::sync::Arc<Schema> {
@@ -34,7 +58,10 @@ fn config_map(data: Value) -> Value {
 /// The object without managed fields, and who owns what.
 fn check(object: &Value, want: &Expect) {
     let mut bare = object.clone();
-    let managed = bare["metadata"].as_object_mut().unwrap().remove("managedFields");
+    let managed = bare["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .remove("managedFields");
     let mut text = format!("{bare:#}\n");
     for entry in managed.iter().flat_map(|m| m.as_array().unwrap()) {
         let set = configurator_schema::FieldSet::from_value(&entry["fieldsV1"]).unwrap();
@@ -44,7 +71,10 @@ fn check(object: &Value, want: &Expect) {
             entry["operation"].as_str().unwrap(),
             entry["apiVersion"].as_str().unwrap(),
             entry.get("time").and_then(Value::as_str).unwrap_or("-"),
-            entry.get("subresource").map(|s| format!(" {s}")).unwrap_or_default(),
+            entry
+                .get("subresource")
+                .map(|s| format!(" {s}"))
+                .unwrap_or_default(),
         );
         for path in set.paths() {
             text += &format!("  {path}\n");
@@ -56,7 +86,15 @@ fn check(object: &Value, want: &Expect) {
 #[test]
 fn an_apply_creates_owns_and_gives_up() {
     let cm = schema("", "v1", "ConfigMap");
-    let live = run(&cm, None, config_map(json!({"a": "1", "b": "2"})), "one", 0, false).unwrap();
+    let live = run(
+        &cm,
+        None,
+        config_map(json!({"a": "1", "b": "2"})),
+        "one",
+        0,
+        false,
+    )
+    .unwrap();
     check(
         &live,
         &expect![[r#"
@@ -77,10 +115,26 @@ fn an_apply_creates_owns_and_gives_up() {
               .data.b
         "#]],
     );
-    let again = run(&cm, Some(&live), config_map(json!({"a": "1", "b": "2"})), "one", 9, false).unwrap();
+    let again = run(
+        &cm,
+        Some(&live),
+        config_map(json!({"a": "1", "b": "2"})),
+        "one",
+        9,
+        false,
+    )
+    .unwrap();
     assert_eq!(again, live, "nothing changed, so nothing is written");
 
-    let two = run(&cm, Some(&live), config_map(json!({"b": "2", "c": "3"})), "two", 10, false).unwrap();
+    let two = run(
+        &cm,
+        Some(&live),
+        config_map(json!({"b": "2", "c": "3"})),
+        "two",
+        10,
+        false,
+    )
+    .unwrap();
     let one_less = run(&cm, Some(&two), config_map(json!({})), "one", 20, false).unwrap();
     check(
         &one_less,
@@ -113,7 +167,15 @@ fn conflicts_name_the_manager_and_the_field() {
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
         "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "a", "image": "x"}]}}}
     });
-    record_update(&deploy, None, &mut created, Writer { api_version: "apps/v1", ..writer("kubectl-client-side-apply", 0) });
+    record_update(
+        &deploy,
+        None,
+        &mut created,
+        Writer {
+            api_version: "apps/v1",
+            ..writer("kubectl-client-side-apply", 0)
+        },
+    );
     let config = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
         "spec": {"replicas": 2, "template": {"spec": {"containers": [{"name": "a", "image": "y"}]}}}
@@ -170,17 +232,44 @@ fn conflicts_name_the_manager_and_the_field() {
 fn items_keep_their_place_and_the_fields_of_others() {
     let service = schema("", "v1", "Service");
     let make = |ports: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": ports}});
-    let live = run(&service, None, make(json!([{"port": 80}, {"port": 80, "protocol": "UDP"}])), "one", 0, false).unwrap();
+    let live = run(
+        &service,
+        None,
+        make(json!([{"port": 80}, {"port": 80, "protocol": "UDP"}])),
+        "one",
+        0,
+        false,
+    )
+    .unwrap();
     let mut live = live;
     live["spec"]["ports"][0]["protocol"] = json!("TCP");
-    let live = run(&service, Some(&live), make(json!([{"port": 81}, {"port": 80, "name": "web"}])), "two", 1, false).unwrap();
+    let live = run(
+        &service,
+        Some(&live),
+        make(json!([{"port": 81}, {"port": 80, "name": "web"}])),
+        "two",
+        1,
+        false,
+    )
+    .unwrap();
     assert_eq!(
         live["spec"]["ports"],
         json!([{"port": 81}, {"port": 80, "protocol": "TCP", "name": "web"}, {"port": 80, "protocol": "UDP"}]),
         "a new item stands where the configuration puts it"
     );
-    let live = run(&service, Some(&live), make(json!([{"port": 80, "name": "web"}])), "two", 2, false).unwrap();
-    assert_eq!(live["spec"]["ports"], json!([{"port": 80, "protocol": "TCP", "name": "web"}, {"port": 80, "protocol": "UDP"}]));
+    let live = run(
+        &service,
+        Some(&live),
+        make(json!([{"port": 80, "name": "web"}])),
+        "two",
+        2,
+        false,
+    )
+    .unwrap();
+    assert_eq!(
+        live["spec"]["ports"],
+        json!([{"port": 80, "protocol": "TCP", "name": "web"}, {"port": 80, "protocol": "UDP"}])
+    );
 }
 
 #[test]
@@ -190,22 +279,60 @@ fn atomic_lists_and_maps_go_as_a_whole() {
         json!({"apiVersion": "v1", "kind": "Deployment", "metadata": {"name": "s"},
             "spec": {"selector": {"matchLabels": labels}, "template": {"spec": {"containers": [{"name": "a", "args": args}]}}}})
     };
-    let live = run(&deploy, None, make(json!({"a": "1"}), json!(["x", "y"])), "one", 0, false).unwrap();
-    let error = run(&deploy, Some(&live), make(json!({"b": "1"}), json!(["y"])), "two", 1, false).unwrap_err();
+    let live = run(
+        &deploy,
+        None,
+        make(json!({"a": "1"}), json!(["x", "y"])),
+        "one",
+        0,
+        false,
+    )
+    .unwrap();
+    let error = run(
+        &deploy,
+        Some(&live),
+        make(json!({"b": "1"}), json!(["y"])),
+        "two",
+        1,
+        false,
+    )
+    .unwrap_err();
     expect![[r#"
         Apply failed with 2 conflicts: conflicts with "one":
         - .spec.selector
         - .spec.template.spec.containers[name="a"].args"#]]
     .assert_eq(&error.to_string());
-    let forced = run(&deploy, Some(&live), make(json!({"b": "1"}), json!(["y"])), "two", 1, true).unwrap();
-    assert_eq!(forced["spec"]["selector"], json!({"matchLabels": {"b": "1"}}));
-    assert_eq!(forced["spec"]["template"]["spec"]["containers"], json!([{"name": "a", "args": ["y"]}]));
+    let forced = run(
+        &deploy,
+        Some(&live),
+        make(json!({"b": "1"}), json!(["y"])),
+        "two",
+        1,
+        true,
+    )
+    .unwrap();
+    assert_eq!(
+        forced["spec"]["selector"],
+        json!({"matchLabels": {"b": "1"}})
+    );
+    assert_eq!(
+        forced["spec"]["template"]["spec"]["containers"],
+        json!([{"name": "a", "args": ["y"]}])
+    );
 }
 
 #[test]
 fn updates_take_what_they_change() {
     let cm = schema("", "v1", "ConfigMap");
-    let live = run(&cm, None, config_map(json!({"a": "1", "b": "2"})), "one", 0, false).unwrap();
+    let live = run(
+        &cm,
+        None,
+        config_map(json!({"a": "1", "b": "2"})),
+        "one",
+        0,
+        false,
+    )
+    .unwrap();
     let mut after = live.clone();
     after["data"] = json!({"a": "9", "c": "3"});
     after["metadata"]["labels"] = json!({"x": "y"});
@@ -242,7 +369,15 @@ fn updates_take_what_they_change() {
     reset["metadata"]["managedFields"] = json!([{}]);
     record_update(&cm, Some(&after), &mut reset, writer("third", 9));
     assert_eq!(reset["metadata"].get("managedFields"), None);
-    let first = run(&cm, Some(&reset), config_map(json!({"a": "9"})), "one", 20, false).unwrap();
+    let first = run(
+        &cm,
+        Some(&reset),
+        config_map(json!({"a": "9"})),
+        "one",
+        20,
+        false,
+    )
+    .unwrap();
     check(
         &first,
         &expect![[r#"
@@ -279,11 +414,27 @@ fn subresources_have_entries_of_their_own() {
     let mut created = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "a"}]}});
     record_update(&pod, None, &mut created, writer("kubelet", 0));
     let mut status = created.clone();
-    status["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
-    record_update(&pod, Some(&created), &mut status, Writer { subresource: "status", ..writer("kubelet", 1) });
-    let entries: Vec<Value> =
-        status["metadata"]["managedFields"].as_array().unwrap().iter().map(|e| json!([e["manager"], e.get("subresource")])).collect();
-    assert_eq!(json!(entries), json!([["kubelet", null], ["kubelet", "status"]]));
+    status["status"] =
+        json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+    record_update(
+        &pod,
+        Some(&created),
+        &mut status,
+        Writer {
+            subresource: "status",
+            ..writer("kubelet", 1)
+        },
+    );
+    let entries: Vec<Value> = status["metadata"]["managedFields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| json!([e["manager"], e.get("subresource")]))
+        .collect();
+    assert_eq!(
+        json!(entries),
+        json!([["kubelet", null], ["kubelet", "status"]])
+    );
 }
 
 #[test]
@@ -300,20 +451,44 @@ fn no_more_than_ten_updaters_are_kept() {
     let entries = live["metadata"]["managedFields"].as_array().unwrap();
     assert_eq!(entries.len(), 10);
     assert_eq!(entries[0]["manager"], "ancient-changes");
-    assert_eq!(entries[0]["fieldsV1"]["f:data"].as_object().unwrap().len(), 7, "k0 to k5 and the map");
+    assert_eq!(
+        entries[0]["fieldsV1"]["f:data"].as_object().unwrap().len(),
+        7,
+        "k0 to k5 and the map"
+    );
 }
 
 #[test]
 fn malformed_configurations_say_where() {
     let pod = schema("", "v1", "Pod");
     let table = [
-        (json!({"spec": {"foo": 1}}), "failed to create typed patch object: .spec.foo: field not declared in schema"),
-        (json!({"spec": {"containers": [{"name": "a"}, {"name": "a"}]}}), "failed to create typed patch object: .spec.containers: duplicate entries for key [name=\"a\"]"),
-        (json!({"spec": {"containers": [{}]}}), "failed to create typed patch object: .spec.containers: element 0: associative list with keys has an element that omits all key fields [\"name\"] (and doesn't have default values for any key fields)"),
-        (json!({"spec": {"nodeName": {}}}), "failed to create typed patch object: .spec.nodeName: expected string, got {}"),
-        (json!({"metadata": {"managedFields": []}}), "failed to create typed patch object: metadata.managedFields must be nil"),
+        (
+            json!({"spec": {"foo": 1}}),
+            "failed to create typed patch object: .spec.foo: field not declared in schema",
+        ),
+        (
+            json!({"spec": {"containers": [{"name": "a"}, {"name": "a"}]}}),
+            "failed to create typed patch object: .spec.containers: duplicate entries for key [name=\"a\"]",
+        ),
+        (
+            json!({"spec": {"containers": [{}]}}),
+            "failed to create typed patch object: .spec.containers: element 0: associative list with keys has an element that omits all key fields [\"name\"] (and doesn't have default values for any key fields)",
+        ),
+        (
+            json!({"spec": {"nodeName": {}}}),
+            "failed to create typed patch object: .spec.nodeName: expected string, got {}",
+        ),
+        (
+            json!({"metadata": {"managedFields": []}}),
+            "failed to create typed patch object: metadata.managedFields must be nil",
+        ),
     ];
     for (config, want) in table {
-        assert_eq!(run(&pod, None, config, "m", 0, false).unwrap_err().to_string(), want);
+        assert_eq!(
+            run(&pod, None, config, "m", 0, false)
+                .unwrap_err()
+                .to_string(),
+            want
+        );
     }
 }

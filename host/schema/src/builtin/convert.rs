@@ -16,14 +16,19 @@ const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 /// Definitions that hold any JSON, or themselves: nothing below them is checked here.
 fn is_opaque(definition: &str) -> bool {
     let name = definition.rsplit('.').next().unwrap_or(definition);
-    matches!(name, "JSON" | "RawExtension" | "FieldsV1" | "Patch") || name.starts_with("JSONSchemaProps")
+    matches!(name, "JSON" | "RawExtension" | "FieldsV1" | "Patch")
+        || name.starts_with("JSONSchemaProps")
 }
 
 /// The node of a definition; each is built once for all kinds that use it.
 pub(super) fn node(definition: &str, definitions: &Map<String, Value>) -> Arc<Node> {
     static NODES: OnceLock<Mutex<HashMap<String, Arc<Node>>>> = OnceLock::new();
     let nodes = NODES.get_or_init(Mutex::default);
-    if let Some(node) = nodes.lock().unwrap_or_else(PoisonError::into_inner).get(definition) {
+    if let Some(node) = nodes
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get(definition)
+    {
         return node.clone();
     }
     // Not under the lock: a definition is built from others. Built twice at worst.
@@ -33,7 +38,12 @@ pub(super) fn node(definition: &str, definitions: &Map<String, Value>) -> Arc<No
         Some(schema) => object(definition, schema, definitions),
         None => Node::new(Kind::Any),
     });
-    nodes.lock().unwrap_or_else(PoisonError::into_inner).entry(definition.to_owned()).or_insert(node).clone()
+    nodes
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .entry(definition.to_owned())
+        .or_insert(node)
+        .clone()
 }
 
 fn object(definition: &str, schema: &Value, definitions: &Map<String, Value>) -> Node {
@@ -66,11 +76,18 @@ fn ruled(field: &Node, rule: MergeRule) -> Node {
         MergeRule::Keys(names) => node.list = keys(names),
         MergeRule::Merged(names, key) => {
             node.list = keys(names);
-            node.patch = PatchStrategy { merge_key: Some(key), ..PatchStrategy::default() };
+            node.patch = PatchStrategy {
+                merge_key: Some(key),
+                ..PatchStrategy::default()
+            };
         }
         MergeRule::MergedRetain(key) => {
             node.list = keys(&[key]);
-            node.patch = PatchStrategy { merge_key: Some(key), retain_keys: true, ..PatchStrategy::default() };
+            node.patch = PatchStrategy {
+                merge_key: Some(key),
+                retain_keys: true,
+                ..PatchStrategy::default()
+            };
         }
         MergeRule::PatchOnly(key) => node.patch.merge_key = Some(key),
         MergeRule::Set => node.list = ListType::Set,
@@ -98,17 +115,28 @@ fn plain(schema: &Value, definitions: &Map<String, Value>) -> Node {
     };
     let mut node = Node::new(kind);
     if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-        node.properties = properties.iter().map(|(name, s)| (name.as_str().into(), place(s, definitions))).collect();
+        node.properties = properties
+            .iter()
+            .map(|(name, s)| (name.as_str().into(), place(s, definitions)))
+            .collect();
         node.properties.sort_by(|a, b| a.0.cmp(&b.0));
     }
-    node.additional = schema.get("additionalProperties").filter(|a| a.is_object()).map(|s| place(s, definitions));
+    node.additional = schema
+        .get("additionalProperties")
+        .filter(|a| a.is_object())
+        .map(|s| place(s, definitions));
     node.items = schema.get("items").map(|s| place(s, definitions));
-    node.preserve_unknown |= kind == Kind::Object && node.properties.is_empty() && node.additional.is_none();
+    node.preserve_unknown |=
+        kind == Kind::Object && node.properties.is_empty() && node.additional.is_none();
     node
 }
 
 fn place(schema: &Value, definitions: &Map<String, Value>) -> Arc<Node> {
-    match schema.get("$ref").and_then(Value::as_str).and_then(|r| r.strip_prefix(REFERENCE)) {
+    match schema
+        .get("$ref")
+        .and_then(Value::as_str)
+        .and_then(|r| r.strip_prefix(REFERENCE))
+    {
         Some(name) => node(name, definitions),
         None => Arc::new(plain(schema, definitions)),
     }
@@ -121,7 +149,9 @@ pub(super) fn annotate(definitions: &mut Map<String, Value>) {
             set(schema, "x-kubernetes-map-type", json!("atomic"));
         }
         for (field, rule) in lists::rules(definition) {
-            let Some(place) = schema.get_mut("properties").and_then(|p| p.get_mut(*field)) else { continue };
+            let Some(place) = schema.get_mut("properties").and_then(|p| p.get_mut(*field)) else {
+                continue;
+            };
             describe(place, *rule);
         }
     }

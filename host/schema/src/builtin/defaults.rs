@@ -10,7 +10,9 @@ use crate::quantity::Quantity;
 /// Nulls go, quantities become canonical, `stringData` of a Secret moves to `data`, and a `status` that is absent gets the
 /// form that the kind starts with. Applying it twice changes nothing more. Other kinds are left alone.
 pub fn builtin_defaults(group: &str, version: &str, kind: &str, object: &mut Value) {
-    let Some(schema) = builtin(group, version, kind) else { return };
+    let Some(schema) = builtin(group, version, kind) else {
+        return;
+    };
     schema.canonicalize(object);
     match (group, kind) {
         ("", _) => core(kind, object),
@@ -31,7 +33,9 @@ pub fn builtin_defaults(group: &str, version: &str, kind: &str, object: &mut Val
             json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}),
         ),
         ("storage.k8s.io", _) => storage(kind, object),
-        ("scheduling.k8s.io", "PriorityClass") => set(object, "preemptionPolicy", json!("PreemptLowerPriority")),
+        ("scheduling.k8s.io", "PriorityClass") => {
+            set(object, "preemptionPolicy", json!("PreemptLowerPriority"))
+        }
         ("discovery.k8s.io", "EndpointSlice") => {
             for port in items(object, "ports") {
                 if port.get("name").is_none() {
@@ -73,7 +77,11 @@ fn core(kind: &str, object: &mut Value) {
         "Secret" => secret(object),
         "Namespace" => {
             if let Some(name) = at(object, "/metadata/name").cloned() {
-                set_always(object_at(object_at(object, "metadata"), "labels"), "kubernetes.io/metadata.name", name);
+                set_always(
+                    object_at(object_at(object, "metadata"), "labels"),
+                    "kubernetes.io/metadata.name",
+                    name,
+                );
             }
             let spec = object_at(object, "spec");
             set(spec, "finalizers", json!(["kubernetes"]));
@@ -114,8 +122,16 @@ fn limit_range_item(item: &mut Value) {
     if item.get("type").and_then(Value::as_str) != Some("Container") {
         return;
     }
-    for (to, from) in [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")] {
-        let from = item.get(from).and_then(Value::as_object).cloned().unwrap_or_default();
+    for (to, from) in [
+        ("default", "max"),
+        ("defaultRequest", "default"),
+        ("defaultRequest", "min"),
+    ] {
+        let from = item
+            .get(from)
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
         let to = object_at(item, to);
         for (name, value) in from {
             set(to, &name, value);
@@ -139,13 +155,18 @@ fn service(object: &mut Value) {
     }
     for port in items(spec, "ports") {
         set(port, "protocol", json!("TCP"));
-        if port.get("targetPort").is_none_or(|t| *t == json!(0) || *t == json!(""))
+        if port
+            .get("targetPort")
+            .is_none_or(|t| *t == json!(0) || *t == json!(""))
             && let Some(number) = port.get("port").cloned()
         {
             set_always(port, "targetPort", number);
         }
     }
-    let external = spec.get("externalIPs").and_then(Value::as_array).is_some_and(|a| !a.is_empty());
+    let external = spec
+        .get("externalIPs")
+        .and_then(Value::as_array)
+        .is_some_and(|a| !a.is_empty());
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer") || (kind == "ClusterIP" && external) {
         set(spec, "externalTrafficPolicy", json!("Cluster"));
     }
@@ -158,7 +179,10 @@ fn service(object: &mut Value) {
         set(spec, "allocateLoadBalancerNodePorts", json!(true));
     }
     // One address and the list of addresses say the same.
-    match (spec.get("clusterIP").cloned(), spec.get("clusterIPs").and_then(|l| l.get(0)).cloned()) {
+    match (
+        spec.get("clusterIP").cloned(),
+        spec.get("clusterIPs").and_then(|l| l.get(0)).cloned(),
+    ) {
         (Some(one), None) if one != json!("") => set_always(spec, "clusterIPs", json!([one])),
         (None, Some(one)) => set(spec, "clusterIP", one),
         _ => {}
@@ -171,14 +195,20 @@ fn secret(object: &mut Value) {
     use base64::Engine;
     set(object, "type", json!("Opaque"));
     let Value::Object(map) = object else { return };
-    let Some(Value::Object(plain)) = map.remove("stringData") else { return };
+    let Some(Value::Object(plain)) = map.remove("stringData") else {
+        return;
+    };
     if plain.is_empty() {
         return;
     }
     let data = object_at(object, "data");
     for (name, value) in plain {
         if let Value::String(text) = value {
-            set_always(data, &name, json!(base64::engine::general_purpose::STANDARD.encode(text)));
+            set_always(
+                data,
+                &name,
+                json!(base64::engine::general_purpose::STANDARD.encode(text)),
+            );
         }
     }
 }
@@ -256,11 +286,19 @@ fn job_spec(spec: &mut Value) {
         set(spec, "completions", json!(1));
     }
     set(spec, "parallelism", json!(1));
-    let limit = if spec.get("backoffLimitPerIndex").is_some() { i32::MAX } else { 6 };
+    let limit = if spec.get("backoffLimitPerIndex").is_some() {
+        i32::MAX
+    } else {
+        6
+    };
     set(spec, "backoffLimit", json!(limit));
     set(spec, "completionMode", json!("NonIndexed"));
     set(spec, "suspend", json!(false));
-    let replacement = if spec.get("podFailurePolicy").is_some() { "Failed" } else { "TerminatingOrFailed" };
+    let replacement = if spec.get("podFailurePolicy").is_some() {
+        "Failed"
+    } else {
+        "TerminatingOrFailed"
+    };
     set(spec, "podReplacementPolicy", json!(replacement));
     set(spec, "manualSelector", json!(false));
     template(spec);
@@ -294,8 +332,15 @@ fn networking(kind: &str, object: &mut Value) {
     match kind {
         "NetworkPolicy" => {
             let spec = object_at(object, "spec");
-            let egress = spec.get("egress").and_then(Value::as_array).is_some_and(|a| !a.is_empty());
-            let types = if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
+            let egress = spec
+                .get("egress")
+                .and_then(Value::as_array)
+                .is_some_and(|a| !a.is_empty());
+            let types = if egress {
+                json!(["Ingress", "Egress"])
+            } else {
+                json!(["Ingress"])
+            };
             set(spec, "policyTypes", types);
             for direction in ["ingress", "egress"] {
                 for rule in items(spec, direction) {
@@ -318,7 +363,11 @@ fn autoscaler(version: &str, object: &mut Value) {
     set(spec, "minReplicas", json!(1));
     if version == "v1" {
         set(spec, "targetCPUUtilizationPercentage", json!(80));
-        set(object, "status", json!({"currentReplicas": 0, "desiredReplicas": 0}));
+        set(
+            object,
+            "status",
+            json!({"currentReplicas": 0, "desiredReplicas": 0}),
+        );
         return;
     }
     set(
@@ -334,7 +383,11 @@ fn autoscaler(version: &str, object: &mut Value) {
         set(up, "policies", pods);
         let down = object_at(behavior, "scaleDown");
         set(down, "selectPolicy", json!("Max"));
-        set(down, "policies", json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]));
+        set(
+            down,
+            "policies",
+            json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]),
+        );
     }
     set(object, "status", json!({"desiredReplicas": 0}));
 }
@@ -347,7 +400,13 @@ fn storage(kind: &str, object: &mut Value) {
         }
         "CSIDriver" => {
             let spec = object_at(object, "spec");
-            for (name, value) in [("attachRequired", true), ("podInfoOnMount", false), ("storageCapacity", false), ("requiresRepublish", false), ("seLinuxMount", false)] {
+            for (name, value) in [
+                ("attachRequired", true),
+                ("podInfoOnMount", false),
+                ("storageCapacity", false),
+                ("requiresRepublish", false),
+                ("seLinuxMount", false),
+            ] {
                 set(spec, name, json!(value));
             }
             set(spec, "fsGroupPolicy", json!("ReadWriteOnceWithFSType"));
@@ -459,11 +518,19 @@ pub(super) fn object_at<'a>(object: &'a mut Value, name: &str) -> &'a mut Value 
 
 /// The items of a list under a name; none if there is no list.
 pub(super) fn items<'a>(object: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mut Value> {
-    object.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten()
+    object
+        .get_mut(name)
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
 }
 
 pub(super) fn text(object: &Value, name: &str) -> String {
-    object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+    object
+        .get(name)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Whether a quantity is there and is not zero.

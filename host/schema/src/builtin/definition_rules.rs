@@ -16,7 +16,11 @@ pub(super) fn validate(report: &mut Report, object: &Value) {
     } else if let Some(why) = metadata::dns_name(group) {
         report.invalid("spec.group", &group.into(), why);
     } else if !group.contains('.') {
-        report.invalid("spec.group", &group.into(), "should be a domain with at least one dot");
+        report.invalid(
+            "spec.group",
+            &group.into(),
+            "should be a domain with at least one dot",
+        );
     }
     if text(spec, "scope").is_empty() {
         report.required("spec.scope", "");
@@ -31,15 +35,26 @@ pub(super) fn validate(report: &mut Report, object: &Value) {
         }
         // The names in URLs are lower-case.
         let lower = name.to_lowercase();
-        let checked = if matches!(field, "plural" | "singular") { name } else { &lower };
+        let checked = if matches!(field, "plural" | "singular") {
+            name
+        } else {
+            &lower
+        };
         if let Some(why) = metadata::dns_label(checked) {
             report.invalid(format!("spec.names.{field}"), &name.into(), why);
         }
     }
     let wanted = format!("{}.{group}", text(names, "plural"));
-    let name = object.pointer("/metadata/name").cloned().unwrap_or_default();
+    let name = object
+        .pointer("/metadata/name")
+        .cloned()
+        .unwrap_or_default();
     if name != Value::from(wanted.as_str()) {
-        report.invalid("metadata.name", &name, "must be spec.names.plural+\".\"+spec.group");
+        report.invalid(
+            "metadata.name",
+            &name,
+            "must be spec.names.plural+\".\"+spec.group",
+        );
     }
     versions(report, spec);
 }
@@ -58,28 +73,48 @@ fn versions(report: &mut Report, spec: &Value) {
             report.invalid(format!("{path}.name"), &name.into(), why);
         }
         if !seen.insert(name) {
-            report.errors.push(FieldError::duplicate(format!("{path}.name"), &name.into()));
+            report
+                .errors
+                .push(FieldError::duplicate(format!("{path}.name"), &name.into()));
         }
         let place = format!("{path}.schema.openAPIV3Schema");
         match version.pointer("/schema/openAPIV3Schema") {
             None => report.required(place, "schemas are required"),
             Some(schema) => {
                 if let Err(errors) = Schema::from_crd(schema) {
-                    report.errors.extend(errors.into_iter().map(|e| e.under(&place)));
+                    report
+                        .errors
+                        .extend(errors.into_iter().map(|e| e.under(&place)));
                 }
             }
         }
         if let Err(errors) = Table::from_crd(version.get("additionalPrinterColumns")) {
-            report.errors.extend(errors.into_iter().map(|e| e.under(&path)));
+            report
+                .errors
+                .extend(errors.into_iter().map(|e| e.under(&path)));
         }
     }
-    let stored = versions.iter().filter(|v| v.get("storage") == Some(&Value::Bool(true))).count();
+    let stored = versions
+        .iter()
+        .filter(|v| v.get("storage") == Some(&Value::Bool(true)))
+        .count();
     if stored != 1 {
         let names: Vec<&str> = versions.iter().map(|v| text(v, "name")).collect();
-        report.invalid("spec.versions", &Value::from(names), "must have exactly one version marked as storage version");
+        report.invalid(
+            "spec.versions",
+            &Value::from(names),
+            "must have exactly one version marked as storage version",
+        );
     }
-    if !versions.iter().any(|v| v.get("served") == Some(&Value::Bool(true))) {
+    if !versions
+        .iter()
+        .any(|v| v.get("served") == Some(&Value::Bool(true)))
+    {
         let names: Vec<&str> = versions.iter().map(|v| text(v, "name")).collect();
-        report.invalid("spec.versions", &Value::from(names), "must have at least one version served");
+        report.invalid(
+            "spec.versions",
+            &Value::from(names),
+            "must have at least one version served",
+        );
     }
 }

@@ -3,11 +3,13 @@
 use k8s_openapi::{
     Resource,
     api::{
-        admissionregistration::v1 as admission, apps::v1 as apps, authentication::v1 as authentication,
-        authorization::v1 as authorization, autoscaling::v1 as autoscaling_v1, autoscaling::v2 as autoscaling,
-        batch::v1 as batch, certificates::v1 as certificates, coordination::v1 as coordination, core::v1 as core,
-        discovery::v1 as discovery, events::v1 as events, networking::v1 as networking, node::v1 as node,
-        policy::v1 as policy, rbac::v1 as rbac, scheduling::v1 as scheduling, storage::v1 as storage,
+        admissionregistration::v1 as admission, apps::v1 as apps,
+        authentication::v1 as authentication, authorization::v1 as authorization,
+        autoscaling::v1 as autoscaling_v1, autoscaling::v2 as autoscaling, batch::v1 as batch,
+        certificates::v1 as certificates, coordination::v1 as coordination, core::v1 as core,
+        discovery::v1 as discovery, events::v1 as events, networking::v1 as networking,
+        node::v1 as node, policy::v1 as policy, rbac::v1 as rbac, scheduling::v1 as scheduling,
+        storage::v1 as storage,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions,
 };
@@ -66,8 +68,15 @@ pub(crate) fn definitions_of<T: JsonSchema>() -> Map<String, Value> {
 }
 
 /// A kind and its place in the table.
-pub(crate) fn find(group: &str, version: &str, kind: &str) -> Option<(usize, &'static BuiltinKind)> {
-    KINDS.iter().enumerate().find(|(_, k)| k.kind == kind && k.version == version && k.group == group)
+pub(crate) fn find(
+    group: &str,
+    version: &str,
+    kind: &str,
+) -> Option<(usize, &'static BuiltinKind)> {
+    KINDS
+        .iter()
+        .enumerate()
+        .find(|(_, k)| k.kind == kind && k.version == version && k.group == group)
 }
 
 macro_rules! kinds {

@@ -3,7 +3,9 @@
 //! Facts of the Kubernetes API that the generated types do not carry. Definitions of `io.k8s.api` go without that prefix;
 //! what is not listed is atomic if it is a list, and granular if it is a map or an object.
 
-use MergeRule::{AtomicMap, Keys, Merged, MergedRetain, MergedSet, PatchOnly, Replace, RetainKeys, Set};
+use MergeRule::{
+    AtomicMap, Keys, Merged, MergedRetain, MergedSet, PatchOnly, Replace, RetainKeys, Set,
+};
 
 /// How one field merges.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +33,12 @@ pub(super) enum MergeRule {
 /// The rules of the fields of a definition.
 pub(super) fn rules(definition: &str) -> &'static [(&'static str, MergeRule)] {
     let name = short(definition);
-    RULES.binary_search_by(|(n, _)| (*n).cmp(name)).ok().and_then(|at| RULES.get(at)).map(|(_, rules)| *rules).unwrap_or_default()
+    RULES
+        .binary_search_by(|(n, _)| (*n).cmp(name))
+        .ok()
+        .and_then(|at| RULES.get(at))
+        .map(|(_, rules)| *rules)
+        .unwrap_or_default()
 }
 
 /// Whether values of a definition merge as a whole.

@@ -33,7 +33,10 @@ pub fn builtin(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
         return Some(schema.clone());
     }
     let definitions = known.definitions();
-    let schema = Arc::new(Schema { root: convert::node(known.definition, &definitions), builtin: true });
+    let schema = Arc::new(Schema {
+        root: convert::node(known.definition, &definitions),
+        builtin: true,
+    });
     schemas.insert(at, schema.clone());
     Some(schema)
 }
@@ -42,7 +45,8 @@ pub fn builtin(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
 pub(crate) fn object_meta() -> Arc<crate::schema::Node> {
     static META: OnceLock<Arc<crate::schema::Node>> = OnceLock::new();
     META.get_or_init(|| {
-        let definitions = kinds::definitions_of::<k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta>();
+        let definitions =
+            kinds::definitions_of::<k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta>();
         convert::node(kinds::OBJECT_META, &definitions)
     })
     .clone()

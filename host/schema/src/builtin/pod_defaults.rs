@@ -22,7 +22,10 @@ pub(super) fn spec(spec: &mut Value) {
     set(spec, "terminationGracePeriodSeconds", json!(30));
     set(spec, "securityContext", json!({}));
     // Two names of one field.
-    match (text(spec, "serviceAccountName"), text(spec, "serviceAccount")) {
+    match (
+        text(spec, "serviceAccountName"),
+        text(spec, "serviceAccount"),
+    ) {
         (name, _) if !name.is_empty() => set_always(spec, "serviceAccount", json!(name)),
         (_, old) if !old.is_empty() => set_always(spec, "serviceAccountName", json!(old)),
         _ => {}
@@ -39,7 +42,13 @@ pub(super) fn pod_only(spec: &mut Value) {
     set(spec, "enableServiceLinks", json!(true));
     for list in ["initContainers", "containers"] {
         for container in items(spec, list) {
-            let Some(limits) = container.pointer("/resources/limits").and_then(Value::as_object).cloned() else { continue };
+            let Some(limits) = container
+                .pointer("/resources/limits")
+                .and_then(Value::as_object)
+                .cloned()
+            else {
+                continue;
+            };
             let requests = object_at(object_at(container, "resources"), "requests");
             for (name, limit) in limits {
                 set(requests, &name, limit);
@@ -50,16 +59,22 @@ pub(super) fn pod_only(spec: &mut Value) {
 
 fn container(container: &mut Value, host_network: bool) {
     let image = text(container, "image");
-    let policy = if is_latest(&image) { "Always" } else { "IfNotPresent" };
+    let policy = if is_latest(&image) {
+        "Always"
+    } else {
+        "IfNotPresent"
+    };
     set(container, "imagePullPolicy", json!(policy));
-    set(container, "terminationMessagePath", json!("/dev/termination-log"));
+    set(
+        container,
+        "terminationMessagePath",
+        json!("/dev/termination-log"),
+    );
     set(container, "terminationMessagePolicy", json!("File"));
     object_at(container, "resources");
     for port in items(container, "ports") {
         set(port, "protocol", json!("TCP"));
-        if host_network
-            && let Some(number) = port.get("containerPort").cloned()
-        {
+        if host_network && let Some(number) = port.get("containerPort").cloned() {
             set(port, "hostPort", number);
         }
     }
@@ -81,7 +96,12 @@ fn container(container: &mut Value, host_network: bool) {
 }
 
 fn probe(probe: &mut Value) {
-    for (name, value) in [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)] {
+    for (name, value) in [
+        ("timeoutSeconds", 1),
+        ("periodSeconds", 10),
+        ("successThreshold", 1),
+        ("failureThreshold", 3),
+    ] {
         if probe.get(name).is_none_or(|v| *v == json!(0)) {
             set_always(probe, name, json!(value));
         }
@@ -102,7 +122,10 @@ fn http_get(get: &mut Value) {
 }
 
 fn volume(volume: &mut Value) {
-    if volume.as_object().is_some_and(|v| v.keys().all(|name| name == "name")) {
+    if volume
+        .as_object()
+        .is_some_and(|v| v.keys().all(|name| name == "name"))
+    {
         set(volume, "emptyDir", json!({}));
     }
     volume_source(volume);
@@ -121,7 +144,11 @@ pub(super) fn volume_source(volume: &mut Value) {
         set_always(path, "type", json!(""));
     }
     if let Some(image) = volume.get_mut("image") {
-        let policy = if is_latest(&text(image, "reference")) { "Always" } else { "IfNotPresent" };
+        let policy = if is_latest(&text(image, "reference")) {
+            "Always"
+        } else {
+            "IfNotPresent"
+        };
         set(image, "pullPolicy", json!(policy));
     }
     if let Some(disk) = volume.get_mut("iscsi") {
@@ -168,9 +195,19 @@ pub(super) fn qos_class(spec: &Value) -> &'static str {
     let mut any = false;
     let mut guaranteed = true;
     for list in ["initContainers", "containers"] {
-        for container in spec.get(list).and_then(Value::as_array).into_iter().flatten() {
+        for container in spec
+            .get(list)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             for name in ["cpu", "memory"] {
-                let value = |kind: &str| container.get("resources").and_then(|r| r.get(kind)).and_then(|r| r.get(name));
+                let value = |kind: &str| {
+                    container
+                        .get("resources")
+                        .and_then(|r| r.get(kind))
+                        .and_then(|r| r.get(name))
+                };
                 let (request, limit) = (value("requests"), value("limits"));
                 any |= is_positive(request) || is_positive(limit);
                 guaranteed &= is_positive(limit) && request.is_none_or(|r| Some(r) == limit);
@@ -191,8 +228,13 @@ mod tests {
     #[test]
     fn the_tag_decides_the_pull_policy() {
         let table = [
-            ("nginx", true), ("nginx:latest", true), ("nginx:1", false), ("r:5000/nginx", true), ("r:5000/nginx:1", false),
-            ("nginx@sha256:00", false), ("nginx:latest@sha256:00", true),
+            ("nginx", true),
+            ("nginx:latest", true),
+            ("nginx:1", false),
+            ("r:5000/nginx", true),
+            ("r:5000/nginx:1", false),
+            ("nginx@sha256:00", false),
+            ("nginx:latest@sha256:00", true),
         ];
         for (image, latest) in table {
             assert_eq!(is_latest(image), latest, "{image}");

@@ -9,8 +9,18 @@ use crate::{FieldError, Reason, metadata, quantity::Quantity};
 
 /// The spec of a Pod or of a template, at `path`.
 pub(super) fn spec(report: &mut Report, spec: &Value, path: &str) {
-    report.one_of(spec, "restartPolicy", path, &["Always", "Never", "OnFailure"]);
-    report.one_of(spec, "dnsPolicy", path, &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"]);
+    report.one_of(
+        spec,
+        "restartPolicy",
+        path,
+        &["Always", "Never", "OnFailure"],
+    );
+    report.one_of(
+        spec,
+        "dnsPolicy",
+        path,
+        &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"],
+    );
     report.not_negative(spec, "terminationGracePeriodSeconds", path);
     let volumes = self::volumes(report, spec, path);
     if list(spec, "containers").is_empty() {
@@ -25,7 +35,11 @@ pub(super) fn spec(report: &mut Report, spec: &Value, path: &str) {
             self::container(report, container, &path, &volumes);
         }
     }
-    metadata::labels(spec.get("nodeSelector"), &format!("{path}.nodeSelector"), &mut report.errors);
+    metadata::labels(
+        spec.get("nodeSelector"),
+        &format!("{path}.nodeSelector"),
+        &mut report.errors,
+    );
     for name in ["serviceAccountName", "hostname"] {
         let value = text(spec, name);
         if let Some(why) = metadata::dns_name(value).filter(|_| !value.is_empty()) {
@@ -34,8 +48,18 @@ pub(super) fn spec(report: &mut Report, spec: &Value, path: &str) {
     }
     for (at, toleration) in list(spec, "tolerations").iter().enumerate() {
         let path = format!("{path}.tolerations[{at}]");
-        report.one_of(toleration, "operator", &path, &["Equal", "Exists", "Gt", "Lt"]);
-        report.one_of(toleration, "effect", &path, &["NoExecute", "NoSchedule", "PreferNoSchedule", ""]);
+        report.one_of(
+            toleration,
+            "operator",
+            &path,
+            &["Equal", "Exists", "Gt", "Lt"],
+        );
+        report.one_of(
+            toleration,
+            "effect",
+            &path,
+            &["NoExecute", "NoSchedule", "PreferNoSchedule", ""],
+        );
     }
 }
 
@@ -45,14 +69,25 @@ pub(super) fn update(report: &mut Report, new: &Value, old: &Value) {
         let mut spec = spec.clone();
         if let Value::Object(map) = &mut spec {
             // What people may change, and what the scheduler sets.
-            for name in ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates", "ephemeralContainers"] {
+            for name in [
+                "activeDeadlineSeconds",
+                "tolerations",
+                "terminationGracePeriodSeconds",
+                "schedulingGates",
+                "ephemeralContainers",
+            ] {
                 map.remove(name);
             }
             if text(old, "nodeName").is_empty() {
                 map.remove("nodeName");
             }
             for field in ["containers", "initContainers"] {
-                for container in map.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten() {
+                for container in map
+                    .get_mut(field)
+                    .and_then(Value::as_array_mut)
+                    .into_iter()
+                    .flatten()
+                {
                     if let Value::Object(container) = container {
                         container.remove("image");
                     }
@@ -69,9 +104,14 @@ pub(super) fn update(report: &mut Report, new: &Value, old: &Value) {
              `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
         ));
     }
-    let kept = list(old, "tolerations").iter().all(|t| list(new, "tolerations").contains(t));
+    let kept = list(old, "tolerations")
+        .iter()
+        .all(|t| list(new, "tolerations").contains(t));
     if !kept {
-        report.errors.push(FieldError::forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"));
+        report.errors.push(FieldError::forbidden(
+            "spec.tolerations",
+            "existing toleration can not be modified except its tolerationSeconds",
+        ));
     }
 }
 
@@ -80,15 +120,33 @@ fn volumes<'a>(report: &mut Report, spec: &'a Value, path: &str) -> HashSet<&'a 
     let mut names = HashSet::new();
     for (at, volume) in list(spec, "volumes").iter().enumerate() {
         let path = format!("{path}.volumes[{at}]");
-        name_of(report, text(volume, "name"), &format!("{path}.name"), &mut names);
-        let sources = volume.as_object().map_or(0, |v| v.keys().filter(|k| *k != "name").count());
+        name_of(
+            report,
+            text(volume, "name"),
+            &format!("{path}.name"),
+            &mut names,
+        );
+        let sources = volume
+            .as_object()
+            .map_or(0, |v| v.keys().filter(|k| *k != "name").count());
         if sources == 0 {
             report.required(path.clone(), "must specify a volume type");
         } else if sources > 1 {
-            report.errors.push(FieldError::forbidden(path.clone(), "may not specify more than 1 volume type"));
+            report.errors.push(FieldError::forbidden(
+                path.clone(),
+                "may not specify more than 1 volume type",
+            ));
         }
-        for (kind, field) in [("secret", "secretName"), ("configMap", "name"), ("persistentVolumeClaim", "claimName"), ("hostPath", "path")] {
-            if volume.get(kind).is_some_and(|source| text(source, field).is_empty()) {
+        for (kind, field) in [
+            ("secret", "secretName"),
+            ("configMap", "name"),
+            ("persistentVolumeClaim", "claimName"),
+            ("hostPath", "path"),
+        ] {
+            if volume
+                .get(kind)
+                .is_some_and(|source| text(source, field).is_empty())
+            {
                 report.required(format!("{path}.{kind}.{field}"), "");
             }
         }
@@ -102,7 +160,9 @@ fn name_of<'a>(report: &mut Report, name: &'a str, path: &str, names: &mut HashS
     } else if let Some(why) = metadata::dns_label(name) {
         report.invalid(path, &name.into(), why);
     } else if !names.insert(name) {
-        report.errors.push(FieldError::duplicate(path, &name.into()));
+        report
+            .errors
+            .push(FieldError::duplicate(path, &name.into()));
     }
 }
 
@@ -111,10 +171,24 @@ fn container(report: &mut Report, container: &Value, path: &str, volumes: &HashS
     if image.is_empty() {
         report.required(format!("{path}.image"), "");
     } else if image.trim() != image {
-        report.invalid(format!("{path}.image"), &image.into(), "must not have leading or trailing whitespace");
+        report.invalid(
+            format!("{path}.image"),
+            &image.into(),
+            "must not have leading or trailing whitespace",
+        );
     }
-    report.one_of(container, "imagePullPolicy", path, &["Always", "IfNotPresent", "Never"]);
-    report.one_of(container, "terminationMessagePolicy", path, &["FallbackToLogsOnError", "File"]);
+    report.one_of(
+        container,
+        "imagePullPolicy",
+        path,
+        &["Always", "IfNotPresent", "Never"],
+    );
+    report.one_of(
+        container,
+        "terminationMessagePolicy",
+        path,
+        &["FallbackToLogsOnError", "File"],
+    );
     let mut port_names = HashSet::new();
     for (at, port) in list(container, "ports").iter().enumerate() {
         let path = format!("{path}.ports[{at}]");
@@ -122,13 +196,22 @@ fn container(report: &mut Report, container: &Value, path: &str, volumes: &HashS
             report.required(format!("{path}.containerPort"), "");
         }
         report.port(port.get("containerPort"), &format!("{path}.containerPort"));
-        report.port(port.get("hostPort").filter(|p| **p != Value::from(0)), &format!("{path}.hostPort"));
+        report.port(
+            port.get("hostPort").filter(|p| **p != Value::from(0)),
+            &format!("{path}.hostPort"),
+        );
         report.one_of(port, "protocol", &path, &["SCTP", "TCP", "UDP"]);
         let name = text(port, "name");
         if name.len() > 15 {
-            report.invalid(format!("{path}.name"), &name.into(), "must be no more than 15 bytes");
+            report.invalid(
+                format!("{path}.name"),
+                &name.into(),
+                "must be no more than 15 bytes",
+            );
         } else if !name.is_empty() && !port_names.insert(name) {
-            report.errors.push(FieldError::duplicate(format!("{path}.name"), &name.into()));
+            report
+                .errors
+                .push(FieldError::duplicate(format!("{path}.name"), &name.into()));
         }
     }
     environment(report, container, path);
@@ -139,7 +222,11 @@ fn container(report: &mut Report, container: &Value, path: &str, volumes: &HashS
         if name.is_empty() {
             report.required(format!("{path}.name"), "");
         } else if !volumes.contains(name) {
-            report.push(format!("{path}.name"), Reason::NotFound, format!("Not found: {name:?}"));
+            report.push(
+                format!("{path}.name"),
+                Reason::NotFound,
+                format!("Not found: {name:?}"),
+            );
         }
         let place = text(mount, "mountPath");
         if place.is_empty() {
@@ -148,23 +235,55 @@ fn container(report: &mut Report, container: &Value, path: &str, volumes: &HashS
             report.invalid(format!("{path}.mountPath"), &place.into(), "must be unique");
         }
     }
-    resources(report, container.get("resources").unwrap_or(&Value::Null), &format!("{path}.resources"));
+    resources(
+        report,
+        container.get("resources").unwrap_or(&Value::Null),
+        &format!("{path}.resources"),
+    );
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        let Some(probe) = container.get(name) else { continue };
+        let Some(probe) = container.get(name) else {
+            continue;
+        };
         let path = format!("{path}.{name}");
-        let handlers = ["exec", "httpGet", "tcpSocket", "grpc"].iter().filter(|h| probe.get(**h).is_some()).count();
+        let handlers = ["exec", "httpGet", "tcpSocket", "grpc"]
+            .iter()
+            .filter(|h| probe.get(**h).is_some())
+            .count();
         match handlers {
             0 => report.required(path.clone(), "must specify a handler type"),
             1 => {}
-            _ => report.errors.push(FieldError::forbidden(path.clone(), "may not specify more than 1 handler type")),
+            _ => report.errors.push(FieldError::forbidden(
+                path.clone(),
+                "may not specify more than 1 handler type",
+            )),
         }
-        for field in ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"] {
+        for field in [
+            "initialDelaySeconds",
+            "timeoutSeconds",
+            "periodSeconds",
+            "successThreshold",
+            "failureThreshold",
+        ] {
             report.not_negative(probe, field, &path);
         }
-        report.port(probe.pointer("/httpGet/port"), &format!("{path}.httpGet.port"));
-        report.port(probe.pointer("/tcpSocket/port"), &format!("{path}.tcpSocket.port"));
-        if name != "readinessProbe" && probe.get("successThreshold").is_some_and(|t| *t != Value::from(1)) {
-            report.invalid(format!("{path}.successThreshold"), probe.get("successThreshold").unwrap_or(&Value::Null), "must be 1");
+        report.port(
+            probe.pointer("/httpGet/port"),
+            &format!("{path}.httpGet.port"),
+        );
+        report.port(
+            probe.pointer("/tcpSocket/port"),
+            &format!("{path}.tcpSocket.port"),
+        );
+        if name != "readinessProbe"
+            && probe
+                .get("successThreshold")
+                .is_some_and(|t| *t != Value::from(1))
+        {
+            report.invalid(
+                format!("{path}.successThreshold"),
+                probe.get("successThreshold").unwrap_or(&Value::Null),
+                "must be 1",
+            );
         }
     }
 }
@@ -179,11 +298,22 @@ fn environment(report: &mut Report, container: &Value, path: &str) {
             let detail = "a valid environment variable name must consist only of printable ASCII characters other than '='";
             report.invalid(format!("{path}.name"), &name.into(), detail);
         }
-        let Some(source) = variable.get("valueFrom") else { continue };
+        let Some(source) = variable.get("valueFrom") else {
+            continue;
+        };
         if !text(variable, "value").is_empty() {
-            report.invalid(format!("{path}.valueFrom"), &"".into(), "may not be specified when `value` is not empty");
+            report.invalid(
+                format!("{path}.valueFrom"),
+                &"".into(),
+                "may not be specified when `value` is not empty",
+            );
         }
-        for (kind, field) in [("configMapKeyRef", "key"), ("secretKeyRef", "key"), ("fieldRef", "fieldPath"), ("resourceFieldRef", "resource")] {
+        for (kind, field) in [
+            ("configMapKeyRef", "key"),
+            ("secretKeyRef", "key"),
+            ("fieldRef", "fieldPath"),
+            ("resourceFieldRef", "resource"),
+        ] {
             if source.get(kind).is_some_and(|s| text(s, field).is_empty()) {
                 report.required(format!("{path}.valueFrom.{kind}.{field}"), "");
             }
@@ -197,17 +327,27 @@ fn resources(report: &mut Report, resources: &Value, path: &str) {
     for field in ["limits", "requests"] {
         for (name, value) in of(field).into_iter().flatten() {
             if Quantity::from_json(value).is_ok_and(Quantity::is_negative) {
-                report.invalid(format!("{path}.{field}[{name}]"), value, "must be greater than or equal to 0");
+                report.invalid(
+                    format!("{path}.{field}[{name}]"),
+                    value,
+                    "must be greater than or equal to 0",
+                );
             }
         }
     }
     let Some(limits) = of("limits") else { return };
     for (name, request) in of("requests").into_iter().flatten() {
-        let Some(limit) = limits.get(name) else { continue };
+        let Some(limit) = limits.get(name) else {
+            continue;
+        };
         if let (Ok(wanted), Ok(most)) = (Quantity::from_json(request), Quantity::from_json(limit))
             && wanted > most
         {
-            report.invalid(format!("{path}.requests"), request, format!("must be less than or equal to {name} limit of {most}"));
+            report.invalid(
+                format!("{path}.requests"),
+                request,
+                format!("must be less than or equal to {name} limit of {most}"),
+            );
         }
     }
 }

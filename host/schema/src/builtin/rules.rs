@@ -5,7 +5,11 @@
 use serde_json::Value;
 
 use super::{builtin, pod_rules};
-use crate::{FieldError, Reason, metadata, quantity::Quantity, schema::{Kind, Node}};
+use crate::{
+    FieldError, Reason, metadata,
+    quantity::Quantity,
+    schema::{Kind, Node},
+};
 
 /// The largest ConfigMap or Secret, in bytes of its values.
 const DATA_SIZE_MAX: usize = 1 << 20;
@@ -14,9 +18,19 @@ const DATA_SIZE_MAX: usize = 1 << 20;
 ///
 /// The object has its defaults; its types fit the schema (what does not fit is passed over here). A kind that is not built in
 /// has no rules.
-pub fn builtin_validate(group: &str, version: &str, kind: &str, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let Some(schema) = builtin(group, version, kind) else { return Vec::new() };
-    let mut report = Report { errors: metadata::validate_metadata(object) };
+pub fn builtin_validate(
+    group: &str,
+    version: &str,
+    kind: &str,
+    object: &Value,
+    old: Option<&Value>,
+) -> Vec<FieldError> {
+    let Some(schema) = builtin(group, version, kind) else {
+        return Vec::new();
+    };
+    let mut report = Report {
+        errors: metadata::validate_metadata(object),
+    };
     report.quantities(&schema.root, object, "");
     let spec = object.get("spec").unwrap_or(&Value::Null);
     let old_spec = old.and_then(|o| o.get("spec"));
@@ -39,7 +53,9 @@ pub fn builtin_validate(group: &str, version: &str, kind: &str, object: &Value, 
                 report.required("spec.capacity", "");
             }
         }
-        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") => report.workload(kind, spec, old_spec),
+        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") => {
+            report.workload(kind, spec, old_spec)
+        }
         ("batch", "Job") => report.job(spec, old_spec, "spec"),
         ("batch", "CronJob") => report.cron_job(spec),
         ("rbac.authorization.k8s.io", _) => report.rbac(kind, object, old),
@@ -53,8 +69,15 @@ pub fn builtin_validate(group: &str, version: &str, kind: &str, object: &Value, 
             }
         }
         ("coordination.k8s.io", "Lease") => {
-            if let Some(seconds) = spec.get("leaseDurationSeconds").filter(|s| s.as_i64().is_some_and(|s| s <= 0)) {
-                report.invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0");
+            if let Some(seconds) = spec
+                .get("leaseDurationSeconds")
+                .filter(|s| s.as_i64().is_some_and(|s| s <= 0))
+            {
+                report.invalid(
+                    "spec.leaseDurationSeconds",
+                    seconds,
+                    "must be greater than 0",
+                );
             }
         }
         ("storage.k8s.io", "StorageClass") => {
@@ -64,10 +87,16 @@ pub fn builtin_validate(group: &str, version: &str, kind: &str, object: &Value, 
         }
         ("scheduling.k8s.io", "PriorityClass") => {
             if old.is_some_and(|o| o.get("value") != object.get("value")) {
-                report.push("value", Reason::Forbidden, "Forbidden: may not be changed in an update.");
+                report.push(
+                    "value",
+                    Reason::Forbidden,
+                    "Forbidden: may not be changed in an update.",
+                );
             }
         }
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => super::definition_rules::validate(&mut report, object),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            super::definition_rules::validate(&mut report, object)
+        }
         _ => {}
     }
     report.errors
@@ -79,7 +108,12 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn push(&mut self, path: impl Into<String>, reason: Reason, message: impl Into<String>) {
+    pub(super) fn push(
+        &mut self,
+        path: impl Into<String>,
+        reason: Reason,
+        message: impl Into<String>,
+    ) {
         self.errors.push(FieldError::new(path, reason, message));
     }
 
@@ -87,7 +121,12 @@ impl Report {
         self.errors.push(FieldError::required(path, detail));
     }
 
-    pub(super) fn invalid(&mut self, path: impl Into<String>, value: &Value, detail: impl AsRef<str>) {
+    pub(super) fn invalid(
+        &mut self,
+        path: impl Into<String>,
+        value: &Value,
+        detail: impl AsRef<str>,
+    ) {
         self.errors.push(FieldError::invalid(path, value, detail));
     }
 
@@ -96,7 +135,11 @@ impl Report {
         if let Some(value) = object.get(name)
             && !value.as_str().is_some_and(|v| allowed.contains(&v))
         {
-            self.errors.push(FieldError::not_supported(format!("{path}.{name}"), value, allowed.iter().copied()));
+            self.errors.push(FieldError::not_supported(
+                format!("{path}.{name}"),
+                value,
+                allowed.iter().copied(),
+            ));
         }
     }
 
@@ -104,7 +147,11 @@ impl Report {
         if let Some(value) = object.get(name)
             && value.as_i64().is_some_and(|n| n < 0)
         {
-            self.invalid(format!("{path}.{name}"), value, "must be greater than or equal to 0");
+            self.invalid(
+                format!("{path}.{name}"),
+                value,
+                "must be greater than or equal to 0",
+            );
         }
     }
 
@@ -128,7 +175,9 @@ impl Report {
         match value {
             Value::Object(map) if node.kind != Kind::Any => {
                 for (name, inner) in map {
-                    let Some(place) = node.field(name) else { continue };
+                    let Some(place) = node.field(name) else {
+                        continue;
+                    };
                     let at = if node.property(name).is_none() && place.kind == Kind::Quantity {
                         format!("{path}[{name}]")
                     } else {
@@ -153,7 +202,12 @@ impl Report {
 
     fn keys(&mut self, object: &Value, field: &str) -> usize {
         let mut size = 0;
-        for (key, value) in object.get(field).and_then(Value::as_object).into_iter().flatten() {
+        for (key, value) in object
+            .get(field)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             size += value.as_str().map_or(0, str::len);
             if let Some(why) = metadata::config_key(key) {
                 self.invalid(format!("{field}[{key}]"), &key.as_str().into(), why);
@@ -163,12 +217,21 @@ impl Report {
     }
 
     fn sealed(&mut self, object: &Value, old: Option<&Value>, fields: &[&str]) {
-        let Some(old) = old.filter(|o| o.get("immutable") == Some(&Value::Bool(true))) else { return };
+        let Some(old) = old.filter(|o| o.get("immutable") == Some(&Value::Bool(true))) else {
+            return;
+        };
         for field in fields {
-            let empty = |v: Option<&Value>| v.and_then(Value::as_object).is_none_or(serde_json::Map::is_empty);
-            let same = old.get(field) == object.get(field) || (*field != "immutable" && empty(old.get(field)) && empty(object.get(field)));
+            let empty = |v: Option<&Value>| {
+                v.and_then(Value::as_object)
+                    .is_none_or(serde_json::Map::is_empty)
+            };
+            let same = old.get(field) == object.get(field)
+                || (*field != "immutable" && empty(old.get(field)) && empty(object.get(field)));
             if !same {
-                self.errors.push(FieldError::forbidden(*field, "field is immutable when `immutable` is set"));
+                self.errors.push(FieldError::forbidden(
+                    *field,
+                    "field is immutable when `immutable` is set",
+                ));
             }
         }
     }
@@ -176,21 +239,33 @@ impl Report {
     fn config_map(&mut self, object: &Value, old: Option<&Value>) {
         let size = self.keys(object, "data") + self.keys(object, "binaryData");
         let binary = object.get("binaryData").and_then(Value::as_object);
-        for key in object.get("data").and_then(Value::as_object).into_iter().flatten().map(|(k, _)| k) {
+        for key in object
+            .get("data")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+            .map(|(k, _)| k)
+        {
             if binary.is_some_and(|b| b.contains_key(key)) {
-                self.invalid(format!("data[{key}]"), &key.as_str().into(), "duplicate of key present in binaryData");
+                self.invalid(
+                    format!("data[{key}]"),
+                    &key.as_str().into(),
+                    "duplicate of key present in binaryData",
+                );
             }
         }
         self.base64(object, "binaryData");
         if size > DATA_SIZE_MAX {
-            self.errors.push(FieldError::too_long("", DATA_SIZE_MAX as u64));
+            self.errors
+                .push(FieldError::too_long("", DATA_SIZE_MAX as u64));
         }
         self.sealed(object, old, &["immutable", "data", "binaryData"]);
     }
 
     fn secret(&mut self, object: &Value, old: Option<&Value>) {
         if self.keys(object, "data") / 4 * 3 > DATA_SIZE_MAX {
-            self.errors.push(FieldError::too_long("data", DATA_SIZE_MAX as u64));
+            self.errors
+                .push(FieldError::too_long("data", DATA_SIZE_MAX as u64));
         }
         self.base64(object, "data");
         if let Some(old) = old {
@@ -212,16 +287,30 @@ impl Report {
     }
 
     fn base64(&mut self, object: &Value, field: &str) {
-        for (key, value) in object.get(field).and_then(Value::as_object).into_iter().flatten() {
+        for (key, value) in object
+            .get(field)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             if !crate::format::is_valid("byte", value.as_str().unwrap_or_default()) {
                 // The value may be a secret that somebody forgot to encode: it is not shown.
-                self.push(format!("{field}[{key}]"), Reason::Invalid, "Invalid value: illegal base64 data");
+                self.push(
+                    format!("{field}[{key}]"),
+                    Reason::Invalid,
+                    "Invalid value: illegal base64 data",
+                );
             }
         }
     }
 
     fn service(&mut self, spec: &Value, old: Option<&Value>) {
-        self.one_of(spec, "type", "spec", &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]);
+        self.one_of(
+            spec,
+            "type",
+            "spec",
+            &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"],
+        );
         self.one_of(spec, "sessionAffinity", "spec", &["ClientIP", "None"]);
         let kind = text(spec, "type");
         let ports = list(spec, "ports");
@@ -243,20 +332,34 @@ impl Report {
             } else if let Some(why) = metadata::dns_label(name) {
                 self.invalid(format!("{path}.name"), &name.into(), why);
             } else if !names.insert(name) {
-                self.errors.push(FieldError::duplicate(format!("{path}.name"), &name.into()));
+                self.errors
+                    .push(FieldError::duplicate(format!("{path}.name"), &name.into()));
             }
             if port.get("port").is_none() {
-                self.invalid(format!("{path}.port"), &0.into(), "must be between 1 and 65535, inclusive");
+                self.invalid(
+                    format!("{path}.port"),
+                    &0.into(),
+                    "must be between 1 and 65535, inclusive",
+                );
             }
             self.port(port.get("port"), &format!("{path}.port"));
             self.port(port.get("targetPort"), &format!("{path}.targetPort"));
             self.one_of(port, "protocol", &path, &["SCTP", "TCP", "UDP"]);
-            if !numbers.insert((port.get("port").map(Value::to_string), text(port, "protocol"))) {
-                let shown = serde_json::json!({"port": port.get("port"), "protocol": port.get("protocol")});
+            if !numbers.insert((
+                port.get("port").map(Value::to_string),
+                text(port, "protocol"),
+            )) {
+                let shown =
+                    serde_json::json!({"port": port.get("port"), "protocol": port.get("protocol")});
                 self.errors.push(FieldError::duplicate(path, &shown));
             }
         }
-        let address = |s: &Value| s.get("clusterIP").and_then(Value::as_str).filter(|ip| !ip.is_empty()).map(str::to_owned);
+        let address = |s: &Value| {
+            s.get("clusterIP")
+                .and_then(Value::as_str)
+                .filter(|ip| !ip.is_empty())
+                .map(str::to_owned)
+        };
         if let Some(old) = old
             && kind != "ExternalName"
             && text(old, "type") != "ExternalName"
@@ -278,9 +381,18 @@ impl Report {
             self.required("spec.accessModes", "at least 1 access mode is required");
         }
         for (at, mode) in list(spec, "accessModes").iter().enumerate() {
-            let allowed = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+            let allowed = [
+                "ReadOnlyMany",
+                "ReadWriteMany",
+                "ReadWriteOnce",
+                "ReadWriteOncePod",
+            ];
             if !mode.as_str().is_some_and(|m| allowed.contains(&m)) {
-                self.errors.push(FieldError::not_supported(format!("spec.accessModes[{at}]"), mode, allowed));
+                self.errors.push(FieldError::not_supported(
+                    format!("spec.accessModes[{at}]"),
+                    mode,
+                    allowed,
+                ));
             }
         }
         if spec.pointer("/resources/requests/storage").is_none() {
@@ -316,21 +428,48 @@ impl Report {
         self.not_negative(spec, "revisionHistoryLimit", "spec");
         self.not_negative(spec, "progressDeadlineSeconds", "spec");
         match kind {
-            "Deployment" => self.one_of(spec.get("strategy").unwrap_or(&Value::Null), "type", "spec.strategy", &["Recreate", "RollingUpdate"]),
+            "Deployment" => self.one_of(
+                spec.get("strategy").unwrap_or(&Value::Null),
+                "type",
+                "spec.strategy",
+                &["Recreate", "RollingUpdate"],
+            ),
             "StatefulSet" | "DaemonSet" => {
-                self.one_of(spec.get("updateStrategy").unwrap_or(&Value::Null), "type", "spec.updateStrategy", &["OnDelete", "RollingUpdate"]);
+                self.one_of(
+                    spec.get("updateStrategy").unwrap_or(&Value::Null),
+                    "type",
+                    "spec.updateStrategy",
+                    &["OnDelete", "RollingUpdate"],
+                );
             }
             _ => {}
         }
-        self.one_of(spec, "podManagementPolicy", "spec", &["OrderedReady", "Parallel"]);
+        self.one_of(
+            spec,
+            "podManagementPolicy",
+            "spec",
+            &["OrderedReady", "Parallel"],
+        );
         self.matching_selector(kind, spec);
-        self.template(spec.get("template").unwrap_or(&Value::Null), "spec.template", &["Always"]);
+        self.template(
+            spec.get("template").unwrap_or(&Value::Null),
+            "spec.template",
+            &["Always"],
+        );
         let Some(old) = old else { return };
         if kind == "StatefulSet" {
             let frozen = |s: &Value| {
                 let mut s = s.clone();
                 if let Value::Object(map) = &mut s {
-                    for name in ["replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "minReadySeconds"] {
+                    for name in [
+                        "replicas",
+                        "ordinals",
+                        "template",
+                        "updateStrategy",
+                        "revisionHistoryLimit",
+                        "persistentVolumeClaimRetentionPolicy",
+                        "minReadySeconds",
+                    ] {
                         map.remove(name);
                     }
                 }
@@ -355,13 +494,26 @@ impl Report {
         };
         self.selector(selector, "spec.selector");
         let map = selector.get("matchLabels").and_then(Value::as_object);
-        if map.is_none_or(serde_json::Map::is_empty) && list(selector, "matchExpressions").is_empty() {
-            self.invalid("spec.selector", selector, format!("empty selector is invalid for {}", kind.to_lowercase()));
+        if map.is_none_or(serde_json::Map::is_empty)
+            && list(selector, "matchExpressions").is_empty()
+        {
+            self.invalid(
+                "spec.selector",
+                selector,
+                format!("empty selector is invalid for {}", kind.to_lowercase()),
+            );
             return;
         }
-        let labels = spec.pointer("/template/metadata/labels").cloned().unwrap_or_else(|| serde_json::json!({}));
+        let labels = spec
+            .pointer("/template/metadata/labels")
+            .cloned()
+            .unwrap_or_else(|| serde_json::json!({}));
         if !selects(selector, &labels) {
-            self.invalid("spec.template.metadata.labels", &labels, "`selector` does not match template `labels`");
+            self.invalid(
+                "spec.template.metadata.labels",
+                &labels,
+                "`selector` does not match template `labels`",
+            );
         }
     }
 
@@ -372,20 +524,31 @@ impl Report {
             let values = list(rule, "values").len();
             match text(rule, "operator") {
                 "In" | "NotIn" if values == 0 => {
-                    self.required(format!("{path}.values"), "must be specified when `operator` is 'In' or 'NotIn'");
+                    self.required(
+                        format!("{path}.values"),
+                        "must be specified when `operator` is 'In' or 'NotIn'",
+                    );
                 }
                 "Exists" | "DoesNotExist" if values > 0 => self.errors.push(FieldError::forbidden(
                     format!("{path}.values"),
                     "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
                 )),
                 "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-                _ => self.invalid(format!("{path}.operator"), rule.get("operator").unwrap_or(&"".into()), "not a valid selector operator"),
+                _ => self.invalid(
+                    format!("{path}.operator"),
+                    rule.get("operator").unwrap_or(&"".into()),
+                    "not a valid selector operator",
+                ),
             }
         }
     }
 
     fn template(&mut self, template: &Value, path: &str, restart: &[&str]) {
-        metadata::labels(template.pointer("/metadata/labels"), &format!("{path}.metadata.labels"), &mut self.errors);
+        metadata::labels(
+            template.pointer("/metadata/labels"),
+            &format!("{path}.metadata.labels"),
+            &mut self.errors,
+        );
         let spec = template.get("spec").unwrap_or(&Value::Null);
         let path = format!("{path}.spec");
         pod_rules::spec(self, spec, &path);
@@ -393,21 +556,39 @@ impl Report {
             && ["Always", "Never", "OnFailure"].contains(&policy.as_str().unwrap_or_default())
             && !policy.as_str().is_some_and(|p| restart.contains(&p))
         {
-            self.errors.push(FieldError::not_supported(format!("{path}.restartPolicy"), policy, restart.iter().copied()));
+            self.errors.push(FieldError::not_supported(
+                format!("{path}.restartPolicy"),
+                policy,
+                restart.iter().copied(),
+            ));
         }
     }
 
     fn job(&mut self, spec: &Value, old: Option<&Value>, path: &str) {
-        for name in ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"] {
+        for name in [
+            "parallelism",
+            "completions",
+            "activeDeadlineSeconds",
+            "backoffLimit",
+            "ttlSecondsAfterFinished",
+        ] {
             self.not_negative(spec, name, path);
         }
-        self.template(spec.get("template").unwrap_or(&Value::Null), &format!("{path}.template"), &["OnFailure", "Never"]);
+        self.template(
+            spec.get("template").unwrap_or(&Value::Null),
+            &format!("{path}.template"),
+            &["OnFailure", "Never"],
+        );
         if let Some(old) = old {
             for name in ["template", "selector", "completionMode", "podFailurePolicy"] {
                 self.immutable(spec.get(name), old.get(name), &format!("{path}.{name}"));
             }
             if text(spec, "completionMode") != "Indexed" {
-                self.immutable(spec.get("completions"), old.get("completions"), &format!("{path}.completions"));
+                self.immutable(
+                    spec.get("completions"),
+                    old.get("completions"),
+                    &format!("{path}.completions"),
+                );
             }
         }
     }
@@ -418,30 +599,56 @@ impl Report {
         if schedule.is_empty() {
             self.required("spec.schedule", "");
         } else if !schedule.starts_with('@') && fields.len() != 5 {
-            let detail = format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" "));
+            let detail = format!(
+                "expected exactly 5 fields, found {}: [{}]",
+                fields.len(),
+                fields.join(" ")
+            );
             self.invalid("spec.schedule", &schedule.into(), detail);
         }
-        self.one_of(spec, "concurrencyPolicy", "spec", &["Allow", "Forbid", "Replace"]);
+        self.one_of(
+            spec,
+            "concurrencyPolicy",
+            "spec",
+            &["Allow", "Forbid", "Replace"],
+        );
         self.not_negative(spec, "successfulJobsHistoryLimit", "spec");
         self.not_negative(spec, "failedJobsHistoryLimit", "spec");
-        self.job(spec.pointer("/jobTemplate/spec").unwrap_or(&Value::Null), None, "spec.jobTemplate.spec");
+        self.job(
+            spec.pointer("/jobTemplate/spec").unwrap_or(&Value::Null),
+            None,
+            "spec.jobTemplate.spec",
+        );
     }
 
     fn rbac(&mut self, kind: &str, object: &Value, old: Option<&Value>) {
         for (at, rule) in list(object, "rules").iter().enumerate() {
             let path = format!("rules[{at}]");
             if list(rule, "verbs").is_empty() {
-                self.required(format!("{path}.verbs"), "verbs must contain at least one value");
+                self.required(
+                    format!("{path}.verbs"),
+                    "verbs must contain at least one value",
+                );
             }
             if list(rule, "nonResourceURLs").is_empty() {
                 if list(rule, "apiGroups").is_empty() {
-                    self.required(format!("{path}.apiGroups"), "resource rules must supply at least one api group");
+                    self.required(
+                        format!("{path}.apiGroups"),
+                        "resource rules must supply at least one api group",
+                    );
                 }
                 if list(rule, "resources").is_empty() {
-                    self.required(format!("{path}.resources"), "resource rules must supply at least one resource");
+                    self.required(
+                        format!("{path}.resources"),
+                        "resource rules must supply at least one resource",
+                    );
                 }
             } else if kind == "Role" {
-                self.invalid(format!("{path}.nonResourceURLs"), rule.get("nonResourceURLs").unwrap_or(&Value::Null), "namespaced rules cannot apply to non-resource URLs");
+                self.invalid(
+                    format!("{path}.nonResourceURLs"),
+                    rule.get("nonResourceURLs").unwrap_or(&Value::Null),
+                    "namespaced rules cannot apply to non-resource URLs",
+                );
             }
         }
         if !kind.ends_with("Binding") {
@@ -451,9 +658,17 @@ impl Report {
         if text(role, "name").is_empty() {
             self.required("roleRef.name", "");
         }
-        let kinds: &[&str] = if kind == "RoleBinding" { &["ClusterRole", "Role"] } else { &["ClusterRole"] };
+        let kinds: &[&str] = if kind == "RoleBinding" {
+            &["ClusterRole", "Role"]
+        } else {
+            &["ClusterRole"]
+        };
         if !kinds.contains(&text(role, "kind")) {
-            self.errors.push(FieldError::not_supported("roleRef.kind", &text(role, "kind").into(), kinds.iter().copied()));
+            self.errors.push(FieldError::not_supported(
+                "roleRef.kind",
+                &text(role, "kind").into(),
+                kinds.iter().copied(),
+            ));
         }
         if old.is_some_and(|o| o.get("roleRef") != object.get("roleRef")) {
             self.invalid("roleRef", role, "cannot change roleRef");
@@ -463,22 +678,34 @@ impl Report {
                 self.required(format!("subjects[{at}].name"), "");
             }
             match text(subject, "kind") {
-                "ServiceAccount" if text(subject, "namespace").is_empty() && kind == "ClusterRoleBinding" => {
+                "ServiceAccount"
+                    if text(subject, "namespace").is_empty() && kind == "ClusterRoleBinding" =>
+                {
                     self.required(format!("subjects[{at}].namespace"), "");
                 }
                 "ServiceAccount" | "User" | "Group" => {}
-                other => self.errors.push(FieldError::not_supported(format!("subjects[{at}].kind"), &other.into(), ["Group", "ServiceAccount", "User"])),
+                other => self.errors.push(FieldError::not_supported(
+                    format!("subjects[{at}].kind"),
+                    &other.into(),
+                    ["Group", "ServiceAccount", "User"],
+                )),
             }
         }
     }
 
     fn ingress(&mut self, spec: &Value) {
         if list(spec, "rules").is_empty() && spec.get("defaultBackend").is_none() {
-            self.invalid("spec", spec, "either `defaultBackend` or `rules` must be specified");
+            self.invalid(
+                "spec",
+                spec,
+                "either `defaultBackend` or `rules` must be specified",
+            );
         }
         for (at, rule) in list(spec, "rules").iter().enumerate() {
             let host = text(rule, "host");
-            if let Some(why) = metadata::dns_name(host.strip_prefix("*.").unwrap_or(host)).filter(|_| !host.is_empty()) {
+            if let Some(why) = metadata::dns_name(host.strip_prefix("*.").unwrap_or(host))
+                .filter(|_| !host.is_empty())
+            {
                 self.invalid(format!("spec.rules[{at}].host"), &host.into(), why);
             }
             let paths = rule.pointer("/http/paths").and_then(Value::as_array);
@@ -490,15 +717,29 @@ impl Report {
                 match text(http, "pathType") {
                     "" => self.required(format!("{path}.pathType"), "pathType must be specified"),
                     "Exact" | "Prefix" if !text(http, "path").starts_with('/') => {
-                        self.invalid(format!("{path}.path"), &text(http, "path").into(), "must be an absolute path");
+                        self.invalid(
+                            format!("{path}.path"),
+                            &text(http, "path").into(),
+                            "must be an absolute path",
+                        );
                     }
                     _ => {}
                 }
-                self.one_of(http, "pathType", &path, &["Exact", "ImplementationSpecific", "Prefix"]);
-                if http.pointer("/backend/service").is_none() && http.pointer("/backend/resource").is_none() {
+                self.one_of(
+                    http,
+                    "pathType",
+                    &path,
+                    &["Exact", "ImplementationSpecific", "Prefix"],
+                );
+                if http.pointer("/backend/service").is_none()
+                    && http.pointer("/backend/resource").is_none()
+                {
                     self.required(format!("{path}.backend"), "");
                 }
-                if http.pointer("/backend/service").is_some_and(|s| text(s, "name").is_empty()) {
+                if http
+                    .pointer("/backend/service")
+                    .is_some_and(|s| text(s, "name").is_empty())
+                {
                     self.required(format!("{path}.backend.service.name"), "");
                 }
             }
@@ -507,14 +748,25 @@ impl Report {
 
     fn autoscaler(&mut self, spec: &Value) {
         let number = |name: &str| spec.get(name).and_then(Value::as_i64);
-        let (min, max) = (number("minReplicas").unwrap_or(1), number("maxReplicas").unwrap_or(0));
+        let (min, max) = (
+            number("minReplicas").unwrap_or(1),
+            number("maxReplicas").unwrap_or(0),
+        );
         if min < 1 {
-            self.invalid("spec.minReplicas", &min.into(), "must be greater than or equal to 1");
+            self.invalid(
+                "spec.minReplicas",
+                &min.into(),
+                "must be greater than or equal to 1",
+            );
         }
         if max < 1 {
             self.invalid("spec.maxReplicas", &max.into(), "must be greater than 0");
         } else if max < min {
-            self.invalid("spec.maxReplicas", &max.into(), "must be greater than or equal to `minReplicas`");
+            self.invalid(
+                "spec.maxReplicas",
+                &max.into(),
+                "must be greater than or equal to `minReplicas`",
+            );
         }
         for name in ["kind", "name"] {
             if text(spec.get("scaleTargetRef").unwrap_or(&Value::Null), name).is_empty() {
@@ -527,7 +779,10 @@ impl Report {
 /// Whether a label selector matches labels.
 fn selects(selector: &Value, labels: &Value) -> bool {
     let pairs = selector.get("matchLabels").and_then(Value::as_object);
-    pairs.into_iter().flatten().all(|(k, v)| labels.get(k) == Some(v))
+    pairs
+        .into_iter()
+        .flatten()
+        .all(|(k, v)| labels.get(k) == Some(v))
         && list(selector, "matchExpressions").iter().all(|rule| {
             let value = labels.get(text(rule, "key"));
             let among = || value.is_some_and(|v| list(rule, "values").contains(v));
@@ -546,5 +801,9 @@ pub(super) fn text<'a>(object: &'a Value, name: &str) -> &'a str {
 }
 
 pub(super) fn list<'a>(object: &'a Value, name: &str) -> &'a [Value] {
-    object.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    object
+        .get(name)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }

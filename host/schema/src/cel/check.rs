@@ -1,6 +1,9 @@
 //! What can be said of a rule before it runs: whether its names exist, and what it may cost.
 
-use cel::{Program, common::ast::{EntryExpr, Expr, IdedExpr}};
+use cel::{
+    Program,
+    common::ast::{EntryExpr, Expr, IdedExpr},
+};
 
 use super::value::{Size, escape};
 use crate::schema::{Kind, Node};
@@ -25,28 +28,119 @@ impl Cost {
     pub(super) fn steps(&self, size: Size) -> u64 {
         let entries = size.entries.max(2).saturating_mul(self.growth + 1);
         let text = size.text.max(16).saturating_mul(self.growth + 1);
-        let looped = self.nodes.saturating_mul(entries.saturating_pow(self.loops));
-        let multiplied = if self.multipliers == 0 { 0 } else { text.saturating_pow(self.multipliers + 1) / 1000 };
+        let looped = self
+            .nodes
+            .saturating_mul(entries.saturating_pow(self.loops));
+        let multiplied = if self.multipliers == 0 {
+            0
+        } else {
+            text.saturating_pow(self.multipliers + 1) / 1000
+        };
         looped.saturating_add(multiplied)
     }
 }
 
 /// Functions that rules may call, beside the operators.
 const FUNCTIONS: &[&str] = &[
-    "add", "all", "asApproximateFloat", "asInteger", "bool", "bytes", "charAt", "compareTo", "contains", "containsCIDR",
-    "containsIP", "cidr", "double", "duration", "dyn", "endsWith", "exists", "exists_one", "family", "find", "findAll", "format",
-    "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getEscapedPath", "getFullYear", "getHost", "getHostname",
-    "getHours", "getMilliseconds", "getMinutes", "getMonth", "getPort", "getQuery", "getScheme", "getSeconds", "has", "hasValue",
-    "indexOf", "int", "ip", "isCIDR", "isGreaterThan", "isIP", "isInteger", "isLessThan", "isLoopback", "isQuantity",
-    "isSorted", "isURL", "isUnspecified", "join", "lastIndexOf", "lowerAscii", "matches", "max", "min", "optFlatMap", "optMap",
-    "optional.none", "optional.of", "optional.ofNonZeroValue", "or", "orValue", "prefixLength", "quantity", "replace", "reverse",
-    "sign", "size", "split", "startsWith", "string", "strings.quote", "sub", "substring", "sum", "timestamp", "trim", "type",
-    "uint", "upperAscii", "url", "value", "of", "none", "ofNonZeroValue", "quote",
+    "add",
+    "all",
+    "asApproximateFloat",
+    "asInteger",
+    "bool",
+    "bytes",
+    "charAt",
+    "compareTo",
+    "contains",
+    "containsCIDR",
+    "containsIP",
+    "cidr",
+    "double",
+    "duration",
+    "dyn",
+    "endsWith",
+    "exists",
+    "exists_one",
+    "family",
+    "find",
+    "findAll",
+    "format",
+    "getDate",
+    "getDayOfMonth",
+    "getDayOfWeek",
+    "getDayOfYear",
+    "getEscapedPath",
+    "getFullYear",
+    "getHost",
+    "getHostname",
+    "getHours",
+    "getMilliseconds",
+    "getMinutes",
+    "getMonth",
+    "getPort",
+    "getQuery",
+    "getScheme",
+    "getSeconds",
+    "has",
+    "hasValue",
+    "indexOf",
+    "int",
+    "ip",
+    "isCIDR",
+    "isGreaterThan",
+    "isIP",
+    "isInteger",
+    "isLessThan",
+    "isLoopback",
+    "isQuantity",
+    "isSorted",
+    "isURL",
+    "isUnspecified",
+    "join",
+    "lastIndexOf",
+    "lowerAscii",
+    "matches",
+    "max",
+    "min",
+    "optFlatMap",
+    "optMap",
+    "optional.none",
+    "optional.of",
+    "optional.ofNonZeroValue",
+    "or",
+    "orValue",
+    "prefixLength",
+    "quantity",
+    "replace",
+    "reverse",
+    "sign",
+    "size",
+    "split",
+    "startsWith",
+    "string",
+    "strings.quote",
+    "sub",
+    "substring",
+    "sum",
+    "timestamp",
+    "trim",
+    "type",
+    "uint",
+    "upperAscii",
+    "url",
+    "value",
+    "of",
+    "none",
+    "ofNonZeroValue",
+    "quote",
 ];
 
 /// Checks the names of a rule against the schema, and finds what it may cost.
 pub(super) fn check(program: &Program, node: &Node, root: bool) -> Result<Cost, String> {
-    let mut check = Check { root: root.then_some(std::ptr::from_ref(node)), scopes: Vec::new(), cost: Cost::default() };
+    let mut check = Check {
+        root: root.then_some(std::ptr::from_ref(node)),
+        scopes: Vec::new(),
+        cost: Cost::default(),
+    };
     check.scopes.push(("self", Some(node)));
     check.scopes.push(("oldSelf", Some(node)));
     check.visit(program.expression(), 0, 0)?;
@@ -55,7 +149,9 @@ pub(super) fn check(program: &Program, node: &Node, root: bool) -> Result<Cost, 
 
 /// Whether a `fieldPath` such as `.spec.x['y']` names a declared field.
 pub(super) fn path_exists(node: &Node, path: &str) -> bool {
-    let Ok(steps) = crate::table::jsonpath::names(path) else { return false };
+    let Ok(steps) = crate::table::jsonpath::names(path) else {
+        return false;
+    };
     let mut at = node;
     for step in &steps {
         match at.field(step) {
@@ -75,9 +171,16 @@ struct Check<'a> {
 
 impl<'a> Check<'a> {
     /// Returns what the expression yields, where that is known.
-    fn visit(&mut self, expr: &'a IdedExpr, depth: usize, loops: u32) -> Result<Option<&'a Node>, String> {
+    fn visit(
+        &mut self,
+        expr: &'a IdedExpr,
+        depth: usize,
+        loops: u32,
+    ) -> Result<Option<&'a Node>, String> {
         if depth > DEPTH_MAX {
-            return Err(format!("the expression nests deeper than {DEPTH_MAX} levels"));
+            return Err(format!(
+                "the expression nests deeper than {DEPTH_MAX} levels"
+            ));
         }
         self.cost.nodes += 1;
         self.cost.loops = self.cost.loops.max(loops);
@@ -92,7 +195,9 @@ impl<'a> Check<'a> {
                 self.function(&call.func_name)?;
                 let target = match &call.target {
                     // `optional.of(x)` is a name, not a field of a variable.
-                    Some(target) if matches!(&target.expr, Expr::Ident(n) if n == "optional" || n == "strings") => None,
+                    Some(target) if matches!(&target.expr, Expr::Ident(n) if n == "optional" || n == "strings") => {
+                        None
+                    }
                     Some(target) => self.visit(target, depth + 1, loops)?,
                     None => None,
                 };
@@ -153,7 +258,12 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn entries(&mut self, entries: impl Iterator<Item = &'a EntryExpr>, depth: usize, loops: u32) -> Result<(), String> {
+    fn entries(
+        &mut self,
+        entries: impl Iterator<Item = &'a EntryExpr>,
+        depth: usize,
+        loops: u32,
+    ) -> Result<(), String> {
         for entry in entries {
             match entry {
                 EntryExpr::StructField(field) => {
@@ -169,20 +279,36 @@ impl<'a> Check<'a> {
     }
 
     fn variable(&self, name: &str) -> Result<Option<&'a Node>, String> {
-        const TYPES: [&str; 12] =
-            ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type", "optional", "dyn"];
+        const TYPES: [&str; 12] = [
+            "int",
+            "uint",
+            "double",
+            "bool",
+            "string",
+            "bytes",
+            "list",
+            "map",
+            "null_type",
+            "type",
+            "optional",
+            "dyn",
+        ];
         if let Some((_, node)) = self.scopes.iter().rev().find(|(n, _)| *n == name) {
             return Ok(*node);
         }
         if TYPES.contains(&name) || name.starts_with(['@', '#', '_']) {
             return Ok(None);
         }
-        Err(format!("undeclared reference to '{name}' (in container '')"))
+        Err(format!(
+            "undeclared reference to '{name}' (in container '')"
+        ))
     }
 
     fn function(&self, name: &str) -> Result<(), String> {
         if name.starts_with(|c: char| c.is_ascii_alphabetic()) && !FUNCTIONS.contains(&name) {
-            return Err(format!("undeclared reference to '{name}' (in container '')"));
+            return Err(format!(
+                "undeclared reference to '{name}' (in container '')"
+            ));
         }
         Ok(())
     }
@@ -191,10 +317,17 @@ impl<'a> Check<'a> {
         if node.kind != Kind::Object {
             return match node.kind {
                 Kind::Any | Kind::Array | Kind::IntOrString => Ok(None),
-                kind => Err(format!("type '{}' does not support field selection", kind.name())),
+                kind => Err(format!(
+                    "type '{}' does not support field selection",
+                    kind.name()
+                )),
             };
         }
-        if let Some((name, inner)) = node.properties.iter().find(|(name, _)| escape(name) == field) {
+        if let Some((name, inner)) = node
+            .properties
+            .iter()
+            .find(|(name, _)| escape(name) == field)
+        {
             let hidden = self.root == Some(std::ptr::from_ref(node)) && name.as_ref() == "metadata";
             return Ok((!hidden).then_some(inner.as_ref()));
         }

@@ -57,17 +57,35 @@ impl Rule {
     /// Errors have paths below the entry.
     pub(crate) fn compile(entry: &Value, node: &Node, root: bool) -> Result<Rule, Vec<FieldError>> {
         let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
-        let given = |name: &str| entry.get(name).and_then(Value::as_str).is_some_and(|t| !t.is_empty());
-        let (source, message, field_path) = (text("rule"), text("message").trim(), text("fieldPath"));
+        let given = |name: &str| {
+            entry
+                .get(name)
+                .and_then(Value::as_str)
+                .is_some_and(|t| !t.is_empty())
+        };
+        let (source, message, field_path) =
+            (text("rule"), text("message").trim(), text("fieldPath"));
         let mut errors = Vec::new();
         if source.trim().is_empty() {
             errors.push(FieldError::required("rule", "rule is not specified"));
         } else if given("message") && message.is_empty() {
-            errors.push(FieldError::invalid("message", &text("message").into(), "must be non-empty if specified"));
+            errors.push(FieldError::invalid(
+                "message",
+                &text("message").into(),
+                "must be non-empty if specified",
+            ));
         } else if message.contains('\n') {
-            errors.push(FieldError::invalid("message", &message.into(), "must not contain line breaks"));
-        } else if source.trim().contains('\n') && message.is_empty() && !given("messageExpression") {
-            errors.push(FieldError::required("message", "message must be specified if rule contains line breaks"));
+            errors.push(FieldError::invalid(
+                "message",
+                &message.into(),
+                "must not contain line breaks",
+            ));
+        } else if source.trim().contains('\n') && message.is_empty() && !given("messageExpression")
+        {
+            errors.push(FieldError::required(
+                "message",
+                "message must be specified if rule contains line breaks",
+            ));
         }
         let reason = match text("reason") {
             "" | "FieldValueInvalid" => Reason::Invalid,
@@ -75,23 +93,39 @@ impl Rule {
             "FieldValueRequired" => Reason::Required,
             "FieldValueDuplicate" => Reason::Duplicate,
             other => {
-                let known = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+                let known = [
+                    "FieldValueDuplicate",
+                    "FieldValueForbidden",
+                    "FieldValueInvalid",
+                    "FieldValueRequired",
+                ];
                 errors.push(FieldError::not_supported("reason", &other.into(), known));
                 Reason::Invalid
             }
         };
         if !field_path.is_empty() && !check::path_exists(node, field_path) {
-            errors.push(FieldError::invalid("fieldPath", &field_path.into(), "must be a valid path"));
+            errors.push(FieldError::invalid(
+                "fieldPath",
+                &field_path.into(),
+                "must be a valid path",
+            ));
         }
         if !errors.is_empty() {
             return Err(errors);
         }
         let (program, cost) = compile("rule", source, node, root)?;
         let transition = program.references().has_variable("oldSelf");
-        let optional_old = entry.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or(false);
+        let optional_old = entry
+            .get("optionalOldSelf")
+            .and_then(Value::as_bool)
+            .unwrap_or(false);
         if entry.get("optionalOldSelf").is_some() && !transition {
             let detail = "may not be set if oldSelf is not used in rule";
-            return Err(vec![FieldError::invalid("optionalOldSelf", &optional_old.into(), detail)]);
+            return Err(vec![FieldError::invalid(
+                "optionalOldSelf",
+                &optional_old.into(),
+                detail,
+            )]);
         }
         let message_expression = if given("messageExpression") {
             Some(compile("messageExpression", text("messageExpression"), node, root)?.0)
@@ -104,7 +138,8 @@ impl Rule {
             message: (!message.is_empty()).then(|| message.to_owned()),
             message_expression,
             reason,
-            field_path: (!field_path.is_empty()).then(|| field_path.trim_start_matches('.').to_owned()),
+            field_path: (!field_path.is_empty())
+                .then(|| field_path.trim_start_matches('.').to_owned()),
             transition,
             optional_old,
             cost,
@@ -116,7 +151,13 @@ impl Rule {
         self.transition
     }
 
-    fn evaluate(&self, kind: Kind, this: &CelValue, old: Option<&CelValue>, path: &str) -> Option<FieldError> {
+    fn evaluate(
+        &self,
+        kind: Kind,
+        this: &CelValue,
+        old: Option<&CelValue>,
+        path: &str,
+    ) -> Option<FieldError> {
         let shown = Value::from(kind.name());
         let mut context = Context::with_env(environment());
         context.add_variable_from_value("self", this.clone());
@@ -150,10 +191,18 @@ impl Rule {
                 })
             }
             Ok(other) => {
-                let detail = format!("rule evaluates to {}, must be bool, evaluating rule: {}", other.type_of(), self.source);
+                let detail = format!(
+                    "rule evaluates to {}, must be bool, evaluating rule: {}",
+                    other.type_of(),
+                    self.source
+                );
                 Some(FieldError::invalid(path, &shown, detail))
             }
-            Err(error) => Some(FieldError::invalid(path, &shown, format!("{error} evaluating rule: {}", self.source))),
+            Err(error) => Some(FieldError::invalid(
+                path,
+                &shown,
+                format!("{error} evaluating rule: {}", self.source),
+            )),
         }
     }
 
@@ -166,13 +215,22 @@ impl Rule {
         {
             return text.trim().to_owned();
         }
-        self.message.clone().unwrap_or_else(|| format!("failed rule: {}", self.source))
+        self.message
+            .clone()
+            .unwrap_or_else(|| format!("failed rule: {}", self.source))
     }
 }
 
 impl Node {
     /// Evaluates the rules of `value` and of all below. `old` is the value before an update, where the two can be matched.
-    pub(crate) fn evaluate(&self, value: &Value, old: Option<&Value>, path: &str, budget: &mut Budget, errors: &mut Vec<FieldError>) {
+    pub(crate) fn evaluate(
+        &self,
+        value: &Value,
+        old: Option<&Value>,
+        path: &str,
+        budget: &mut Budget,
+        errors: &mut Vec<FieldError>,
+    ) {
         if !self.has_rules || value.is_null() || old == Some(value) {
             return;
         }
@@ -184,7 +242,11 @@ impl Node {
                 let steps = rule.cost.steps(size);
                 if steps > budget.0 {
                     let detail = "validation failed due to running out of cost budget, no further validation rules will be run";
-                    errors.push(FieldError::invalid(path, &Value::from(self.kind.name()), detail));
+                    errors.push(FieldError::invalid(
+                        path,
+                        &Value::from(self.kind.name()),
+                        detail,
+                    ));
                     return;
                 }
                 budget.0 -= steps;
@@ -195,14 +257,28 @@ impl Node {
             Value::Object(map) => {
                 for (name, value) in map {
                     if let Some(node) = self.field(name).filter(|n| n.has_rules) {
-                        node.evaluate(value, old.and_then(|o| o.get(name)), &joined(path, name), budget, errors);
+                        node.evaluate(
+                            value,
+                            old.and_then(|o| o.get(name)),
+                            &joined(path, name),
+                            budget,
+                            errors,
+                        );
                     }
                 }
             }
             Value::Array(items) => {
-                let Some(node) = self.items.as_deref().filter(|n| n.has_rules) else { return };
+                let Some(node) = self.items.as_deref().filter(|n| n.has_rules) else {
+                    return;
+                };
                 for (at, item) in items.iter().enumerate() {
-                    node.evaluate(item, self.counterpart(item, old), &format!("{path}[{at}]"), budget, errors);
+                    node.evaluate(
+                        item,
+                        self.counterpart(item, old),
+                        &format!("{path}[{at}]"),
+                        budget,
+                        errors,
+                    );
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -210,12 +286,25 @@ impl Node {
     }
 }
 
-fn compile(field: &str, source: &str, node: &Node, root: bool) -> Result<(Program, check::Cost), Vec<FieldError>> {
-    let wrong = |detail: String| vec![FieldError::invalid(field, &source.into(), format!("compilation failed: {detail}"))];
+fn compile(
+    field: &str,
+    source: &str,
+    node: &Node,
+    root: bool,
+) -> Result<(Program, check::Cost), Vec<FieldError>> {
+    let wrong = |detail: String| {
+        vec![FieldError::invalid(
+            field,
+            &source.into(),
+            format!("compilation failed: {detail}"),
+        )]
+    };
     if source.len() > RULE_LENGTH_MAX {
         return Err(vec![FieldError::too_long(field, RULE_LENGTH_MAX as u64)]);
     }
-    let program = environment().compile(source).map_err(|e| wrong(e.to_string()))?;
+    let program = environment()
+        .compile(source)
+        .map_err(|e| wrong(e.to_string()))?;
     let cost = check::check(&program, node, root).map_err(wrong)?;
     Ok((program, cost))
 }
@@ -223,5 +312,7 @@ fn compile(field: &str, source: &str, node: &Node, root: bool) -> Result<(Progra
 /// The functions that rules may call: CEL's own, and the libraries of Kubernetes.
 fn environment() -> Arc<Env> {
     static ENVIRONMENT: OnceLock<Arc<Env>> = OnceLock::new();
-    ENVIRONMENT.get_or_init(|| Arc::new(library::environment())).clone()
+    ENVIRONMENT
+        .get_or_init(|| Arc::new(library::environment()))
+        .clone()
 }

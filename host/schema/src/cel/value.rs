@@ -1,8 +1,14 @@
 //! JSON as CEL values, by the schema.
 
-use std::{collections::HashMap, sync::{Arc, OnceLock}};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
-use cel::{Context, Program, Value as CelValue, objects::{Key, Map}};
+use cel::{
+    Context, Program, Value as CelValue,
+    objects::{Key, Map},
+};
 use serde_json::Value;
 
 use crate::schema::{Kind, Node, anything};
@@ -37,27 +43,53 @@ fn walk(node: &Node, value: &Value, root: bool, size: &mut Size) -> CelValue {
         }
         Value::Array(items) => {
             size.entries = size.entries.max(items.len() as u64);
-            CelValue::List(Arc::new(items.iter().map(|item| walk(node.item(), item, false, size)).collect()))
+            CelValue::List(Arc::new(
+                items
+                    .iter()
+                    .map(|item| walk(node.item(), item, false, size))
+                    .collect(),
+            ))
         }
         Value::Object(map) => {
             size.entries = size.entries.max(map.len() as u64);
             let mut entries: HashMap<Key, CelValue> = HashMap::with_capacity(map.len());
             for (name, value) in map {
                 let declared = node.property(name);
-                let inner = declared.map_or_else(|| node.additional.as_deref().unwrap_or_else(|| anything()), AsRef::as_ref);
+                let inner = declared.map_or_else(
+                    || node.additional.as_deref().unwrap_or_else(|| anything()),
+                    AsRef::as_ref,
+                );
                 if value.is_null() && !inner.nullable {
                     continue;
                 }
                 let converted = if root && name == "metadata" {
-                    let names = |v: &Value| v.as_object().map(|m| m.iter().filter(|(n, _)| *n == "name" || *n == "generateName").map(|(n, v)| (n.clone(), v.clone())).collect());
-                    walk(inner, &Value::Object(names(value).unwrap_or_default()), false, size)
+                    let names = |v: &Value| {
+                        v.as_object().map(|m| {
+                            m.iter()
+                                .filter(|(n, _)| *n == "name" || *n == "generateName")
+                                .map(|(n, v)| (n.clone(), v.clone()))
+                                .collect()
+                        })
+                    };
+                    walk(
+                        inner,
+                        &Value::Object(names(value).unwrap_or_default()),
+                        false,
+                        size,
+                    )
                 } else {
                     walk(inner, value, false, size)
                 };
-                let key = if declared.is_some() { escape(name) } else { name.clone() };
+                let key = if declared.is_some() {
+                    escape(name)
+                } else {
+                    name.clone()
+                };
                 entries.insert(Key::String(Arc::new(key)), converted);
             }
-            CelValue::Map(Map { map: Arc::new(entries) })
+            CelValue::Map(Map {
+                map: Arc::new(entries),
+            })
         }
     }
 }
@@ -72,7 +104,11 @@ fn string(node: &Node, text: &str) -> CelValue {
         Some("date-time") => TIMESTAMP.get_or_init(|| Program::compile("timestamp(text)").ok()),
         Some("date") => {
             let day = format!("{text}T00:00:00Z");
-            return call(TIMESTAMP.get_or_init(|| Program::compile("timestamp(text)").ok()), &day).unwrap_or_else(plain);
+            return call(
+                TIMESTAMP.get_or_init(|| Program::compile("timestamp(text)").ok()),
+                &day,
+            )
+            .unwrap_or_else(plain);
         }
         Some("duration") => DURATION.get_or_init(|| Program::compile("duration(text)").ok()),
         Some("byte") => BYTES.get_or_init(|| Program::compile("bytes(text)").ok()),
@@ -90,8 +126,27 @@ fn call(program: &Option<Program>, text: &str) -> Option<CelValue> {
 /// The name under which a rule finds a field: what CEL cannot spell is escaped.
 pub(crate) fn escape(name: &str) -> String {
     const RESERVED: [&str; 21] = [
-        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
-        "loop", "package", "namespace", "return", "var", "void", "while",
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
     ];
     if RESERVED.contains(&name) {
         return format!("__{name}__");

@@ -17,7 +17,10 @@ const NODES_MAX: usize = 1_000_000;
 pub fn json(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     let count = patch.as_array().map_or(0, Vec::len);
     if count > OPERATIONS_MAX {
-        return Err(PatchError::TooLarge { limit: OPERATIONS_MAX, count });
+        return Err(PatchError::TooLarge {
+            limit: OPERATIONS_MAX,
+            count,
+        });
     }
     let patch: json_patch::Patch = serde_json::from_value(patch.clone())
         .map_err(|e| PatchError::Malformed(format!("error decoding patch: {e}")))?;
@@ -25,10 +28,16 @@ pub fn json(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     for operation in patch.0 {
         let copies = matches!(operation, json_patch::PatchOperation::Copy(_));
         let shown = format!("{} {}", name(&operation), operation.path());
-        json_patch::patch(&mut patched, std::slice::from_ref(&operation))
-            .map_err(|e| PatchError::Inapplicable(format!("the JSON patch cannot be applied: {shown:?}: {}", e.kind)))?;
+        json_patch::patch(&mut patched, std::slice::from_ref(&operation)).map_err(|e| {
+            PatchError::Inapplicable(format!(
+                "the JSON patch cannot be applied: {shown:?}: {}",
+                e.kind
+            ))
+        })?;
         if copies && nodes(&patched) > NODES_MAX {
-            return Err(PatchError::Inapplicable("the JSON patch cannot be applied: the result is too large".to_owned()));
+            return Err(PatchError::Inapplicable(
+                "the JSON patch cannot be applied: the result is too large".to_owned(),
+            ));
         }
     }
     *target = patched;
@@ -87,16 +96,33 @@ mod tests {
         ] {
             assert!(matches!(check(patch), Err(PatchError::Inapplicable(_))));
         }
-        for patch in [value!({}), value!([{"op": "grow", "path": "/c"}]), value!([{"op": "add", "path": "c"}])] {
+        for patch in [
+            value!({}),
+            value!([{"op": "grow", "path": "/c"}]),
+            value!([{"op": "add", "path": "c"}]),
+        ] {
             assert!(matches!(check(patch), Err(PatchError::Malformed(_))));
         }
-        let many: Vec<Value> = (0..10_001).map(|_| value!({"op": "test", "path": "/c", "value": "x"})).collect();
-        assert_eq!(check(Value::Array(many)), Err(PatchError::TooLarge { limit: 10_000, count: 10_001 }));
+        let many: Vec<Value> = (0..10_001)
+            .map(|_| value!({"op": "test", "path": "/c", "value": "x"}))
+            .collect();
+        assert_eq!(
+            check(Value::Array(many)),
+            Err(PatchError::TooLarge {
+                limit: 10_000,
+                count: 10_001
+            })
+        );
     }
 
     #[test]
     fn copies_cannot_fill_the_memory() {
-        let doubling: Vec<Value> = (0..60).map(|i| value!({"op": "copy", "from": "", "path": format!("/x{i}")})).collect();
-        assert!(matches!(check(Value::Array(doubling)), Err(PatchError::Inapplicable(_))));
+        let doubling: Vec<Value> = (0..60)
+            .map(|i| value!({"op": "copy", "from": "", "path": format!("/x{i}")}))
+            .collect();
+        assert!(matches!(
+            check(Value::Array(doubling)),
+            Err(PatchError::Inapplicable(_))
+        ));
     }
 }

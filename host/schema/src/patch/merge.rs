@@ -32,15 +32,39 @@ mod tests {
     fn examples_of_the_rfc() {
         let table = [
             (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
-            (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
+            (
+                json!({"a": "b"}),
+                json!({"b": "c"}),
+                json!({"a": "b", "b": "c"}),
+            ),
             (json!({"a": "b"}), json!({"a": null}), json!({})),
             (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
-            (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
-            (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
+            (
+                json!({"a": {"b": "c"}}),
+                json!({"a": {"b": "d", "c": null}}),
+                json!({"a": {"b": "d"}}),
+            ),
+            (
+                json!({"a": [{"b": "c"}]}),
+                json!({"a": [1]}),
+                json!({"a": [1]}),
+            ),
             (json!(["a", "b"]), json!(["c", "d"]), json!(["c", "d"])),
-            (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
-            (json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"})),
-            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
+            (
+                json!({"e": null}),
+                json!({"a": 1}),
+                json!({"e": null, "a": 1}),
+            ),
+            (
+                json!([1, 2]),
+                json!({"a": "b", "c": null}),
+                json!({"a": "b"}),
+            ),
+            (
+                json!({}),
+                json!({"a": {"bb": {"ccc": null}}}),
+                json!({"a": {"bb": {}}}),
+            ),
         ];
         for (mut target, patch, want) in table {
             merge(&mut target, &patch);
@@ -49,8 +73,14 @@ mod tests {
     }
 
     fn document() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![Just(Value::Null), any::<i8>().prop_map(Value::from), "[ab]".prop_map(Value::from)];
-        leaf.prop_recursive(3, 20, 4, |inner| prop::collection::btree_map("[a-d]", inner, 0..4).prop_map(|m| m.into_iter().collect()))
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i8>().prop_map(Value::from),
+            "[ab]".prop_map(Value::from)
+        ];
+        leaf.prop_recursive(3, 20, 4, |inner| {
+            prop::collection::btree_map("[a-d]", inner, 0..4).prop_map(|m| m.into_iter().collect())
+        })
     }
 
     proptest! {

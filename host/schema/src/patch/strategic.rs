@@ -21,12 +21,18 @@ const DELETE: &str = "$deleteFromPrimitiveList/";
 /// [`PatchError::Malformed`], with the messages of an API server.
 pub fn strategic(schema: &Schema, target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     let (Value::Object(target), Value::Object(patch)) = (target, patch) else {
-        return Err(PatchError::Malformed("a strategic merge patch and what it patches must be objects".to_owned()));
+        return Err(PatchError::Malformed(
+            "a strategic merge patch and what it patches must be objects".to_owned(),
+        ));
     };
     merge_map(&schema.root, target, patch)
 }
 
-fn merge_map(node: &Node, target: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), PatchError> {
+fn merge_map(
+    node: &Node,
+    target: &mut Map<String, Value>,
+    patch: &Map<String, Value>,
+) -> Result<(), PatchError> {
     match patch.get(PATCH).map(Value::as_str) {
         None => {}
         Some(Some("replace")) => {
@@ -38,12 +44,20 @@ fn merge_map(node: &Node, target: &mut Map<String, Value>, patch: &Map<String, V
             return Ok(());
         }
         Some(Some("merge")) => {}
-        Some(other) => return Err(PatchError::Malformed(format!("unknown patch type {other:?} in map"))),
+        Some(other) => {
+            return Err(PatchError::Malformed(format!(
+                "unknown patch type {other:?} in map"
+            )));
+        }
     }
     if let Some(retain) = patch.get(RETAIN) {
         let keep: Vec<&str> = strings(retain)?;
-        if let Some((name, _)) = fields(patch).find(|(n, v)| !v.is_null() && !keep.contains(&n.as_str())) {
-            return Err(PatchError::Malformed(format!("invalid patch: {name:?} is set but not in {RETAIN}")));
+        if let Some((name, _)) =
+            fields(patch).find(|(n, v)| !v.is_null() && !keep.contains(&n.as_str()))
+        {
+            return Err(PatchError::Malformed(format!(
+                "invalid patch: {name:?} is set but not in {RETAIN}"
+            )));
         }
         target.retain(|name, _| keep.contains(&name.as_str()));
     }
@@ -62,7 +76,9 @@ fn merge_map(node: &Node, target: &mut Map<String, Value>, patch: &Map<String, V
         }
         let inner = node.child(name);
         match (target.get_mut(name), value) {
-            (Some(Value::Object(have)), Value::Object(want)) if !inner.patch.replace => merge_map(inner, have, want)?,
+            (Some(Value::Object(have)), Value::Object(want)) if !inner.patch.replace => {
+                merge_map(inner, have, want)?
+            }
             (Some(Value::Array(have)), Value::Array(want)) if inner.patch.merge_key.is_some() => {
                 let order = order_of(patch, name)?;
                 merge_list(inner, have, want, order)?;
@@ -83,16 +99,31 @@ fn merge_map(node: &Node, target: &mut Map<String, Value>, patch: &Map<String, V
             && let Some(Value::Array(have)) = target.get_mut(name)
         {
             let order = order_of(patch, name)?;
-            sort(node.child(name).patch.merge_key.unwrap_or_default(), have, &[], order);
+            sort(
+                node.child(name).patch.merge_key.unwrap_or_default(),
+                have,
+                &[],
+                order,
+            );
         }
     }
     Ok(())
 }
 
-fn merge_list(node: &Node, have: &mut Vec<Value>, want: &[Value], order: Option<&[Value]>) -> Result<(), PatchError> {
+fn merge_list(
+    node: &Node,
+    have: &mut Vec<Value>,
+    want: &[Value],
+    order: Option<&[Value]>,
+) -> Result<(), PatchError> {
     let key = node.patch.merge_key.unwrap_or_default();
     let before = have.clone();
-    if key.is_empty() || want.iter().all(|item| !item.is_object() && !item.is_array()) && !want.is_empty() {
+    if key.is_empty()
+        || want
+            .iter()
+            .all(|item| !item.is_object() && !item.is_array())
+            && !want.is_empty()
+    {
         for item in want {
             if !have.contains(item) {
                 have.push(item.clone());
@@ -101,8 +132,15 @@ fn merge_list(node: &Node, have: &mut Vec<Value>, want: &[Value], order: Option<
         sort("", have, &before, order);
         return Ok(());
     }
-    if want.iter().any(|item| item.get(PATCH).and_then(Value::as_str) == Some("replace")) {
-        *have = want.iter().filter(|item| item.get(PATCH).is_none()).map(clean).collect();
+    if want
+        .iter()
+        .any(|item| item.get(PATCH).and_then(Value::as_str) == Some("replace"))
+    {
+        *have = want
+            .iter()
+            .filter(|item| item.get(PATCH).is_none())
+            .map(clean)
+            .collect();
         return Ok(());
     }
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -114,10 +152,14 @@ fn merge_list(node: &Node, have: &mut Vec<Value>, want: &[Value], order: Option<
     let mut gone: Vec<&Value> = Vec::new();
     for item in want {
         let Value::Object(fields) = item else {
-            return Err(PatchError::Malformed(format!("a list that merges by {key:?} holds {item}, which is no object")));
+            return Err(PatchError::Malformed(format!(
+                "a list that merges by {key:?} holds {item}, which is no object"
+            )));
         };
         let Some(value) = fields.get(key) else {
-            return Err(PatchError::Malformed(format!("map: {item} does not contain declared merge key: {key}")));
+            return Err(PatchError::Malformed(format!(
+                "map: {item} does not contain declared merge key: {key}"
+            )));
         };
         match fields.get(PATCH).map(Value::as_str) {
             Some(Some("delete")) => {
@@ -125,9 +167,16 @@ fn merge_list(node: &Node, have: &mut Vec<Value>, want: &[Value], order: Option<
                 continue;
             }
             None | Some(Some("merge")) => {}
-            Some(other) => return Err(PatchError::Malformed(format!("unknown patch type {other:?} in map"))),
+            Some(other) => {
+                return Err(PatchError::Malformed(format!(
+                    "unknown patch type {other:?} in map"
+                )));
+            }
         }
-        match places.get(&value.to_string()).and_then(|at| have.get_mut(*at)) {
+        match places
+            .get(&value.to_string())
+            .and_then(|at| have.get_mut(*at))
+        {
             Some(Value::Object(target)) => merge_map(node.item(), target, fields)?,
             _ => {
                 places.insert(value.to_string(), have.len());
@@ -144,12 +193,30 @@ fn merge_list(node: &Node, have: &mut Vec<Value>, want: &[Value], order: Option<
 fn sort(key: &str, items: &mut Vec<Value>, before: &[Value], order: Option<&[Value]>) {
     let Some(order) = order else { return };
     let id = |item: &Value| -> String {
-        if key.is_empty() { item.to_string() } else { item.get(key).map(Value::to_string).unwrap_or_default() }
+        if key.is_empty() {
+            item.to_string()
+        } else {
+            item.get(key).map(Value::to_string).unwrap_or_default()
+        }
     };
-    let wanted: HashMap<String, usize> = order.iter().enumerate().map(|(at, item)| (id(item), at)).collect();
-    let before = if before.is_empty() { items.clone() } else { before.to_vec() };
-    let old: HashMap<String, usize> = before.iter().enumerate().map(|(at, item)| (id(item), at)).collect();
-    let (mut named, others): (Vec<Value>, Vec<Value>) = items.drain(..).partition(|item| wanted.contains_key(&id(item)));
+    let wanted: HashMap<String, usize> = order
+        .iter()
+        .enumerate()
+        .map(|(at, item)| (id(item), at))
+        .collect();
+    let before = if before.is_empty() {
+        items.clone()
+    } else {
+        before.to_vec()
+    };
+    let old: HashMap<String, usize> = before
+        .iter()
+        .enumerate()
+        .map(|(at, item)| (id(item), at))
+        .collect();
+    let (mut named, others): (Vec<Value>, Vec<Value>) = items
+        .drain(..)
+        .partition(|item| wanted.contains_key(&id(item)));
     named.sort_by_key(|item| wanted.get(&id(item)).copied());
     let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
     loop {
@@ -157,9 +224,15 @@ fn sort(key: &str, items: &mut Vec<Value>, before: &[Value], order: Option<&[Val
             (None, None) => return,
             (Some(_), None) => true,
             (None, Some(_)) => false,
-            (Some(o), Some(n)) => matches!((old.get(&id(o)), old.get(&id(n))), (Some(o), Some(n)) if o < n),
+            (Some(o), Some(n)) => {
+                matches!((old.get(&id(o)), old.get(&id(n))), (Some(o), Some(n)) if o < n)
+            }
         };
-        items.extend(if other_first { others.next() } else { named.next() });
+        items.extend(if other_first {
+            others.next()
+        } else {
+            named.next()
+        });
     }
 }
 
@@ -175,18 +248,29 @@ fn is_directive(name: &str) -> bool {
 /// A part of a patch as a value of its own: without directives, without nulls in objects, without items to delete.
 fn clean(value: &Value) -> Value {
     match value {
-        Value::Object(map) => {
-            Value::Object(fields(map).filter(|(_, v)| !v.is_null()).map(|(n, v)| (n.clone(), clean(v))).collect())
-        }
+        Value::Object(map) => Value::Object(
+            fields(map)
+                .filter(|(_, v)| !v.is_null())
+                .map(|(n, v)| (n.clone(), clean(v)))
+                .collect(),
+        ),
         Value::Array(items) => {
-            let kept = items.iter().filter(|i| !matches!(i.get(PATCH).and_then(Value::as_str), Some("delete" | "replace")));
+            let kept = items.iter().filter(|i| {
+                !matches!(
+                    i.get(PATCH).and_then(Value::as_str),
+                    Some("delete" | "replace")
+                )
+            });
             Value::Array(kept.map(clean).collect())
         }
         scalar => scalar.clone(),
     }
 }
 
-fn order_of<'a>(patch: &'a Map<String, Value>, field: &str) -> Result<Option<&'a [Value]>, PatchError> {
+fn order_of<'a>(
+    patch: &'a Map<String, Value>,
+    field: &str,
+) -> Result<Option<&'a [Value]>, PatchError> {
     let name = format!("{ORDER}{field}");
     match patch.get(&name) {
         None => Ok(None),
@@ -197,11 +281,16 @@ fn order_of<'a>(patch: &'a Map<String, Value>, field: &str) -> Result<Option<&'a
 
 fn strings(list: &Value) -> Result<Vec<&str>, PatchError> {
     let items = list.as_array().ok_or_else(|| malformed_list(RETAIN))?;
-    items.iter().map(|item| item.as_str().ok_or_else(|| malformed_list(RETAIN))).collect()
+    items
+        .iter()
+        .map(|item| item.as_str().ok_or_else(|| malformed_list(RETAIN)))
+        .collect()
 }
 
 fn malformed_list(name: &str) -> PatchError {
-    PatchError::Malformed(format!("invalid patch format of {name}: a list is expected"))
+    PatchError::Malformed(format!(
+        "invalid patch format of {name}: a list is expected"
+    ))
 }
 
 #[cfg(test)]
@@ -241,14 +330,23 @@ mod tests {
                 {"name": "b", "image": "2", "args": ["y"]}, {"name": "c", "image": "1"}
             ])
         );
-        assert_eq!(got["spec"]["tolerations"], json!([{"key": "l"}]), "a list without a key is replaced");
+        assert_eq!(
+            got["spec"]["tolerations"],
+            json!([{"key": "l"}]),
+            "a list without a key is replaced"
+        );
     }
 
     #[test]
     fn directives() {
-        let got = check(json!({"spec": {"containers": [{"name": "a", "$patch": "delete"}]}})).unwrap();
-        assert_eq!(got["spec"]["containers"], json!([{"name": "b", "image": "1", "args": ["x"]}]));
-        let got = check(json!({"spec": {"containers": [{"name": "z"}, {"$patch": "replace"}]}})).unwrap();
+        let got =
+            check(json!({"spec": {"containers": [{"name": "a", "$patch": "delete"}]}})).unwrap();
+        assert_eq!(
+            got["spec"]["containers"],
+            json!([{"name": "b", "image": "1", "args": ["x"]}])
+        );
+        let got =
+            check(json!({"spec": {"containers": [{"name": "z"}, {"$patch": "replace"}]}})).unwrap();
         assert_eq!(got["spec"]["containers"], json!([{"name": "z"}]));
         let got = check(json!({"metadata": {"labels": {"$patch": "replace", "y": "2"}}})).unwrap();
         assert_eq!(got["metadata"]["labels"], json!({"y": "2"}));
@@ -256,15 +354,24 @@ mod tests {
         assert_eq!(got["metadata"]["labels"], json!({}));
         let got = check(json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a/1"], "finalizers": ["a/3"]}})).unwrap();
         assert_eq!(got["metadata"]["finalizers"], json!(["a/2", "a/3"]));
-        let got = check(json!({"metadata": {"$setElementOrder/finalizers": ["a/2", "a/1"]}})).unwrap();
+        let got =
+            check(json!({"metadata": {"$setElementOrder/finalizers": ["a/2", "a/1"]}})).unwrap();
         assert_eq!(got["metadata"]["finalizers"], json!(["a/2", "a/1"]));
         let got = check(json!({"spec": {"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/"}}]}})).unwrap();
-        assert_eq!(got["spec"]["volumes"], json!([{"name": "v", "hostPath": {"path": "/"}}]));
+        assert_eq!(
+            got["spec"]["volumes"],
+            json!([{"name": "v", "hostPath": {"path": "/"}}])
+        );
         let got = check(json!({"spec": {
             "$setElementOrder/containers": [{"name": "b"}, {"name": "n"}, {"name": "a"}], "containers": [{"name": "n", "image": "1"}]
         }}))
         .unwrap();
-        let names: Vec<&str> = got["spec"]["containers"].as_array().unwrap().iter().filter_map(|c| c["name"].as_str()).collect();
+        let names: Vec<&str> = got["spec"]["containers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|c| c["name"].as_str())
+            .collect();
         assert_eq!(names, ["b", "n", "a"]);
     }
 

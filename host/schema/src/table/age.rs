@@ -6,7 +6,13 @@ use serde_json::Value;
 /// Two or three significant figures: `5s`, `5m12s`, `2d3h`, `3y10d`.
 pub(crate) fn human_duration(seconds: i64) -> String {
     let (minutes, hours) = (seconds / 60, seconds / 3600);
-    let two = |a: i64, unit: char, b: i64, rest: char| if b == 0 { format!("{a}{unit}") } else { format!("{a}{unit}{b}{rest}") };
+    let two = |a: i64, unit: char, b: i64, rest: char| {
+        if b == 0 {
+            format!("{a}{unit}")
+        } else {
+            format!("{a}{unit}{b}{rest}")
+        }
+    };
     match () {
         () if seconds < -1 => "<invalid>".to_owned(),
         () if seconds < 0 => "0s".to_owned(),
@@ -44,9 +50,24 @@ mod tests {
     fn durations() {
         let (minute, hour, day) = (60, 3600, 86400);
         let table = [
-            (-5, "<invalid>"), (-1, "0s"), (0, "0s"), (119, "119s"), (120, "2m"), (5 * minute + 12, "5m12s"), (10 * minute + 5, "10m"),
-            (179 * minute, "179m"), (3 * hour, "3h"), (3 * hour + minute, "3h1m"), (47 * hour, "47h"), (2 * day, "2d"),
-            (2 * day + 3 * hour, "2d3h"), (8 * day + hour, "8d"), (700 * day, "700d"), (730 * day, "2y"), (731 * day, "2y1d"), (9 * 365 * day, "9y"),
+            (-5, "<invalid>"),
+            (-1, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (5 * minute + 12, "5m12s"),
+            (10 * minute + 5, "10m"),
+            (179 * minute, "179m"),
+            (3 * hour, "3h"),
+            (3 * hour + minute, "3h1m"),
+            (47 * hour, "47h"),
+            (2 * day, "2d"),
+            (2 * day + 3 * hour, "2d3h"),
+            (8 * day + hour, "8d"),
+            (700 * day, "700d"),
+            (730 * day, "2y"),
+            (731 * day, "2y1d"),
+            (9 * 365 * day, "9y"),
         ];
         for (seconds, want) in table {
             assert_eq!(human_duration(seconds), want, "{seconds}");

@@ -14,8 +14,14 @@ enum Step {
     /// Negative counts from the end.
     Index(i64),
     All,
-    Filter { path: Vec<String>, operator: Operator, value: Value },
-    Exists { path: Vec<String> },
+    Filter {
+        path: Vec<String>,
+        operator: Operator,
+        value: Value,
+    },
+    Exists {
+        path: Vec<String>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,13 +47,20 @@ impl JsonPath {
     /// Reads a path; it may stand in braces.
     pub(crate) fn parse(text: &str) -> Result<JsonPath, String> {
         let inner = text.trim();
-        let inner = inner.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(inner);
+        let inner = inner
+            .strip_prefix('{')
+            .and_then(|t| t.strip_suffix('}'))
+            .unwrap_or(inner);
         let mut rest = inner.strip_prefix('$').unwrap_or(inner);
         let mut steps = Vec::new();
         while !rest.is_empty() {
             if let Some(after) = rest.strip_prefix('[') {
-                let (content, tail) = bracket(after).ok_or_else(|| format!("unterminated [ in {text:?}"))?;
-                steps.push(bracket_step(content).ok_or_else(|| format!("cannot use [{content}] in {text:?}"))?);
+                let (content, tail) =
+                    bracket(after).ok_or_else(|| format!("unterminated [ in {text:?}"))?;
+                steps.push(
+                    bracket_step(content)
+                        .ok_or_else(|| format!("cannot use [{content}] in {text:?}"))?,
+                );
                 rest = tail;
                 continue;
             }
@@ -103,16 +116,30 @@ impl Step {
         match self {
             Step::Name(name) => value.get(name).into_iter().collect(),
             Step::Index(at) => {
-                let Some(items) = value.as_array() else { return Vec::new() };
+                let Some(items) = value.as_array() else {
+                    return Vec::new();
+                };
                 let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
                 let at = if *at < 0 { length + at } else { *at };
-                usize::try_from(at).ok().and_then(|at| items.get(at)).into_iter().collect()
+                usize::try_from(at)
+                    .ok()
+                    .and_then(|at| items.get(at))
+                    .into_iter()
+                    .collect()
             }
             Step::All => children(),
-            Step::Exists { path } => children().into_iter().filter(|v| reach(v, path).is_some()).collect(),
-            Step::Filter { path, operator, value } => {
-                children().into_iter().filter(|v| reach(v, path).is_some_and(|have| operator.holds(have, value))).collect()
-            }
+            Step::Exists { path } => children()
+                .into_iter()
+                .filter(|v| reach(v, path).is_some())
+                .collect(),
+            Step::Filter {
+                path,
+                operator,
+                value,
+            } => children()
+                .into_iter()
+                .filter(|v| reach(v, path).is_some_and(|have| operator.holds(have, value)))
+                .collect(),
         }
     }
 }
@@ -189,11 +216,24 @@ fn bracket_step(content: &str) -> Option<Step> {
 fn filter_step(text: &str) -> Option<Step> {
     let path_of = |left: &str| names(left.trim().strip_prefix('@')?).ok();
     // The operator that stands first; a longer one before a shorter one.
-    let found = OPERATORS.iter().filter_map(|(sign, operator)| Some((text.find(sign)?, sign, operator))).min_by_key(|(at, sign, _)| (*at, 2 - sign.len()));
-    let Some((at, sign, operator)) = found else { return Some(Step::Exists { path: path_of(text)? }) };
+    let found = OPERATORS
+        .iter()
+        .filter_map(|(sign, operator)| Some((text.find(sign)?, sign, operator)))
+        .min_by_key(|(at, sign, _)| (*at, 2 - sign.len()));
+    let Some((at, sign, operator)) = found else {
+        return Some(Step::Exists {
+            path: path_of(text)?,
+        });
+    };
     let right = text.get(at + sign.len()..)?.trim();
-    let value = unquoted(right).map(Value::String).or_else(|| serde_json::from_str(right).ok())?;
-    Some(Step::Filter { path: path_of(text.get(..at)?)?, operator: *operator, value })
+    let value = unquoted(right)
+        .map(Value::String)
+        .or_else(|| serde_json::from_str(right).ok())?;
+    Some(Step::Filter {
+        path: path_of(text.get(..at)?)?,
+        operator: *operator,
+        value,
+    })
 }
 
 fn unquoted(text: &str) -> Option<String> {
@@ -221,14 +261,24 @@ mod tests {
             (".spec['a.b']", json!([1])),
             (".spec.a\\.b", json!([1])),
             ("{.spec.list[?(@.n>1)].n}", json!([2])),
-            (".status.conditions[?(@.type==\"Ready\")].status", json!(["True"])),
-            (".status.conditions[?(@.type=='Ready')].status", json!(["True"])),
+            (
+                ".status.conditions[?(@.type==\"Ready\")].status",
+                json!(["True"]),
+            ),
+            (
+                ".status.conditions[?(@.type=='Ready')].status",
+                json!(["True"]),
+            ),
             (".status.conditions[?(@.type!='Ready')].type", json!(["A"])),
             (".status.conditions[?(@.missing)]", json!([])),
             (".missing.x[0]", json!([])),
         ];
         for (path, want) in table {
-            assert_eq!(json!(JsonPath::parse(path).unwrap().all(&object)), want, "{path}");
+            assert_eq!(
+                json!(JsonPath::parse(path).unwrap().all(&object)),
+                want,
+                "{path}"
+            );
         }
     }
 

@@ -45,9 +45,18 @@ impl Table {
     /// The columns of a built-in kind; of any other: name and creation time.
     pub fn builtin(group: &str, _version: &str, kind: &str) -> Table {
         match builtin::of(group, kind) {
-            Some((columns, cells)) => Table { columns: columns.split('|').map(Column::read).collect(), rows: Rows::Builtin(cells) },
+            Some((columns, cells)) => Table {
+                columns: columns.split('|').map(Column::read).collect(),
+                rows: Rows::Builtin(cells),
+            },
             None => Table {
-                columns: vec![Column::read("Name"), Column { kind: "date".to_owned(), ..Column::read("Created At") }],
+                columns: vec![
+                    Column::read("Name"),
+                    Column {
+                        kind: "date".to_owned(),
+                        ..Column::read("Created At")
+                    },
+                ],
                 rows: Rows::Plain,
             },
         }
@@ -58,20 +67,37 @@ impl Table {
     /// # Errors
     /// Columns with a missing name, an unknown type or a malformed path, below `additionalPrinterColumns`.
     pub fn from_crd(columns: Option<&Value>) -> Result<Table, Vec<FieldError>> {
-        let age = [json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"})];
-        let given = columns.and_then(Value::as_array).map(Vec::as_slice).filter(|c| !c.is_empty()).unwrap_or(&age);
+        let age =
+            [json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"})];
+        let given = columns
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .filter(|c| !c.is_empty())
+            .unwrap_or(&age);
         let mut errors = Vec::new();
-        let mut table = Table { columns: vec![Column::read("Name")], rows: Rows::Plain };
+        let mut table = Table {
+            columns: vec![Column::read("Name")],
+            rows: Rows::Plain,
+        };
         let mut paths = Vec::new();
         for (at, column) in given.iter().enumerate() {
-            let text = |name: &str| column.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let text = |name: &str| {
+                column
+                    .get(name)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
             let place = |name: &str| format!("additionalPrinterColumns[{at}].{name}");
             if text("name").is_empty() {
                 errors.push(FieldError::required(place("name"), ""));
             }
             let kinds = ["boolean", "date", "integer", "number", "string"];
             match text("type").as_str() {
-                "" => errors.push(FieldError::required(place("type"), &format!("must be one of {}", kinds.join(",")))),
+                "" => errors.push(FieldError::required(
+                    place("type"),
+                    &format!("must be one of {}", kinds.join(",")),
+                )),
                 kind if !kinds.contains(&kind) => {
                     let detail = format!("must be one of {}", kinds.join(","));
                     errors.push(FieldError::invalid(place("type"), &kind.into(), detail));
@@ -84,11 +110,17 @@ impl Table {
             } else {
                 match JsonPath::parse(&path) {
                     Ok(parsed) => paths.push(parsed),
-                    Err(error) => errors.push(FieldError::invalid(place("jsonPath"), &path.as_str().into(), format!("is an invalid JSONPath: {error}"))),
+                    Err(error) => errors.push(FieldError::invalid(
+                        place("jsonPath"),
+                        &path.as_str().into(),
+                        format!("is an invalid JSONPath: {error}"),
+                    )),
                 }
             }
             let description = match text("description") {
-                none if none.is_empty() => format!("Custom resource definition column (in JSONPath format): {path}"),
+                none if none.is_empty() => {
+                    format!("Custom resource definition column (in JSONPath format): {path}")
+                }
                 some => some,
             };
             table.columns.push(Column {
@@ -109,22 +141,32 @@ impl Table {
 
     /// The `columnDefinitions` of a `Table`.
     pub fn columns(&self) -> Value {
-        let one = |c: &Column| {
-            json!({"name": c.name, "type": c.kind, "format": c.format, "description": c.description, "priority": c.priority})
-        };
+        let one = |c: &Column| json!({"name": c.name, "type": c.kind, "format": c.format, "description": c.description, "priority": c.priority});
         self.columns.iter().map(one).collect()
     }
 
     /// The `cells` of the row of `object`: one for each column, wide ones included.
     pub fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
-        let name = object.pointer("/metadata/name").cloned().unwrap_or_default();
+        let name = object
+            .pointer("/metadata/name")
+            .cloned()
+            .unwrap_or_default();
         match &self.rows {
             Rows::Builtin(cells) => cells(object, now),
-            Rows::Plain => vec![name, object.pointer("/metadata/creationTimestamp").cloned().unwrap_or_default()],
+            Rows::Plain => vec![
+                name,
+                object
+                    .pointer("/metadata/creationTimestamp")
+                    .cloned()
+                    .unwrap_or_default(),
+            ],
             Rows::Paths(paths) => {
                 let mut cells = vec![name];
                 for (column, path) in self.columns.iter().skip(1).zip(paths) {
-                    cells.push(path.first(object).map_or(Value::Null, |value| column.cell(value, now)));
+                    cells.push(
+                        path.first(object)
+                            .map_or(Value::Null, |value| column.cell(value, now)),
+                    );
                 }
                 cells
             }
@@ -159,7 +201,11 @@ impl Column {
     fn cell(&self, value: &Value, now: Timestamp) -> Value {
         match (self.kind.as_str(), value) {
             (_, Value::Null) => Value::Null,
-            ("integer", Value::Number(n)) => n.as_i64().map(Value::from).or_else(|| truncated(n.as_f64())).unwrap_or_default(),
+            ("integer", Value::Number(n)) => n
+                .as_i64()
+                .map(Value::from)
+                .or_else(|| truncated(n.as_f64()))
+                .unwrap_or_default(),
             ("number", Value::Number(n)) => n.as_f64().map(Value::from).unwrap_or_default(),
             ("boolean", Value::Bool(b)) => json!(b),
             ("string", Value::String(s)) => json!(s),

@@ -37,7 +37,11 @@ fn external(o: &Value) -> String {
         "ClusterIP" | "NodePort" => {}
         _ => return "<unknown>".to_owned(),
     }
-    all.extend(list(o, "/spec/externalIPs").iter().filter_map(Value::as_str));
+    all.extend(
+        list(o, "/spec/externalIPs")
+            .iter()
+            .filter_map(Value::as_str),
+    );
     match (all.is_empty(), kind) {
         (true, "LoadBalancer") => "<pending>".to_owned(),
         (true, _) => "<none>".to_owned(),
@@ -47,10 +51,12 @@ fn external(o: &Value) -> String {
 
 /// The addresses of a load balancer.
 fn balancer(o: &Value) -> impl Iterator<Item = &str> {
-    list(o, "/status/loadBalancer/ingress").iter().map(|i| match str(i, "/ip") {
-        "" => str(i, "/hostname"),
-        ip => ip,
-    })
+    list(o, "/status/loadBalancer/ingress")
+        .iter()
+        .map(|i| match str(i, "/ip") {
+            "" => str(i, "/hostname"),
+            ip => ip,
+        })
 }
 
 pub(super) fn endpoints(o: &Value, now: Timestamp) -> Vec<Value> {
@@ -68,7 +74,18 @@ pub(super) fn endpoints(o: &Value, now: Timestamp) -> Vec<Value> {
             }));
         }
     }
-    vec![name(o), json!(some_of(&all, if count(o, "/subsets") == 0 { "<none>" } else { "" })), age(o, now)]
+    vec![
+        name(o),
+        json!(some_of(
+            &all,
+            if count(o, "/subsets") == 0 {
+                "<none>"
+            } else {
+                ""
+            }
+        )),
+        age(o, now),
+    ]
 }
 
 pub(super) fn endpoint_slice(o: &Value, now: Timestamp) -> Vec<Value> {
@@ -79,8 +96,12 @@ pub(super) fn endpoint_slice(o: &Value, now: Timestamp) -> Vec<Value> {
             None => "*".to_owned(),
         })
         .collect();
-    let addresses: Vec<String> =
-        list(o, "/endpoints").iter().flat_map(|e| list(e, "/addresses")).filter_map(Value::as_str).map(str::to_owned).collect();
+    let addresses: Vec<String> = list(o, "/endpoints")
+        .iter()
+        .flat_map(|e| list(e, "/addresses"))
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
     vec![
         name(o),
         text(o, "/addressType"),
@@ -93,7 +114,12 @@ pub(super) fn endpoint_slice(o: &Value, now: Timestamp) -> Vec<Value> {
 /// The first three, and how many more there are.
 fn some_of(all: &[String], none: &str) -> String {
     const SHOWN: usize = 3;
-    let first = all.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(",");
+    let first = all
+        .iter()
+        .take(SHOWN)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(",");
     match all.len() {
         0 => none.to_owned(),
         n if n > SHOWN => format!("{first} + {} more...", n - SHOWN),
@@ -102,9 +128,16 @@ fn some_of(all: &[String], none: &str) -> String {
 }
 
 pub(super) fn ingress(o: &Value, now: Timestamp) -> Vec<Value> {
-    let hosts: Vec<String> =
-        list(o, "/spec/rules").iter().map(|r| str(r, "/host").to_owned()).filter(|h| !h.is_empty()).collect();
-    let ports = if count(o, "/spec/tls") > 0 { "80, 443" } else { "80" };
+    let hosts: Vec<String> = list(o, "/spec/rules")
+        .iter()
+        .map(|r| str(r, "/host").to_owned())
+        .filter(|h| !h.is_empty())
+        .collect();
+    let ports = if count(o, "/spec/tls") > 0 {
+        "80, 443"
+    } else {
+        "80"
+    };
     vec![
         name(o),
         json!(or_none(str(o, "/spec/ingressClassName").to_owned())),
@@ -123,9 +156,18 @@ pub(super) fn ingress_class(o: &Value, now: Timestamp) -> Vec<Value> {
             group => format!("{}.{group}/{}", str(p, "/kind"), str(p, "/name")),
         },
     };
-    vec![name(o), text(o, "/spec/controller"), json!(parameters), age(o, now)]
+    vec![
+        name(o),
+        text(o, "/spec/controller"),
+        json!(parameters),
+        age(o, now),
+    ]
 }
 
 pub(super) fn network_policy(o: &Value, now: Timestamp) -> Vec<Value> {
-    vec![name(o), json!(selector(o, "/spec/podSelector")), age(o, now)]
+    vec![
+        name(o),
+        json!(selector(o, "/spec/podSelector")),
+        age(o, now),
+    ]
 }

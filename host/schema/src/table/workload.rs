@@ -11,13 +11,22 @@ use super::{
 pub(super) fn pod(o: &Value, now: Timestamp) -> Vec<Value> {
     let summary = PodSummary::of(o);
     let restarts = match summary.last_restart {
-        Some(time) if summary.restarts != 0 => format!("{} ({} ago)", summary.restarts, since(Some(time), now)),
+        Some(time) if summary.restarts != 0 => {
+            format!("{} ({} ago)", summary.restarts, since(Some(time), now))
+        }
         _ => summary.restarts.to_string(),
     };
     let or = |pointer: &str| json!(or_none(str(o, pointer).to_owned()));
     let gates = list(o, "/spec/readinessGates");
-    let open = gates.iter().filter(|g| condition(o, str(g, "/conditionType")) == Some("True")).count();
-    let gates = if gates.is_empty() { "<none>".to_owned() } else { format!("{open}/{}", gates.len()) };
+    let open = gates
+        .iter()
+        .filter(|g| condition(o, str(g, "/conditionType")) == Some("True"))
+        .count();
+    let gates = if gates.is_empty() {
+        "<none>".to_owned()
+    } else {
+        format!("{open}/{}", gates.len())
+    };
     vec![
         name(o),
         json!(format!("{}/{}", summary.ready, summary.total)),
@@ -43,18 +52,27 @@ struct PodSummary<'a> {
 impl<'a> PodSummary<'a> {
     fn of(o: &'a Value) -> PodSummary<'a> {
         let init = list(o, "/spec/initContainers");
-        let sidecar = |name: &str| init.iter().any(|c| str(c, "/name") == name && str(c, "/restartPolicy") == "Always");
+        let sidecar = |name: &str| {
+            init.iter()
+                .any(|c| str(c, "/name") == name && str(c, "/restartPolicy") == "Always")
+        };
         let mut summary = PodSummary {
             reason: match str(o, "/status/reason") {
                 "" => str(o, "/status/phase").to_owned(),
                 reason => reason.to_owned(),
             },
             ready: 0,
-            total: count(o, "/spec/containers") + init.iter().filter(|c| str(c, "/restartPolicy") == "Always").count(),
+            total: count(o, "/spec/containers")
+                + init
+                    .iter()
+                    .filter(|c| str(c, "/restartPolicy") == "Always")
+                    .count(),
             restarts: 0,
             last_restart: None,
         };
-        let scheduled = list(o, "/status/conditions").iter().find(|c| str(c, "/type") == "PodScheduled");
+        let scheduled = list(o, "/status/conditions")
+            .iter()
+            .find(|c| str(c, "/type") == "PodScheduled");
         if scheduled.is_some_and(|c| str(c, "/reason") == "SchedulingGated") {
             "SchedulingGated".clone_into(&mut summary.reason);
         }
@@ -65,7 +83,10 @@ impl<'a> PodSummary<'a> {
             let is_sidecar = sidecar(str(status, "/name"));
             if is_sidecar {
                 side_restarts += int(status, "/restartCount");
-                side_last = later(side_last, status.pointer("/lastState/terminated/finishedAt"));
+                side_last = later(
+                    side_last,
+                    status.pointer("/lastState/terminated/finishedAt"),
+                );
             }
             let terminated = status.pointer("/state/terminated");
             if terminated.is_some_and(|t| int(t, "/exitCode") == 0) {
@@ -78,7 +99,9 @@ impl<'a> PodSummary<'a> {
             let waiting = str(status, "/state/waiting/reason");
             summary.reason = match terminated {
                 Some(t) => format!("Init:{}", exit(t)),
-                None if !waiting.is_empty() && waiting != "PodInitializing" => format!("Init:{waiting}"),
+                None if !waiting.is_empty() && waiting != "PodInitializing" => {
+                    format!("Init:{waiting}")
+                }
                 None => format!("Init:{at}/{}", init.len()),
             };
             initializing = true;
@@ -129,7 +152,10 @@ impl<'a> PodSummary<'a> {
 
     fn count_restarts(&mut self, status: &'a Value) {
         self.restarts += int(status, "/restartCount");
-        self.last_restart = later(self.last_restart, status.pointer("/lastState/terminated/finishedAt"));
+        self.last_restart = later(
+            self.last_restart,
+            status.pointer("/lastState/terminated/finishedAt"),
+        );
     }
 }
 
@@ -144,7 +170,11 @@ fn exit(terminated: &Value) -> String {
 
 /// Times in one format sort as text.
 fn later<'a>(a: Option<&'a Value>, b: Option<&'a Value>) -> Option<&'a Value> {
-    if b.and_then(Value::as_str) > a.and_then(Value::as_str) { b } else { a }
+    if b.and_then(Value::as_str) > a.and_then(Value::as_str) {
+        b
+    } else {
+        a
+    }
 }
 
 /// The names and the images of containers.
@@ -162,7 +192,11 @@ pub(super) fn deployment(o: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(o, TEMPLATE);
     vec![
         name(o),
-        json!(format!("{}/{}", int(o, "/status/readyReplicas"), int(o, "/spec/replicas"))),
+        json!(format!(
+            "{}/{}",
+            int(o, "/status/readyReplicas"),
+            int(o, "/spec/replicas")
+        )),
         json!(int(o, "/status/updatedReplicas")),
         json!(int(o, "/status/availableReplicas")),
         age(o, now),
@@ -175,7 +209,9 @@ pub(super) fn deployment(o: &Value, now: Timestamp) -> Vec<Value> {
 pub(super) fn replica_set(o: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(o, TEMPLATE);
     // The old kind selects by plain labels.
-    let selector = if o.pointer("/spec/selector/matchLabels").is_some() || o.pointer("/spec/selector/matchExpressions").is_some() {
+    let selector = if o.pointer("/spec/selector/matchLabels").is_some()
+        || o.pointer("/spec/selector/matchExpressions").is_some()
+    {
         selector(o, "/spec/selector")
     } else {
         labels(o, "/spec/selector")
@@ -194,7 +230,17 @@ pub(super) fn replica_set(o: &Value, now: Timestamp) -> Vec<Value> {
 
 pub(super) fn stateful_set(o: &Value, now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(o, TEMPLATE);
-    vec![name(o), json!(format!("{}/{}", int(o, "/status/readyReplicas"), int(o, "/spec/replicas"))), age(o, now), names, images]
+    vec![
+        name(o),
+        json!(format!(
+            "{}/{}",
+            int(o, "/status/readyReplicas"),
+            int(o, "/spec/replicas")
+        )),
+        age(o, now),
+        names,
+        images,
+    ]
 }
 
 pub(super) fn daemon_set(o: &Value, now: Timestamp) -> Vec<Value> {
@@ -223,8 +269,14 @@ pub(super) fn job(o: &Value, now: Timestamp) -> Vec<Value> {
             _ => format!("{succeeded}/1"),
         },
     };
-    let end = o.pointer("/status/completionTime").and_then(Value::as_str).and_then(|t| t.parse().ok()).unwrap_or(now);
-    let duration = seconds_since(o.pointer("/status/startTime"), end).map(human_duration).unwrap_or_default();
+    let end = o
+        .pointer("/status/completionTime")
+        .and_then(Value::as_str)
+        .and_then(|t| t.parse().ok())
+        .unwrap_or(now);
+    let duration = seconds_since(o.pointer("/status/startTime"), end)
+        .map(human_duration)
+        .unwrap_or_default();
     let holds = |kind: &str| condition(o, kind) == Some("True");
     let status = if holds("Complete") {
         "Complete"
@@ -233,14 +285,28 @@ pub(super) fn job(o: &Value, now: Timestamp) -> Vec<Value> {
     } else if o.pointer("/metadata/deletionTimestamp").is_some() {
         "Terminating"
     } else {
-        ["Suspended", "FailureTarget", "SuccessCriteriaMet"].into_iter().find(|kind| holds(kind)).unwrap_or("Running")
+        ["Suspended", "FailureTarget", "SuccessCriteriaMet"]
+            .into_iter()
+            .find(|kind| holds(kind))
+            .unwrap_or("Running")
     };
     let [names, images] = containers(o, TEMPLATE);
-    vec![name(o), json!(status), json!(completions), json!(duration), age(o, now), names, images, json!(selector(o, "/spec/selector"))]
+    vec![
+        name(o),
+        json!(status),
+        json!(completions),
+        json!(duration),
+        age(o, now),
+        names,
+        images,
+        json!(selector(o, "/spec/selector")),
+    ]
 }
 
 pub(super) fn cron_job(o: &Value, now: Timestamp) -> Vec<Value> {
-    let last = o.pointer("/status/lastScheduleTime").map_or_else(|| "<none>".to_owned(), |t| since(Some(t), now));
+    let last = o
+        .pointer("/status/lastScheduleTime")
+        .map_or_else(|| "<none>".to_owned(), |t| since(Some(t), now));
     let [names, images] = containers(o, "/spec/jobTemplate/spec/template/spec/containers");
     vec![
         name(o),
@@ -258,12 +324,24 @@ pub(super) fn cron_job(o: &Value, now: Timestamp) -> Vec<Value> {
 
 pub(super) fn pod_template(o: &Value, _now: Timestamp) -> Vec<Value> {
     let [names, images] = containers(o, "/template/spec/containers");
-    vec![name(o), names, images, json!(labels(o, "/template/metadata/labels"))]
+    vec![
+        name(o),
+        names,
+        images,
+        json!(labels(o, "/template/metadata/labels")),
+    ]
 }
 
 pub(super) fn autoscaler(o: &Value, now: Timestamp) -> Vec<Value> {
-    let reference = format!("{}/{}", str(o, "/spec/scaleTargetRef/kind"), str(o, "/spec/scaleTargetRef/name"));
-    let min = o.pointer("/spec/minReplicas").and_then(Value::as_i64).map_or_else(|| "<unset>".to_owned(), |n| n.to_string());
+    let reference = format!(
+        "{}/{}",
+        str(o, "/spec/scaleTargetRef/kind"),
+        str(o, "/spec/scaleTargetRef/name")
+    );
+    let min = o
+        .pointer("/spec/minReplicas")
+        .and_then(Value::as_i64)
+        .map_or_else(|| "<unset>".to_owned(), |n| n.to_string());
     vec![
         name(o),
         json!(reference),
@@ -277,9 +355,17 @@ pub(super) fn autoscaler(o: &Value, now: Timestamp) -> Vec<Value> {
 
 /// What an autoscaler measures, against what it wants.
 fn targets(o: &Value) -> String {
-    if let Some(target) = o.pointer("/spec/targetCPUUtilizationPercentage").and_then(Value::as_i64) {
-        let current = o.pointer("/status/currentCPUUtilizationPercentage").and_then(Value::as_i64);
-        return format!("cpu: {}/{target}%", current.map_or_else(|| "<unknown>".to_owned(), |c| format!("{c}%")));
+    if let Some(target) = o
+        .pointer("/spec/targetCPUUtilizationPercentage")
+        .and_then(Value::as_i64)
+    {
+        let current = o
+            .pointer("/status/currentCPUUtilizationPercentage")
+            .and_then(Value::as_i64);
+        return format!(
+            "cpu: {}/{target}%",
+            current.map_or_else(|| "<unknown>".to_owned(), |c| format!("{c}%"))
+        );
     }
     let specs = list(o, "/spec/metrics");
     let mut shown: Vec<String> = Vec::new();
@@ -296,21 +382,42 @@ fn targets(o: &Value) -> String {
             }
         };
         let source = spec.get(field).cloned().unwrap_or_default();
-        let status = list(o, "/status/currentMetrics").get(at).and_then(|s| s.get(field)).cloned().unwrap_or_default();
-        let value = |from: &Value, part: &str, name: &str| from.pointer(&format!("/{part}/{name}")).cloned();
+        let status = list(o, "/status/currentMetrics")
+            .get(at)
+            .and_then(|s| s.get(field))
+            .cloned()
+            .unwrap_or_default();
+        let value = |from: &Value, part: &str, name: &str| {
+            from.pointer(&format!("/{part}/{name}")).cloned()
+        };
         let words = |v: Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
         let average = value(&source, "target", "averageValue");
         let utilization = value(&source, "target", "averageUtilization");
         let (current, target) = if let Some(target) = average {
-            (value(&status, "current", "averageValue").map(words), words(target))
+            (
+                value(&status, "current", "averageValue").map(words),
+                words(target),
+            )
         } else if named {
             let percent = |v: Value| format!("{v}%");
-            (value(&status, "current", "averageUtilization").map(percent), utilization.map_or_else(|| "<auto>".to_owned(), percent))
+            (
+                value(&status, "current", "averageUtilization").map(percent),
+                utilization.map_or_else(|| "<auto>".to_owned(), percent),
+            )
         } else {
-            (value(&status, "current", "value").map(words), value(&source, "target", "value").map(words).unwrap_or_default())
+            (
+                value(&status, "current", "value").map(words),
+                value(&source, "target", "value")
+                    .map(words)
+                    .unwrap_or_default(),
+            )
         };
-        let pair = format!("{}/{target}", current.unwrap_or_else(|| "<unknown>".to_owned()));
-        let by_average = source.pointer("/target/averageValue").is_some() && matches!(field, "object" | "external");
+        let pair = format!(
+            "{}/{target}",
+            current.unwrap_or_else(|| "<unknown>".to_owned())
+        );
+        let by_average = source.pointer("/target/averageValue").is_some()
+            && matches!(field, "object" | "external");
         shown.push(match (named, by_average) {
             (true, _) => format!("{}: {pair}", str(&source, "/name")),
             (false, true) => format!("{pair} (avg)"),
