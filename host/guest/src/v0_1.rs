@@ -105,7 +105,7 @@ fn check_types(pre: &InstancePre<CallState>) -> wasmtime::Result<()> {
     let function = |name: &str| {
         let missing = || wasmtime::Error::msg(format!("it has no function {name:?}"));
         let (_, interface) = component
-            .get_export(None, &format!("{EXPORT}@{VERSION}.0"))
+            .get_export(None, format!("{EXPORT}@{VERSION}.0"))
             .ok_or_else(missing)?;
         match component.get_export(Some(&interface), name) {
             Some((ComponentItem::ComponentFunc(function), _)) => Ok(function),

@@ -139,15 +139,15 @@ fn a_component_with_other_types() {
 fn an_import_that_is_not_offered() {
     let guest = Guest::new()
         .imports(
-            "import wasi:sockets/tcp@0.2.0; import wasi:cli/stdin@0.2.0;",
-            "package wasi:sockets@0.2.0 { interface tcp { connect: func(); } }",
+            "import wasi:http/outgoing@0.2.0; import wasi:cli/stdin@0.2.0;",
+            "package wasi:http@0.2.0 { interface outgoing { send: func(); } }",
         )
-        .items(r#"(import "wasi:sockets/tcp@0.2.0" "connect" (func $connect))"#)
-        .body("(call $connect)");
+        .items(r#"(import "wasi:http/outgoing@0.2.0" "send" (func $send))"#)
+        .body("(call $send)");
     check(
         &guest.build(),
         expect![
-            "a.wasm imports wasi:sockets/tcp@0.2.0, which the host does not offer: a module gets logging and, for its language's runtime, WASI 0.2 without files and network"
+            "a.wasm imports wasi:http/outgoing@0.2.0, which the host does not offer: a module gets logging and, for its language's runtime, WASI 0.2 without files and network"
         ],
     );
     check_text(

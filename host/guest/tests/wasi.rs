@@ -241,6 +241,51 @@ fn there_is_no_environment_no_input_and_no_folder() {
 }
 
 #[test]
+fn a_socket_is_denied_and_a_network_is_a_trap() {
+    let guest = |body: &str| {
+        Guest::new()
+            .imports(
+                "import wasi:sockets/tcp-create-socket@0.2.9; import wasi:sockets/instance-network@0.2.9;",
+                "package wasi:sockets@0.2.9 {
+                   interface network { resource network; enum error-code { unknown, access-denied, timeout } }
+                   interface tcp { resource tcp-socket; }
+                   interface tcp-create-socket {
+                     use tcp.{tcp-socket}; use network.{error-code};
+                     create-tcp-socket: func() -> result<tcp-socket, error-code>;
+                   }
+                   interface instance-network { use network.{network}; instance-network: func() -> network; }
+                 }",
+            )
+            .items(&format!(
+                r#"(import "wasi:sockets/tcp-create-socket@0.2.9" "create-tcp-socket" (func $create (param i32)))
+                   (import "wasi:sockets/instance-network@0.2.9" "instance-network" (func $network (result i32)))
+                   {HEX}"#
+            ))
+            .body(body)
+    };
+    // An error, and its code: `access-denied`.
+    check(
+        &guest(
+            "(call $create (i32.const 96)) (call $hex (i64.load8_u (i32.const 96))) (call $hex (i64.load8_u (i32.const 100)))",
+        ),
+        expect![[r#"
+            0000000000000001
+            0000000000000001
+            done"#]],
+    );
+    let CallFault::Trap { message } = run(&guest("(drop (call $network))"), &input("{}"))
+        .1
+        .unwrap_err()
+    else {
+        panic!("no trap");
+    };
+    assert!(
+        message.contains("wasi:sockets/instance-network@0.2.9 instance-network: a module has no files and no network"),
+        "{message}"
+    );
+}
+
+#[test]
 fn later_versions_of_the_same_interfaces_link() {
     let guest = Guest::new()
         .imports(

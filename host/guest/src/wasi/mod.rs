@@ -6,11 +6,11 @@ mod cli;
 
 mod clock;
 
-mod filesystem;
-
 mod io;
 
 mod random;
+
+mod refused;
 
 use configurator_core::time::Timestamp;
 use wasmtime::component::{Component, HasSelf, Linker, Resource, ResourceTable};
@@ -103,7 +103,7 @@ impl Wasi {
 
 /// Whether an interface, named without its version, is served.
 pub(crate) fn is_served(interface: &str) -> bool {
-    SERVED.contains(&interface) || filesystem::INTERFACES.contains(&interface)
+    SERVED.contains(&interface) || refused::INTERFACES.contains(&interface)
 }
 
 /// Adds what every module may import.
@@ -117,6 +117,6 @@ pub(crate) fn linker_for(
     linker: &Linker<CallState>,
 ) -> wasmtime::Result<Linker<CallState>> {
     let mut linker = linker.clone();
-    filesystem::stub(component, &mut linker)?;
+    refused::stub(component, &mut linker)?;
     Ok(linker)
 }
