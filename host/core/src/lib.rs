@@ -3,6 +3,9 @@
 //! Nothing here does I/O, awaits, reads a clock or draws a random number: time and chance are arguments, and
 //! what is to be done is returned as data. The host carries it out.
 
+#[cfg(test)]
+mod fixtures;
+
 pub mod document;
 pub mod fault;
 pub mod handler;

@@ -232,7 +232,8 @@ pub struct Queue {
     ready: VecDeque<Ticket>,
     timers: BTreeMap<TimerKey, Timer>,
     sequence: u64,
-    listing: Option<BTreeSet<ObjectRef>>,
+    /// What each listing under way has shown, by namespace; empty for all.
+    listing: BTreeMap<String, BTreeSet<ObjectRef>>,
     is_listed: bool,
     unsettled: BTreeSet<ObjectRef>,
     is_bootstrapped: bool,
@@ -258,7 +259,7 @@ impl Queue {
             ready: VecDeque::new(),
             timers: BTreeMap::new(),
             sequence: 0,
-            listing: None,
+            listing: BTreeMap::new(),
             is_listed: false,
             unsettled: BTreeSet::new(),
             is_bootstrapped: false,
@@ -312,18 +313,26 @@ impl Queue {
         self.is_draining = true;
     }
 
-    /// A listing begins: what it does not name by [`listed`](Self::listed) is gone.
-    pub fn list(&mut self) {
-        self.listing = Some(BTreeSet::new());
+    /// A listing of a namespace begins, or of all when it is empty: what it does not name is gone.
+    pub fn list(&mut self, namespace: &str) {
+        self.listing.insert(namespace.to_owned(), BTreeSet::new());
     }
 
-    /// The listing is complete. `recorded` are objects that were handled once and may have gone meanwhile.
-    pub fn listed(&mut self, recorded: Vec<(ObjectRef, String)>, now: Timestamp) -> Vec<Action> {
-        let seen = self.listing.take().unwrap_or_default();
+    /// The listing of a namespace is complete. `recorded` are objects in it that were handled once and may have gone
+    /// meanwhile. `is_last`: every namespace has been listed.
+    pub fn listed(
+        &mut self,
+        namespace: &str,
+        recorded: Vec<(ObjectRef, String)>,
+        is_last: bool,
+        now: Timestamp,
+    ) -> Vec<Action> {
+        let seen = self.listing.remove(namespace).unwrap_or_default();
+        let in_scope = |key: &ObjectRef| namespace.is_empty() || key.namespace == namespace;
         let missing: Vec<(ObjectRef, String)> = self
             .slots
             .iter()
-            .filter(|(key, _)| !seen.contains(*key))
+            .filter(|(key, _)| in_scope(key) && !seen.contains(*key))
             .filter_map(|(key, slot)| Some((key.clone(), slot.live.as_ref()?.uid.clone())))
             .collect();
         for (key, uid) in missing {
@@ -337,7 +346,7 @@ impl Queue {
                 self.mourn(&key, uid, None, now);
             }
         }
-        if !self.is_listed {
+        if is_last && !self.is_listed {
             self.is_listed = true;
             self.unsettled = self
                 .slots
@@ -351,8 +360,10 @@ impl Queue {
 
     /// The object exists, so.
     pub fn observe(&mut self, observed: Observed, now: Timestamp) -> Vec<Action> {
-        if let Some(seen) = &mut self.listing {
-            seen.insert(observed.key.clone());
+        for scope in ["", observed.key.namespace.as_str()] {
+            if let Some(seen) = self.listing.get_mut(scope) {
+                seen.insert(observed.key.clone());
+            }
         }
         let key = observed.key.clone();
         let known = self
@@ -478,7 +489,7 @@ impl Queue {
                     self.give_up(chain, &member, failure.clone(), failures, now);
                 }
             }
-            Finish::Split { .. } => self.split(chain, &finished.members),
+            Finish::Split { .. } => self.split(chain, &finished.members, now),
         }
         self.finish_call(now)
     }
@@ -1003,9 +1014,10 @@ impl Queue {
                 .get(*key)
                 .is_some_and(|slot| slot.work == Work::Queued(unit.chain))
         };
-        let members: Vec<Member> = unit
-            .keys
-            .iter()
+        // An object that was taken out of its unit and put back is in it twice.
+        let keys: BTreeSet<&ObjectRef> = unit.keys.iter().collect();
+        let members: Vec<Member> = keys
+            .into_iter()
             .filter(is_queued)
             .filter_map(|key| self.member(unit.chain, key))
             .collect();
@@ -1254,7 +1266,7 @@ impl Queue {
         self.wake(&member.key, now);
     }
 
-    fn split(&mut self, chain: Chain, members: &[Member]) {
+    fn split(&mut self, chain: Chain, members: &[Member], now: Timestamp) {
         let (left, right) = members.split_at(members.len() / 2);
         for half in [right, left] {
             let mut keys = Vec::new();
@@ -1268,6 +1280,8 @@ impl Queue {
                 if self.next_chain(&member.key) == Some(chain) {
                     self.queued(&member.key, chain);
                     keys.push(member.key.clone());
+                } else {
+                    self.wake(&member.key, now);
                 }
             }
             let unit = Unit { keys, chain };

@@ -1,1 +1,615 @@
+use std::collections::BTreeMap;
 
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use super::*;
+use crate::configurator::BatchOptions;
+use crate::fault::FaultKind;
+use crate::fixtures::{at, configurator, content, failure, key};
+
+/// A queue, its clock, and the runs that it has under way.
+struct Bench {
+    queue: Queue,
+    now: Timestamp,
+    under_way: BTreeMap<Ticket, Vec<Member>>,
+    text: String,
+}
+
+impl Bench {
+    fn new(configurator: Configurator) -> Self {
+        let queue = Queue::new(Arc::new(configurator), 7);
+        Self { queue, now: at(0), under_way: BTreeMap::new(), text: String::new() }
+    }
+
+    fn listed(configurator: Configurator) -> Self {
+        let mut bench = Self::new(configurator);
+        bench.queue.list("");
+        let actions = bench.queue.listed("", Vec::new(), true, bench.now);
+        bench.note(actions);
+        bench.text.clear();
+        bench
+    }
+
+    fn see(&mut self, name: &str, number: u64) -> &mut Self {
+        self.see_as(name, &format!("{name}-uid"), number)
+    }
+
+    fn see_as(&mut self, name: &str, uid: &str, number: u64) -> &mut Self {
+        let observed = Observed {
+            key: key(name),
+            uid: uid.into(),
+            version: Some(number),
+            content: content(number),
+            object: Document::empty_object(),
+            deleting_since: None,
+        };
+        let actions = self.queue.observe(observed, self.now);
+        self.note(actions)
+    }
+
+    fn gone(&mut self, name: &str) -> &mut Self {
+        let actions = self.queue.gone(&key(name), &format!("{name}-uid"), self.now);
+        self.note(actions)
+    }
+
+    fn end(&mut self, name: &str, finish: Finish) -> &mut Self {
+        let ticket = self.ticket_of(name);
+        let finished = self.finished(ticket, finish);
+        let actions = self.queue.finish(ticket, finished, self.now);
+        self.note(actions)
+    }
+
+    fn succeed(&mut self, name: &str) -> &mut Self {
+        self.end(name, Finish::Succeeded)
+    }
+
+    fn finished(&mut self, ticket: Ticket, finish: Finish) -> Finished {
+        Finished {
+            finish,
+            members: self.under_way.remove(&ticket).unwrap(),
+            departed: Vec::new(),
+            own_writes: Vec::new(),
+            has_written: false,
+            holds_readiness: false,
+        }
+    }
+
+    fn ticket_of(&self, name: &str) -> Ticket {
+        let has = |members: &Vec<Member>| members.iter().any(|member| member.key == key(name));
+        *self.under_way.iter().find(|(_, members)| has(members)).expect("a run of this object").0
+    }
+
+    fn wait(&mut self, millis: u64) -> &mut Self {
+        self.now = self.now.after(Duration::from_millis(millis));
+        let actions = self.queue.tick(self.now);
+        self.note(actions)
+    }
+
+    fn note(&mut self, actions: Vec<Action>) -> &mut Self {
+        for action in actions {
+            let line = match action {
+                Action::Start { ticket, members, chain, failures } => {
+                    let names: Vec<String> = members
+                        .iter()
+                        .map(|member| format!("{}:{}", member.key.name, member.event.name()))
+                        .collect();
+                    self.under_way.insert(ticket, members);
+                    format!("start {chain:?} {} after {failures} failures", names.join(" "))
+                }
+                Action::Resume { ticket, run } => {
+                    self.under_way.insert(ticket, run.members().to_vec());
+                    "resume".into()
+                }
+                Action::Forget { uid, .. } => format!("forget {uid}"),
+                Action::Release { uid, .. } => format!("release {uid}"),
+                Action::GiveUp { uid, failures, failure, .. } => {
+                    format!("give up {uid} after {failures}: {}", failure.fault.kind)
+                }
+                Action::Recover { key } => format!("recover {key}"),
+                Action::Loop { key, is_looping } => format!("loop {key}: {is_looping}"),
+                Action::Bootstrapped { given_up } => format!("bootstrapped, {given_up} given up"),
+            };
+            self.text += &line;
+            self.text.push('\n');
+        }
+        self
+    }
+
+    #[track_caller]
+    fn check(&mut self, expected: Expect) -> &mut Self {
+        expected.assert_eq(&std::mem::take(&mut self.text));
+        self
+    }
+}
+
+fn restart(failures: u32) -> Finish {
+    Finish::Restart {
+        after: Duration::from_secs(1),
+        failure: failure(FaultKind::ResourceConflict),
+        failures,
+    }
+}
+
+#[test]
+fn a_change_during_a_run_means_one_more_with_the_newest_version() {
+    Bench::listed(configurator())
+        .see("a", 1)
+        .check(expect![[r#"
+            start Phases a:Added after 0 failures
+        "#]])
+        .see("a", 2)
+        .see("a", 3)
+        .check(expect![""])
+        .succeed("a")
+        .check(expect![[r#"
+            start Phases a:Modified after 0 failures
+        "#]])
+        .succeed("a")
+        .see("a", 3)
+        .check(expect![""]);
+}
+
+#[test]
+fn concurrency_is_a_limit_and_turns_come_in_order() {
+    Bench::listed(configurator())
+        .see("a", 1)
+        .see("b", 1)
+        .see("c", 1)
+        .see("d", 1)
+        .check(expect![[r#"
+            start Phases a:Added after 0 failures
+            start Phases b:Added after 0 failures
+        "#]])
+        .succeed("b")
+        .check(expect![[r#"
+            start Phases c:Added after 0 failures
+        "#]]);
+}
+
+#[test]
+fn a_restart_waits_unless_the_object_changes() {
+    Bench::listed(configurator())
+        .see("a", 1)
+        .end("a", restart(1))
+        .wait(999)
+        .wait(1)
+        .check(expect![[r#"
+            start Phases a:Added after 0 failures
+            start Phases a:Added after 1 failures
+        "#]])
+        .end("a", restart(2))
+        .see("a", 2)
+        .check(expect![[r#"
+            start Phases a:Added after 0 failures
+        "#]]);
+}
+
+#[test]
+fn a_given_up_object_returns_with_its_next_change() {
+    let fail = || Finish::Failed { failure: failure(FaultKind::ResourcePermission), failures: 1 };
+    Bench::listed(configurator())
+        .see("a", 1)
+        .end("a", fail())
+        .wait(3_600_000)
+        .see("a", 1)
+        .check(expect![[r#"
+            start Phases a:Added after 0 failures
+            give up a-uid after 1: ResourcePermission
+        "#]])
+        .see("a", 2)
+        .succeed("a")
+        .check(expect![[r#"
+            start Phases a:Modified after 0 failures
+            recover ns/a
+        "#]]);
+}
+
+#[test]
+fn a_deletion_waits_for_the_run_and_has_phases_of_its_own() {
+    Bench::listed(configurator())
+        .see("a", 1)
+        .gone("a")
+        .check(expect![[r#"
+            start Phases a:Added after 0 failures
+        "#]])
+        .succeed("a")
+        .succeed("a")
+        .check(expect![[r#"
+            start Deletion a:Deleted after 0 failures
+            forget a-uid
+        "#]]);
+}
+
+#[test]
+fn a_new_uid_under_an_old_name_is_a_deletion_then_an_addition() {
+    Bench::listed(configurator())
+        .see("a", 1)
+        .succeed("a")
+        .see_as("a", "other", 1)
+        .succeed("a")
+        .check(expect![[r#"
+            start Phases a:Added after 0 failures
+            start Deletion a:Deleted after 0 failures
+            forget a-uid
+            start Phases a:Added after 0 failures
+        "#]]);
+}
+
+#[test]
+fn what_was_recorded_and_is_missing_is_a_deletion() {
+    let mut bench = Bench::new(configurator());
+    bench.queue.list("");
+    bench.see("a", 1);
+    let recorded = vec![(key("a"), "a-uid".to_owned()), (key("b"), "b-uid".to_owned())];
+    let actions = bench.queue.listed("", recorded, true, bench.now);
+    bench.note(actions).check(expect![[r#"
+        start Phases a:Added after 0 failures
+        start Deletion b:Deleted after 0 failures
+    "#]]);
+    bench.succeed("b").succeed("a").check(expect![[r#"
+        forget b-uid
+        bootstrapped, 0 given up
+    "#]]);
+}
+
+#[test]
+fn a_new_listing_finds_what_went_meanwhile() {
+    let mut bench = Bench::listed(configurator());
+    bench.see("a", 1).see("b", 1).succeed("a").succeed("b");
+    bench.queue.list("");
+    bench.see("a", 1);
+    bench.text.clear();
+    let actions = bench.queue.listed("", Vec::new(), true, bench.now);
+    bench.note(actions).check(expect![[r#"
+        start Deletion b:Deleted after 0 failures
+    "#]]);
+}
+
+#[test]
+fn without_deletion_phases_a_deletion_is_forgotten_at_once() {
+    let mut plain = configurator();
+    plain.deletion.phases.clear();
+    Bench::listed(plain).see("a", 1).succeed("a").gone("a").check(expect![[r#"
+        start Phases a:Added after 0 failures
+        forget a-uid
+    "#]]);
+}
+
+#[test]
+fn deleted_among_the_events_runs_the_phases() {
+    let mut plain = configurator();
+    plain.deletion.phases.clear();
+    plain.watch.events.push(WatchEvent::Deleted);
+    Bench::listed(plain).see("a", 1).succeed("a").gone("a").succeed("a").check(expect![[r#"
+        start Phases a:Added after 0 failures
+        start Phases a:Deleted after 0 failures
+        forget a-uid
+    "#]]);
+}
+
+#[test]
+fn a_finalizer_holds_the_object_and_is_released_when_overdue() {
+    let mut held = configurator();
+    held.deletion.by = DeletionBy::Finalizer;
+    held.suspend = true;
+    let deleting = |bench: &mut Bench| {
+        let observed = Observed {
+            key: key("a"),
+            uid: "a-uid".into(),
+            version: Some(2),
+            content: content(2),
+            object: Document::empty_object(),
+            deleting_since: Some(bench.now),
+        };
+        let actions = bench.queue.observe(observed, bench.now);
+        bench.note(actions);
+    };
+    let mut bench = Bench::listed(held.clone());
+    deleting(bench.see("a", 1));
+    bench.succeed("a").gone("a").check(expect![[r#"
+        start Deletion a:Deleted after 0 failures
+        forget a-uid
+        forget a-uid
+    "#]]);
+    let mut bench = Bench::listed(held);
+    deleting(bench.see("a", 1));
+    bench.end("a", restart(1)).wait(600_000).check(expect![[r#"
+        start Deletion a:Deleted after 0 failures
+        release a-uid
+    "#]]);
+}
+
+#[test]
+fn events_that_are_not_named_start_no_run() {
+    let mut added_only = configurator();
+    added_only.watch.events = vec![WatchEvent::Added];
+    Bench::listed(added_only).see("a", 1).succeed("a").see("a", 2).check(expect![[r#"
+        start Phases a:Added after 0 failures
+    "#]]);
+    let mut modified_only = configurator();
+    modified_only.watch.events = vec![WatchEvent::Modified];
+    Bench::listed(modified_only).see("a", 1).see("a", 2).check(expect![[r#"
+        start Phases a:Modified after 0 failures
+    "#]]);
+}
+
+#[test]
+fn batches_fill_by_size_and_by_delay() {
+    let mut batched = configurator();
+    batched.batch = Some(BatchOptions { max_size: 2, max_delay: Duration::from_millis(200) });
+    Bench::listed(batched)
+        .see("a", 1)
+        .see("b", 1)
+        .see("c", 1)
+        .check(expect![[r#"
+            start Phases a:Added b:Added after 0 failures
+        "#]])
+        .wait(199)
+        .check(expect![""])
+        .wait(1)
+        .check(expect![[r#"
+            start Phases c:Added after 0 failures
+        "#]]);
+}
+
+#[test]
+fn a_batch_that_fails_is_halved_until_the_culprit_is_alone() {
+    let mut batched = configurator();
+    batched.concurrency = 1;
+    batched.batch = Some(BatchOptions { max_size: 4, max_delay: Duration::from_millis(200) });
+    let split = || Finish::Split { failure: failure(FaultKind::ResourceGeneric) };
+    let mut bench = Bench::listed(batched);
+    bench.see("a", 1).see("b", 1).see("c", 1).see("d", 1);
+    bench.end("a", split()).end("a", split()).succeed("a").end("b", restart(1)).succeed("c");
+    bench.check(expect![[r#"
+        start Phases a:Added b:Added c:Added d:Added after 0 failures
+        start Phases a:Added b:Added after 0 failures
+        start Phases a:Added after 0 failures
+        start Phases b:Added after 0 failures
+        start Phases c:Added d:Added after 0 failures
+    "#]]);
+    bench.wait(1000).check(expect![[r#"
+        start Phases b:Added after 1 failures
+    "#]]);
+}
+
+#[test]
+fn an_object_is_not_entered_from_a_copy_older_than_the_last_own_write() {
+    let mut bench = Bench::listed(configurator());
+    bench.see("a", 1).see("a", 2).check(expect![[r#"
+        start Phases a:Added after 0 failures
+    "#]]);
+    let ticket = bench.ticket_of("a");
+    let finished = Finished {
+        own_writes: vec![(key("a"), 5)],
+        ..bench.finished(ticket, Finish::Succeeded)
+    };
+    let actions = bench.queue.finish(ticket, finished, bench.now);
+    bench.note(actions).see("a", 4).check(expect![""]).see("a", 5).check(expect![[r#"
+        start Phases a:Modified after 0 failures
+    "#]]);
+}
+
+#[test]
+fn an_own_write_that_the_watch_never_shows_does_not_hold_for_ever() {
+    let mut bench = Bench::listed(configurator());
+    bench.see("a", 1).see("a", 2);
+    let ticket = bench.ticket_of("a");
+    let finished = Finished {
+        own_writes: vec![(key("a"), 5)],
+        ..bench.finished(ticket, Finish::Succeeded)
+    };
+    let actions = bench.queue.finish(ticket, finished, bench.now);
+    bench.note(actions);
+    bench.text.clear();
+    bench.wait(30_000).check(expect![[r#"
+        start Phases a:Modified after 0 failures
+    "#]]);
+}
+
+#[test]
+fn a_resync_comes_once_in_its_period() {
+    let mut resyncing = configurator();
+    resyncing.watch.resync_period = Some(Duration::from_secs(100));
+    let mut bench = Bench::listed(resyncing);
+    bench.see("a", 1).succeed("a").wait(49_000).wait(51_000).succeed("a").check(expect![[r#"
+        start Phases a:Added after 0 failures
+        start Phases a:Resync after 0 failures
+    "#]]);
+}
+
+#[test]
+fn suspended_nothing_begins() {
+    let mut suspended = configurator();
+    suspended.suspend = true;
+    Bench::listed(suspended).see("a", 1).gone("a").check(expect![""]);
+}
+
+fn parked_run(bench: &mut Bench, name: &str) -> (Ticket, Box<Run>, Pause, Finished) {
+    let ticket = bench.ticket_of(name);
+    let finished = bench.finished(ticket, Finish::Succeeded);
+    let start = crate::run::RunStart {
+        configurator: bench.queue.configurator.clone(),
+        ceiling: Arc::default(),
+        members: finished.members.clone(),
+        chain: Chain::Phases,
+        failures: 0,
+    };
+    let (run, _) = Run::start(start, bench.now);
+    let pause = Pause::Park {
+        sink: SinkName::Configstore,
+        retry_after: None,
+        failure: failure(FaultKind::ConfigstoreUnavailable),
+    };
+    (ticket, Box::new(run), pause, finished)
+}
+
+#[test]
+fn a_parked_run_holds_others_back_until_its_sink_is_released() {
+    let mut bench = Bench::listed(configurator());
+    bench.see("a", 1);
+    let (ticket, run, pause, finished) = parked_run(&mut bench, "a");
+    let actions = bench.queue.pause(ticket, run, &pause, finished, bench.now);
+    bench.note(actions).see("b", 1).wait(60_000).check(expect![[r#"
+        start Phases a:Added after 0 failures
+    "#]]);
+    let actions = bench.queue.release(SinkName::Configstore, bench.now);
+    bench.note(actions).wait(1000).check(expect![[r#"
+        start Phases b:Added after 0 failures
+        resume
+    "#]]);
+}
+
+#[test]
+fn a_change_ends_the_wait_of_a_parked_run() {
+    let mut bench = Bench::listed(configurator());
+    bench.see("a", 1);
+    let (ticket, run, pause, finished) = parked_run(&mut bench, "a");
+    let actions = bench.queue.pause(ticket, run, &pause, finished, bench.now);
+    bench.note(actions).see("a", 2);
+    bench.text.clear();
+    let actions = bench.queue.release(SinkName::Configstore, bench.now);
+    bench.note(actions).wait(1000).check(expect![[r#"
+        start Phases a:Modified after 0 failures
+    "#]]);
+}
+
+#[test]
+fn readiness_waits_for_what_existed_at_start_and_counts_what_was_given_up() {
+    let mut bench = Bench::new(configurator());
+    bench.queue.list("");
+    bench.see("a", 1).see("b", 1);
+    let actions = bench.queue.listed("", Vec::new(), true, bench.now);
+    bench.note(actions);
+    bench.text.clear();
+    bench.succeed("a").see("c", 1);
+    bench.text.clear();
+    let fail = Finish::Failed { failure: failure(FaultKind::ResourcePermission), failures: 1 };
+    bench.end("b", fail).check(expect![[r#"
+        give up b-uid after 1: ResourcePermission
+        bootstrapped, 1 given up
+    "#]]);
+}
+
+#[derive(Debug, Clone)]
+enum Happening {
+    See(u8, u64),
+    Gone(u8),
+    End(u8, u8),
+    Wait(u64),
+}
+
+fn any_happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        4 => (0..4u8, 0..3u64).prop_map(|(name, number)| Happening::See(name, number)),
+        1 => (0..4u8).prop_map(Happening::Gone),
+        4 => (0..8u8, 0..4u8).prop_map(|(which, how)| Happening::End(which, how)),
+        1 => (0..5000u64).prop_map(Happening::Wait),
+    ]
+}
+
+fn end_by(how: u8, is_batch: bool) -> Finish {
+    match how {
+        0 | 1 => Finish::Succeeded,
+        2 if is_batch => Finish::Split { failure: failure(FaultKind::ResourceGeneric) },
+        2 => restart(1),
+        _ => Finish::Failed { failure: failure(FaultKind::ResourcePermission), failures: 1 },
+    }
+}
+
+fn invariants(bench: &Bench) {
+    assert!(bench.under_way.len() <= 2, "more runs than the concurrency allows");
+    let mut seen = BTreeSet::new();
+    for member in bench.under_way.values().flatten() {
+        assert!(seen.insert(member.key.clone()), "{} is in two runs at once", member.key);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Whatever happens, no object is in two runs at once, and when it is quiet everything that exists has been
+    /// through its phases in its newest version, and everything that went through those of deletion.
+    #[test]
+    fn every_object_ends_in_its_newest_version(
+        happenings in prop::collection::vec(any_happening(), 0..60),
+        batched: bool,
+    ) {
+        let mut declared = configurator();
+        if batched {
+            declared.batch = Some(BatchOptions { max_size: 3, max_delay: Duration::from_millis(200) });
+        }
+        let mut bench = Bench::listed(declared);
+        let mut exists: BTreeMap<u8, (u64, u64)> = BTreeMap::new();
+        let mut born = 0;
+        let mut done: BTreeMap<String, ContentDigest> = BTreeMap::new();
+        let mut deleted: BTreeSet<String> = BTreeSet::new();
+        let mut all: BTreeSet<String> = BTreeSet::new();
+        let settle = |bench: &mut Bench, ticket: Ticket, finish: Finish, done: &mut BTreeMap<String, ContentDigest>, deleted: &mut BTreeSet<String>| {
+            if finish == Finish::Succeeded {
+                for member in &bench.under_way[&ticket] {
+                    if member.event == WatchEvent::Deleted {
+                        deleted.insert(member.uid.clone());
+                    } else {
+                        done.insert(member.uid.clone(), member.content);
+                    }
+                }
+            }
+            let finished = bench.finished(ticket, finish);
+            let actions = bench.queue.finish(ticket, finished, bench.now);
+            bench.note(actions);
+        };
+        for happening in happenings {
+            match happening {
+                Happening::See(name, number) => {
+                    let (uid, _) = *exists.entry(name).or_insert_with(|| { born += 1; (born, 0) });
+                    exists.insert(name, (uid, number));
+                    all.insert(uid.to_string());
+                    bench.see_as(&name.to_string(), &uid.to_string(), number);
+                }
+                Happening::Gone(name) => {
+                    if let Some((uid, _)) = exists.remove(&name) {
+                        let actions = bench.queue.gone(&key(&name.to_string()), &uid.to_string(), bench.now);
+                        bench.note(actions);
+                    }
+                }
+                Happening::End(which, how) => {
+                    let ticket = bench.under_way.keys().nth(usize::from(which)).copied();
+                    if let Some(ticket) = ticket {
+                        let is_batch = bench.under_way[&ticket].len() > 1;
+                        settle(&mut bench, ticket, end_by(how, is_batch), &mut done, &mut deleted);
+                    }
+                }
+                Happening::Wait(millis) => { bench.wait(millis); }
+            }
+            invariants(&bench);
+        }
+        // From here on everything succeeds; what was given up is seen once more, changed.
+        for (name, (uid, number)) in &mut exists {
+            *number += 100;
+            bench.see_as(&name.to_string(), &uid.to_string(), *number);
+        }
+        let given_up_deletions = bench.text.lines().filter(|line| line.starts_with("give up")).count();
+        for _ in 0..1000 {
+            while let Some(ticket) = bench.under_way.keys().next().copied() {
+                settle(&mut bench, ticket, Finish::Succeeded, &mut done, &mut deleted);
+                invariants(&bench);
+            }
+            match bench.queue.next_deadline() {
+                Some(next) => {
+                    let wait = next.since(bench.now);
+                    bench.wait(u64::try_from(wait.as_millis()).unwrap());
+                }
+                None => break,
+            }
+        }
+        prop_assert!(bench.queue.is_settled());
+        for (uid, number) in exists.values() {
+            prop_assert_eq!(done.get(&uid.to_string()), Some(&content(*number)));
+        }
+        let living: BTreeSet<String> = exists.values().map(|(uid, _)| uid.to_string()).collect();
+        let missing = all.difference(&living).filter(|uid| !deleted.contains(*uid)).count();
+        prop_assert!(missing <= given_up_deletions, "{missing} deletions were not dealt with");
+    }
+}
