@@ -1,0 +1,438 @@
+//! Takes one run through its phases.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use configurator_core::configurator::{DeletionBy, status_manager};
+use configurator_core::fault::{Fault, FaultKind, Reaction};
+use configurator_core::handler::{CallFault, EventType, HandlerError, HandlerOutput, Outcome};
+use configurator_core::plan::{Failure, Plan, PlannedAction};
+use configurator_core::queue::{Finished, Ticket};
+use configurator_core::request::{ObjectRef, SinkName};
+use configurator_core::run::{Call, Chain, Finish, Pause, Run, Step};
+use configurator_guest::log::{LogLevel, LogLine, LogSink};
+use configurator_guest::module::Module;
+use configurator_guest::report::CallReport;
+use configurator_guest::runtime::GuestRuntime;
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::finalizer::Finalizer;
+use crate::clock::SharedClock;
+use crate::events::{HostEvent, Publisher, Subject};
+use crate::executor::Executor;
+use crate::ledger::Ledger;
+use crate::metrics::Metrics;
+use crate::observer::{RunEnd, SharedObserver};
+use crate::redaction::Redactor;
+
+/// Where handlers are called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CallMode {
+    /// On the runtime's own threads.
+    #[default]
+    Pool,
+    /// On the task's thread. For the simulator, where time must not pass while a handler runs.
+    Inline,
+}
+
+/// What every run of one Configurator shares.
+pub struct RunContext {
+    /// Calls handlers.
+    pub guest: GuestRuntime,
+    /// Where.
+    pub call_mode: CallMode,
+    /// The handlers.
+    pub module: Arc<Module>,
+    /// Carries out plans.
+    pub executor: Executor,
+    /// The time.
+    pub clock: SharedClock,
+    /// Writes statuses.
+    pub client: Client,
+    /// The watched kind.
+    pub resource: ApiResource,
+    /// Records the objects that are handled; with `deletion.by: Ledger` and something to do at a deletion.
+    pub ledger: Option<Ledger>,
+    /// Holds the objects that are handled; with `deletion.by: Finalizer`.
+    pub finalizer: Option<Finalizer>,
+    /// Publishes Events.
+    pub publisher: Publisher,
+    /// Sees everything.
+    pub observer: SharedObserver,
+    /// Counts.
+    pub metrics: Arc<Metrics>,
+}
+
+/// What driving a run came to.
+pub enum Driven {
+    /// It is over.
+    Finished {
+        /// Identifies it.
+        ticket: Ticket,
+        /// What it came to.
+        finished: Finished,
+    },
+    /// It rests.
+    Paused {
+        /// Identifies it.
+        ticket: Ticket,
+        /// The run.
+        run: Box<Run>,
+        /// Why.
+        pause: Pause,
+        /// What has come of it so far.
+        finished: Finished,
+    },
+}
+
+/// Takes a run through its phases, until it is over or rests.
+///
+/// Every await may be the last: nothing is remembered here that matters after a crash.
+pub async fn drive(context: Arc<RunContext>, ticket: Ticket, run: Run, step: Step) -> Driven {
+    Drive { context, run, redactor: Arc::default(), own_writes: Vec::new(), has_written: false, holds_readiness: false }
+        .go(ticket, step)
+        .await
+}
+
+struct Drive {
+    context: Arc<RunContext>,
+    run: Run,
+    redactor: Arc<Redactor>,
+    own_writes: Vec<(ObjectRef, u64)>,
+    has_written: bool,
+    holds_readiness: bool,
+}
+
+impl Drive {
+    async fn go(mut self, ticket: Ticket, mut step: Step) -> Driven {
+        loop {
+            step = match step {
+                Step::Call(call) => self.call(&call).await,
+                Step::Execute(plan) => self.execute(&plan).await,
+                Step::Pause(pause) => {
+                    self.publish_effects().await;
+                    self.ended(&RunEnd::Paused(&pause));
+                    let finished = self.finished(Finish::Succeeded);
+                    return Driven::Paused { ticket, run: Box::new(self.run), pause, finished };
+                }
+                Step::Finish(finish) => {
+                    let finish = self.settle(finish).await;
+                    self.ended(&RunEnd::Finished(&finish));
+                    return Driven::Finished { ticket, finished: self.finished(finish) };
+                }
+            }
+        }
+    }
+
+    async fn call(&mut self, call: &Call) -> Step {
+        let context = self.context.clone();
+        let limits = self.run.configurator().limits;
+        let log = self.log_sink(call);
+        let report = match context.call_mode {
+            CallMode::Pool => {
+                let input = Arc::new(call.input.clone());
+                context.guest.call(&context.module, &call.handler, input, limits, log).await
+            }
+            CallMode::Inline => {
+                context.guest.call_blocking(&context.module, &call.handler, &call.input, &limits, log)
+            }
+        };
+        let CallReport { result, cost } = report;
+        let result = self.redact(result);
+        let name = &self.run.configurator().name;
+        context.metrics.call(name, outcome_of(&result), cost.cpu_time, cost.log_dropped);
+        context.observer.called(&self.run, call, &result);
+        self.run.on_call(result, context.clock.now())
+    }
+
+    async fn execute(&mut self, plan: &Plan) -> Step {
+        let context = self.context.clone();
+        if let Err(fault) = self.remember(plan).await {
+            return self.hold(fault);
+        }
+        let executed = context.executor.execute(plan, &self.run).await;
+        if executed.results.iter().any(|result| result.sink == SinkName::Secretstore) {
+            Arc::make_mut(&mut self.redactor).learn(&executed.results);
+        }
+        self.own_writes.extend(executed.own_writes);
+        self.has_written |= executed.has_written;
+        self.holds_readiness = plan
+            .steps
+            .iter()
+            .zip(&executed.results)
+            .any(|(step, result)| step.request.bootstrap_dep && result.error.is_some());
+        let phase = self.run.phase().to_owned();
+        context.observer.executed(&self.run, &phase, plan, &executed.results);
+        self.run.on_results(executed.results, context.clock.now())
+    }
+
+    /// Makes sure, before the first effect, that a deletion of these objects will be noticed.
+    async fn remember(&self, plan: &Plan) -> Result<(), Fault> {
+        let is_effect = |step: &configurator_core::plan::PlannedStep| {
+            step.action == PlannedAction::Send && step.request.operation.is_mutating()
+        };
+        if self.run.chain() == Chain::Deletion || !plan.steps.iter().any(is_effect) {
+            return Ok(());
+        }
+        match self.run.configurator().deletion.by {
+            DeletionBy::Ledger => {
+                let Some(ledger) = &self.context.ledger else { return Ok(()) };
+                let objects: Vec<(ObjectRef, String)> = self
+                    .run
+                    .members()
+                    .iter()
+                    .map(|member| (member.key.clone(), member.uid.clone()))
+                    .collect();
+                ledger.record(&objects).await
+            }
+            DeletionBy::Finalizer => {
+                let Some(finalizer) = &self.context.finalizer else { return Ok(()) };
+                for member in self.run.members() {
+                    finalizer.place(&member.key, &member.uid).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Nothing was sent, because the objects could not be remembered: the run reacts as if a request had failed so.
+    fn hold(&self, fault: Fault) -> Step {
+        let reaction = fault.kind.reaction();
+        let sink = match fault.kind {
+            FaultKind::ConfigstoreUnavailable => SinkName::Configstore,
+            _ => SinkName::Kubernetes,
+        };
+        let retry_after = fault.retry_after;
+        let failure = Failure { request_name: String::new(), fault, reaction };
+        match reaction {
+            Reaction::Park => Step::Pause(Pause::Park { sink, retry_after, failure }),
+            Reaction::Resend | Reaction::Restart | Reaction::Fail => self.begin_again(failure),
+        }
+    }
+
+    fn begin_again(&self, failure: Failure) -> Step {
+        let failures = self.run.failures().saturating_add(1);
+        let policy = self.run.configurator().retry;
+        if failure.reaction == Reaction::Fail || failures >= policy.max_attempts {
+            return Step::Finish(Finish::Failed { failure, failures });
+        }
+        let after = policy.delay(failures, u64::from(failures));
+        Step::Finish(Finish::Restart { after, failure, failures })
+    }
+
+    /// Publishes what the handlers said. A status that cannot be written makes the run begin again.
+    async fn settle(&mut self, finish: Finish) -> Finish {
+        match (self.publish_effects().await, finish) {
+            (Some(failure), Finish::Succeeded) => match failure.reaction {
+                Reaction::Park => Finish::Restart {
+                    after: failure.fault.retry_after.unwrap_or(Duration::from_secs(3)),
+                    failures: self.run.failures(),
+                    failure,
+                },
+                Reaction::Resend | Reaction::Restart | Reaction::Fail => match self.begin_again(failure) {
+                    Step::Finish(finish) => finish,
+                    Step::Call(_) | Step::Execute(_) | Step::Pause(_) => Finish::Succeeded,
+                },
+            },
+            (_, finish) => finish,
+        }
+    }
+
+    async fn publish_effects(&mut self) -> Option<Failure> {
+        let effects = self.run.take_effects();
+        for event in effects.events {
+            let Some(subject) = self.subject(event.of.as_ref()) else { continue };
+            self.context.publisher.publish(HostEvent {
+                subject,
+                is_warning: event.event_type == EventType::Warning,
+                reason: self.redactor.redact(&event.reason),
+                message: self.redactor.redact(&event.message),
+            });
+        }
+        let mut statuses: BTreeMap<ObjectRef, Value> = BTreeMap::new();
+        for update in effects.statuses {
+            let Some(subject) = self.subject(update.of.as_ref()) else { continue };
+            let text = self.redactor.redact(update.status.as_str());
+            let fields: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+            overlay(statuses.entry(subject.key).or_insert_with(|| json!({})), fields);
+        }
+        let mut failure = None;
+        for (key, status) in statuses {
+            if let Err(fault) = self.apply_status(&key, status).await {
+                let reaction = fault.kind.reaction();
+                failure = Some(Failure { request_name: "status".into(), fault, reaction });
+            }
+        }
+        failure
+    }
+
+    async fn apply_status(&self, key: &ObjectRef, status: Value) -> Result<(), Fault> {
+        let Context { client, resource } = self.kubernetes();
+        let api: Api<DynamicObject> = if key.namespace.is_empty() {
+            Api::all_with(client, &resource)
+        } else {
+            Api::namespaced_with(client, &key.namespace, &resource)
+        };
+        let uid = self.run.members().iter().find(|member| member.key == *key).map(|member| member.uid.as_str());
+        let body = json!({
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": {"name": key.name, "uid": uid},
+            "status": status,
+        });
+        let params = PatchParams {
+            field_manager: Some(status_manager(&self.run.configurator().name)),
+            ..PatchParams::default()
+        };
+        match api.patch_status(&key.name, &params, &Patch::Apply(&body)).await {
+            Ok(_) => Ok(()),
+            // The object has gone, or another has its name: its status is nobody's concern any more.
+            Err(kube::Error::Api(status))
+                if status.code == 404 || (status.code == 409 && status.message.contains("uid")) =>
+            {
+                Ok(())
+            }
+            Err(kube::Error::Api(status)) => {
+                let kind = match status.code {
+                    401 | 403 => FaultKind::ResourcePermission,
+                    409 => FaultKind::ResourceConflict,
+                    429 | 502..=504 => FaultKind::ApiServerUnavailable,
+                    _ => FaultKind::ResourceMutation,
+                };
+                Err(Fault::new(kind, format!("the status of {key}: {}", status.message)).with_status(status.code))
+            }
+            Err(error) => {
+                Err(Fault::new(FaultKind::ApiServerUnavailable, format!("the status of {key}: {error}")))
+            }
+        }
+    }
+
+    fn kubernetes(&self) -> Context {
+        Context { client: self.context.client.clone(), resource: self.context.resource.clone() }
+    }
+
+    /// The object that a status or an Event is about. One that has left the batch is not spoken of any more.
+    fn subject(&self, of: Option<&ObjectRef>) -> Option<Subject> {
+        let mut members = self.run.members().iter();
+        let member = match of {
+            Some(of) => members.find(|member| member.key == *of),
+            None => members.next(),
+        }?;
+        Some(Subject::watched(self.run.configurator(), &member.key, &member.uid))
+    }
+
+    fn finished(&mut self, finish: Finish) -> Finished {
+        Finished {
+            finish,
+            members: self.run.members().to_vec(),
+            departed: self.run.take_departed(),
+            own_writes: std::mem::take(&mut self.own_writes),
+            has_written: self.has_written,
+            holds_readiness: self.holds_readiness,
+        }
+    }
+
+    fn ended(&self, end: &RunEnd<'_>) {
+        let outcome = match end {
+            RunEnd::Finished(Finish::Succeeded) => "succeeded",
+            RunEnd::Finished(Finish::Restart { .. }) => "restart",
+            RunEnd::Finished(Finish::Failed { .. }) => "failed",
+            RunEnd::Finished(Finish::Split { .. }) => "split",
+            RunEnd::Paused(Pause::Resend { .. }) => "resend",
+            RunEnd::Paused(Pause::Park { .. }) => "parked",
+        };
+        self.context.metrics.run(&self.run.configurator().name, outcome);
+        self.context.observer.ended(&self.run, end);
+    }
+
+    fn log_sink(&self, call: &Call) -> LogSink {
+        let redactor = self.redactor.clone();
+        let configurator = self.run.configurator().name.clone();
+        let (phase, run) = (call.input.context.phase.clone(), self.run.id().to_owned());
+        Arc::new(move |line: LogLine| {
+            let fields: Vec<String> =
+                line.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let message = redactor.redact(&line.message);
+            let fields = redactor.redact(&fields.join(" "));
+            match line.level {
+                LogLevel::Error => tracing::error!(target: "configurator::guest", configurator, phase, run, fields, "{message}"),
+                LogLevel::Warn => tracing::warn!(target: "configurator::guest", configurator, phase, run, fields, "{message}"),
+                LogLevel::Info => tracing::info!(target: "configurator::guest", configurator, phase, run, fields, "{message}"),
+                LogLevel::Debug => tracing::debug!(target: "configurator::guest", configurator, phase, run, fields, "{message}"),
+                LogLevel::Trace => tracing::trace!(target: "configurator::guest", configurator, phase, run, fields, "{message}"),
+            }
+        })
+    }
+
+    /// What a handler says of a failure is shown to people: without the secrets that it was given.
+    fn redact(&self, result: Result<HandlerOutput, CallFault>) -> Result<HandlerOutput, CallFault> {
+        if self.redactor.is_empty() {
+            return result;
+        }
+        let clean = |message: String| self.redactor.redact(&message);
+        let clean_error = |error: HandlerError| HandlerError { message: clean(error.message), ..error };
+        match result {
+            Ok(mut output) => {
+                if let Outcome::Failed(error) = output.outcome {
+                    output.outcome = Outcome::Failed(clean_error(error));
+                }
+                Ok(output)
+            }
+            Err(fault) => Err(match fault {
+                CallFault::Handler(error) => CallFault::Handler(clean_error(error)),
+                CallFault::Trap { message } => CallFault::Trap { message: clean(message) },
+                CallFault::Deadline { deadline, message } => {
+                    CallFault::Deadline { deadline, message: clean(message) }
+                }
+                CallFault::Memory { limit, message } => CallFault::Memory { limit, message: clean(message) },
+                CallFault::Stack { message } => CallFault::Stack { message: clean(message) },
+                CallFault::InvalidOutput { message } => CallFault::InvalidOutput { message: clean(message) },
+                CallFault::InputTooLarge { .. }
+                | CallFault::OutputTooLarge { .. }
+                | CallFault::UnknownHandler { .. }
+                | CallFault::Host { .. } => fault,
+            }),
+        }
+    }
+}
+
+struct Context {
+    client: Client,
+    resource: ApiResource,
+}
+
+fn outcome_of(result: &Result<HandlerOutput, CallFault>) -> &'static str {
+    match result {
+        Ok(HandlerOutput { outcome: Outcome::Failed(_), .. }) | Err(CallFault::Handler(_)) => "error",
+        Ok(_) => "ok",
+        Err(CallFault::Trap { .. }) => "trap",
+        Err(CallFault::Deadline { .. }) => "deadline",
+        Err(CallFault::Memory { .. }) => "memory",
+        Err(CallFault::Stack { .. }) => "stack",
+        Err(CallFault::InputTooLarge { .. }) => "input_too_large",
+        Err(CallFault::OutputTooLarge { .. }) => "output_too_large",
+        Err(CallFault::InvalidOutput { .. }) => "invalid_output",
+        Err(CallFault::UnknownHandler { .. }) => "unknown_handler",
+        Err(CallFault::Host { .. }) => "host",
+    }
+}
+
+/// Lays `over` on `base`: objects are merged, everything else is replaced.
+fn overlay(base: &mut Value, over: Value) {
+    match (base, over) {
+        (Value::Object(base), Value::Object(over)) => {
+            for (name, field) in over {
+                match base.get_mut(&name) {
+                    Some(known) => overlay(known, field),
+                    None => {
+                        base.insert(name, field);
+                    }
+                }
+            }
+        }
+        (base, over) => *base = over,
+    }
+}

@@ -1,0 +1,156 @@
+//! The finalizer that a Configurator with `deletion.by: Finalizer` places on its objects.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::request::ObjectRef;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::{Client, ResourceExt};
+use serde_json::json;
+
+/// How often a change is tried again when someone else was faster.
+const ATTEMPTS: usize = 10;
+
+/// Places and releases the finalizer of one Configurator.
+pub struct Finalizer {
+    client: Client,
+    resource: ApiResource,
+    name: String,
+    manager: String,
+    placed: Mutex<HashSet<String>>,
+}
+
+/// The finalizer of the Configurator of this name.
+#[must_use]
+pub fn finalizer_name(configurator: &str) -> String {
+    format!("configurator.dev/{configurator}")
+}
+
+impl Finalizer {
+    /// The finalizer of this Configurator on objects of this kind.
+    #[must_use]
+    pub fn new(client: Client, resource: ApiResource, configurator: &str) -> Self {
+        Self {
+            client,
+            resource,
+            name: finalizer_name(configurator),
+            manager: configurator_core::configurator::field_manager(configurator),
+            placed: Mutex::default(),
+        }
+    }
+
+    /// Remembers that the object was seen with the finalizer.
+    pub fn note_placed(&self, uid: &str) {
+        self.placed.lock().unwrap_or_else(PoisonError::into_inner).insert(uid.to_owned());
+    }
+
+    /// Places the finalizer unless it is there. An object that is gone, or being deleted, is left alone.
+    ///
+    /// # Errors
+    /// When the API cannot be reached or refuses.
+    pub async fn place(&self, key: &ObjectRef, uid: &str) -> Result<(), Fault> {
+        if self.placed.lock().unwrap_or_else(PoisonError::into_inner).contains(uid) {
+            return Ok(());
+        }
+        self.change(key, uid, |object| {
+            let has = object.finalizers().contains(&self.name);
+            (!has && object.metadata.deletion_timestamp.is_none())
+                .then(|| object.finalizers().iter().cloned().chain([self.name.clone()]).collect())
+        })
+        .await?;
+        self.note_placed(uid);
+        Ok(())
+    }
+
+    /// Takes the finalizer away, so that the object can go.
+    ///
+    /// # Errors
+    /// When the API cannot be reached or refuses.
+    pub async fn release(&self, key: &ObjectRef, uid: &str) -> Result<(), Fault> {
+        self.placed.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        self.change(key, uid, |object| {
+            object
+                .finalizers()
+                .contains(&self.name)
+                .then(|| object.finalizers().iter().filter(|name| **name != self.name).cloned().collect())
+        })
+        .await
+    }
+
+    /// Takes the finalizer away from every object that has it.
+    ///
+    /// # Errors
+    /// When the API cannot be reached or refuses.
+    pub async fn release_all(&self) -> Result<(), Fault> {
+        let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.resource);
+        let mut params = ListParams::default().limit(500);
+        loop {
+            let page = all.list(&params).await.map_err(|error| fault("list", &error))?;
+            for object in &page.items {
+                if object.finalizers().contains(&self.name) {
+                    let key = ObjectRef {
+                        namespace: object.namespace().unwrap_or_default(),
+                        name: object.name_any(),
+                    };
+                    self.release(&key, &object.uid().unwrap_or_default()).await?;
+                }
+            }
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn change(
+        &self,
+        key: &ObjectRef,
+        uid: &str,
+        wanted: impl Fn(&DynamicObject) -> Option<Vec<String>>,
+    ) -> Result<(), Fault> {
+        let api: Api<DynamicObject> = if key.namespace.is_empty() {
+            Api::all_with(self.client.clone(), &self.resource)
+        } else {
+            Api::namespaced_with(self.client.clone(), &key.namespace, &self.resource)
+        };
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            let found = api.get_opt(&key.name).await.map_err(|error| fault("get", &error))?;
+            let Some(object) = found.filter(|object| object.uid().as_deref() == Some(uid)) else {
+                return Ok(());
+            };
+            let Some(finalizers) = wanted(&object) else { return Ok(()) };
+            let patch = json!({"metadata": {
+                "uid": uid,
+                "resourceVersion": object.resource_version(),
+                "finalizers": finalizers,
+            }});
+            let params = PatchParams { field_manager: Some(self.manager.clone()), ..PatchParams::default() };
+            match api.patch(&key.name, &params, &Patch::Merge(&patch)).await {
+                Ok(_) => return Ok(()),
+                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
+                Err(kube::Error::Api(status)) if status.code == 409 => last = Some(status.message.clone()),
+                Err(error) => return Err(fault("patch", &error)),
+            }
+        }
+        Err(Fault::new(
+            FaultKind::ResourceConflict,
+            format!("the finalizer of {key} could not be changed: {}", last.unwrap_or_default()),
+        ))
+    }
+}
+
+fn fault(verb: &str, error: &kube::Error) -> Fault {
+    let kind = match error {
+        kube::Error::Api(status) => match status.code {
+            401 | 403 => FaultKind::ResourcePermission,
+            404 => FaultKind::ResourceNotFound,
+            409 => FaultKind::ResourceConflict,
+            429 | 500..=599 => FaultKind::ApiServerUnavailable,
+            _ => FaultKind::ResourceMutation,
+        },
+        _ => FaultKind::ApiServerUnavailable,
+    };
+    Fault::new(kind, format!("{verb} for the finalizer: {error}"))
+}

@@ -1,0 +1,432 @@
+//! Keeps one Configurator running: loads its module, replaces its worker when it changes, writes its status.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use configurator_core::backoff::jittered;
+use configurator_core::configurator::{Configurator, DeletionBy};
+use configurator_core::handler::Accepts;
+use configurator_guest::module::Module;
+use kube::api::{Api, ApiResource, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::{self, Scope};
+use kube::{Client, ResourceExt};
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::driver::RunContext;
+use super::finalizer::Finalizer;
+use super::status::{self, Known, Refusal};
+use super::worker::{self, WorkerHandle, WorkerParts, WorkerReport, needs_ledger};
+use crate::declaration;
+use crate::events::{HostEvent, Subject};
+use crate::host::Shared;
+use crate::ledger::Ledger;
+use crate::observer::Notice;
+use crate::resource;
+use crate::tasks::{TaskKind, Tasks};
+
+/// At most this often the status is written.
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest wait before a module or a kind that was missing is looked for again.
+const MAX_LOOK_AGAIN: Duration = Duration::from_secs(15);
+/// Holds a Configurator that has placed finalizers, until they are released.
+const OWN_FINALIZER: &str = "configurator.dev/release";
+
+/// What a keeper is to keep running.
+pub type Desired = watch::Receiver<Arc<resource::Configurator>>;
+
+/// What a keeper says of itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeeperReport {
+    /// Whether every object that existed at start has settled, or the Configurator cannot run.
+    pub is_bootstrapped: bool,
+    /// Whether nothing runs, is queued or waits to be tried again.
+    pub is_settled: bool,
+}
+
+pub(crate) struct Keeper {
+    shared: Arc<Shared>,
+    tasks: Tasks,
+    desired: Desired,
+    reports: watch::Sender<KeeperReport>,
+    worker: Option<WorkerHandle>,
+    known: Known,
+    written: Option<resource::ConfiguratorStatus>,
+    look_again: Option<Duration>,
+    failures: u32,
+}
+
+struct Loaded {
+    configurator: Configurator,
+    module: Arc<Module>,
+    resource: ApiResource,
+    is_namespaced: bool,
+}
+
+/// Why a generation does not run, and whether looking again can help.
+struct Refused {
+    refusal: Refusal,
+    may_change: bool,
+}
+
+impl Keeper {
+    pub(crate) fn new(shared: Arc<Shared>, tasks: Tasks, desired: Desired) -> (Self, watch::Receiver<KeeperReport>) {
+        let (reports, report) = watch::channel(KeeperReport::default());
+        let known = Known::default();
+        let keeper = Self {
+            shared,
+            tasks,
+            desired,
+            reports,
+            worker: None,
+            known,
+            written: None,
+            look_again: None,
+            failures: 0,
+        };
+        (keeper, report)
+    }
+
+    /// Works until the host drains or the Configurator is gone (its sender is dropped).
+    pub(crate) async fn run(mut self) {
+        let resource = self.desired.borrow_and_update().clone();
+        self.written = resource.status.clone();
+        self.take_over(&resource).await;
+        let mut is_due = true;
+        loop {
+            if is_due {
+                self.write_status().await;
+            }
+            let clock = self.shared.clock.clone();
+            let look_again = self.look_again;
+            let (retry_clock, status_clock) = (clock.clone(), clock);
+            let again = async move {
+                match look_again {
+                    Some(wait) => retry_clock.sleep(wait).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let drain = self.tasks.drain_token().clone();
+            tokio::select! {
+                biased;
+                () = drain.cancelled() => break,
+                changed = self.desired.changed() => {
+                    if changed.is_err() {
+                        self.end().await;
+                        return;
+                    }
+                    let resource = self.desired.borrow_and_update().clone();
+                    self.failures = 0;
+                    self.take_over(&resource).await;
+                    is_due = true;
+                }
+                report = next_report(self.worker.as_mut()) => {
+                    self.known.report = report;
+                    self.report();
+                    // What comes within the interval is written with it.
+                    status_clock.sleep(STATUS_INTERVAL).await;
+                    if let Some(worker) = &mut self.worker {
+                        self.known.report = worker.report.borrow_and_update().clone();
+                    }
+                    self.report();
+                    is_due = true;
+                }
+                () = again => {
+                    let resource = self.desired.borrow().clone();
+                    self.take_over(&resource).await;
+                    is_due = true;
+                }
+            }
+        }
+        if let Some(worker) = self.worker.take() {
+            worker.stop().await;
+        }
+    }
+
+    /// The Configurator is gone: nothing of its books is needed any more.
+    async fn end(mut self) {
+        let uid = self.desired.borrow().uid().unwrap_or_default();
+        let name = self.desired.borrow().name_any();
+        if let Some(worker) = self.worker.take() {
+            worker.stop().await;
+        }
+        if let Err(fault) = Ledger::new(self.shared.config_store.clone(), &uid).close().await {
+            tracing::warn!(configurator = name, %fault, "the ledger could not be removed; it is removed at the next start");
+        }
+        self.shared.observer.noticed(&name, &Notice::Stopped);
+        tracing::info!(configurator = name, "stopped");
+    }
+
+    async fn take_over(&mut self, resource: &resource::Configurator) {
+        let name = resource.name_any();
+        self.known.generation = resource.metadata.generation.unwrap_or_default();
+        self.look_again = None;
+        if resource.metadata.deletion_timestamp.is_some() {
+            self.release(resource).await;
+            return;
+        }
+        let is_same = |(generation, _): &(i64, String)| *generation == self.known.generation;
+        if self.known.running.as_ref().is_some_and(is_same) && self.worker.is_some() {
+            self.known.refusal = None;
+            return;
+        }
+        match self.load(resource).await {
+            Ok(loaded) => {
+                self.failures = 0;
+                self.known.refusal = None;
+                self.replace(loaded).await;
+            }
+            Err(Refused { refusal, may_change }) => {
+                if may_change {
+                    self.failures = self.failures.saturating_add(1);
+                    let wait = Duration::from_secs(1 << self.failures.min(4)).min(MAX_LOOK_AGAIN);
+                    self.look_again = Some(jittered(wait, self.shared.seed ^ u64::from(self.failures)));
+                }
+                if self.known.refusal.as_ref() != Some(&refusal) {
+                    let Refusal { reason, message } = &refusal;
+                    tracing::warn!(configurator = name, reason, "{message}");
+                    let notice = if may_change {
+                        Notice::Waiting { message: message.clone() }
+                    } else {
+                        Notice::Refused { reason: (*reason).to_owned(), message: message.clone() }
+                    };
+                    self.shared.observer.noticed(&name, &notice);
+                    let uid = resource.uid().unwrap_or_default();
+                    let subject = Subject::configurator(&name, &uid);
+                    self.shared.publisher.publish(HostEvent::warning(subject, reason, message.clone()));
+                }
+                self.known.refusal = Some(refusal);
+            }
+        }
+        self.report();
+    }
+
+    async fn load(&self, resource: &resource::Configurator) -> Result<Loaded, Refused> {
+        let name = resource.name_any();
+        let configurator =
+            declaration::check(resource).map_err(|error| refused("Invalid", error.to_string()))?;
+        let source = resource.spec.module.file.clone().unwrap_or_default();
+        self.shared.observer.noticed(&name, &Notice::Loading { module: source.clone() });
+        let bytes = self
+            .shared
+            .modules
+            .fetch(&resource.spec.module)
+            .await
+            .map_err(|error| Refused { may_change: true, ..refused("ModuleNotFound", error.to_string()) })?;
+        let module = self
+            .shared
+            .guest
+            .load(bytes, &source)
+            .await
+            .map_err(|error| refused("ModuleInvalid", error.to_string()))?;
+        check_module(resource, &configurator, &module)?;
+        let watch = &configurator.watch;
+        let kind = GroupVersionKind::gvk(&watch.group, &watch.version, &watch.kind);
+        let (resource, capabilities) = discovery::pinned_kind(&self.shared.client, &kind).await.map_err(|error| {
+            let message = format!(
+                "the API has no kind {} in {}; it is looked for again: {error}",
+                watch.kind,
+                if watch.group.is_empty() { watch.version.clone() } else { format!("{}/{}", watch.group, watch.version) },
+            );
+            Refused { may_change: true, ..refused("WatchedKindMissing", message) }
+        })?;
+        let is_namespaced = capabilities.scope == Scope::Namespaced;
+        Ok(Loaded { configurator, module, resource, is_namespaced })
+    }
+
+    /// The old worker ends before the new one begins, so that no object is in two runs.
+    async fn replace(&mut self, loaded: Loaded) {
+        let Loaded { configurator, module, resource, is_namespaced } = loaded;
+        if let Some(worker) = self.worker.take() {
+            worker.stop().await;
+        }
+        let name = configurator.name.clone();
+        let digest = module.digest().to_string();
+        let shared = &self.shared;
+        let by_finalizer = configurator.deletion.by == DeletionBy::Finalizer;
+        if by_finalizer && let Err(error) = hold(&shared.client, &name).await {
+            tracing::warn!(configurator = name, %error, "the Configurator could not be held by its finalizer");
+        }
+        let ledger = needs_ledger(&configurator)
+            .then(|| Ledger::new(shared.config_store.clone(), &configurator.uid));
+        let finalizer =
+            by_finalizer.then(|| Finalizer::new(shared.client.clone(), resource.clone(), &name));
+        let configurator = Arc::new(configurator);
+        let context = Arc::new(RunContext {
+            guest: shared.guest.clone(),
+            call_mode: shared.call_mode,
+            module,
+            executor: shared.executor.clone(),
+            clock: shared.clock.clone(),
+            client: shared.client.clone(),
+            resource: resource.clone(),
+            ledger,
+            finalizer,
+            publisher: shared.publisher.clone(),
+            observer: shared.observer.clone(),
+            metrics: shared.metrics.clone(),
+        });
+        self.known.running = Some((configurator.generation, digest.clone()));
+        self.known.report = WorkerReport::default();
+        tracing::info!(configurator = name, digest, generation = configurator.generation, "started");
+        self.worker = Some(worker::start(WorkerParts {
+            configurator,
+            ceiling: shared.policy.clone(),
+            context,
+            resource,
+            is_namespaced,
+            client: shared.client.clone(),
+            declarative: shared.declarative.clone(),
+            publisher: shared.publisher.clone(),
+            parked: shared.parked.clone(),
+            released: shared.released.subscribe(),
+            tasks: self.tasks.clone(),
+            seed: shared.seed,
+        }));
+        self.shared.observer.noticed(&name, &Notice::Started { digest, objects: 0 });
+    }
+
+    /// The Configurator is being deleted: its finalizers go first, its own last.
+    async fn release(&mut self, resource: &resource::Configurator) {
+        if let Some(worker) = self.worker.take() {
+            worker.stop().await;
+        }
+        self.known.running = None;
+        let name = resource.name_any();
+        if !resource.finalizers().iter().any(|finalizer| finalizer == OWN_FINALIZER) {
+            return;
+        }
+        let released = async {
+            let watch = &resource.spec.watch;
+            let kind = GroupVersionKind::gvk(&watch.group, &watch.version, &watch.kind);
+            // Without the kind there are no objects.
+            if let Ok((kind, _)) = discovery::pinned_kind(&self.shared.client, &kind).await {
+                let finalizer = Finalizer::new(self.shared.client.clone(), kind, &name);
+                finalizer.release_all().await.map_err(|fault| fault.to_string())?;
+            }
+            unhold(&self.shared.client, resource).await.map_err(|error| error.to_string())
+        };
+        if let Err(error) = released.await {
+            tracing::warn!(configurator = name, error, "the finalizers could not be released; it is tried again");
+            self.look_again = Some(Duration::from_secs(5));
+        }
+    }
+
+    fn report(&self) {
+        let is_refused = self.worker.is_none() && self.known.refusal.is_some();
+        let report = KeeperReport {
+            is_bootstrapped: is_refused || self.known.report.is_bootstrapped,
+            is_settled: is_refused || (self.worker.is_some() && self.known.report.is_settled),
+        };
+        self.reports.send_if_modified(|known| std::mem::replace(known, report) != report);
+    }
+
+    async fn write_status(&mut self) {
+        if self.desired.borrow().metadata.deletion_timestamp.is_some() {
+            return;
+        }
+        let status = status::status_of(&self.known, self.written.as_ref(), self.shared.clock.now());
+        if self.written.as_ref() == Some(&status) {
+            return;
+        }
+        let name = self.desired.borrow().name_any();
+        match status::write(&self.shared.client, &name, &status).await {
+            Ok(()) => self.written = Some(status),
+            Err(error) => tracing::warn!(configurator = name, %error, "the status could not be written"),
+        }
+    }
+}
+
+async fn next_report(worker: Option<&mut WorkerHandle>) -> WorkerReport {
+    if let Some(worker) = worker
+        && worker.report.changed().await.is_ok()
+    {
+        return worker.report.borrow_and_update().clone();
+    }
+    std::future::pending().await
+}
+
+fn refused(reason: &'static str, message: String) -> Refused {
+    Refused { refusal: Refusal { reason, message }, may_change: false }
+}
+
+/// Holds the module against what the Configurator says of it.
+fn check_module(
+    resource: &resource::Configurator,
+    configurator: &Configurator,
+    module: &Module,
+) -> Result<(), Refused> {
+    let digest = module.digest().to_string();
+    if let Some(wanted) = &resource.spec.module.digest
+        && *wanted != digest
+    {
+        let message = format!("spec.module.digest is {wanted}, but the module has {digest}");
+        return Err(Refused { may_change: true, ..refused("DigestMismatch", message) });
+    }
+    for phase in configurator.phases.iter().chain(&configurator.deletion.phases) {
+        let Some(handler) = module.description().handler(&phase.handler) else {
+            let message = format!(
+                "phase {:?} names the handler {:?}, which the module lacks; it has: {}",
+                phase.name,
+                phase.handler,
+                module.handler_names()
+            );
+            return Err(refused("HandlerMissing", message));
+        };
+        let fits = match handler.accepts {
+            Accepts::Either => true,
+            Accepts::One => configurator.batch.is_none(),
+            Accepts::Batch => configurator.batch.is_some(),
+        };
+        if !fits {
+            let message = format!(
+                "the handler {:?} of phase {:?} takes {}; set isBatch: {}",
+                phase.handler,
+                phase.name,
+                if handler.accepts == Accepts::One { "one object" } else { "batches" },
+                handler.accepts == Accepts::Batch
+            );
+            return Err(refused("HandlerMismatch", message));
+        }
+    }
+    Ok(())
+}
+
+async fn hold(client: &Client, name: &str) -> Result<(), kube::Error> {
+    let api: Api<resource::Configurator> = Api::all(client.clone());
+    let body = json!({
+        "apiVersion": "configurator.dev/v1alpha1",
+        "kind": "Configurator",
+        "metadata": {"name": name, "finalizers": [OWN_FINALIZER]},
+    });
+    api.patch(name, &PatchParams::apply(status::MANAGER).force(), &Patch::Apply(&body)).await.map(drop)
+}
+
+async fn unhold(client: &Client, resource: &resource::Configurator) -> Result<(), kube::Error> {
+    let api: Api<resource::Configurator> = Api::all(client.clone());
+    let remaining: Vec<&String> =
+        resource.finalizers().iter().filter(|finalizer| *finalizer != OWN_FINALIZER).collect();
+    let body = json!({"metadata": {"uid": resource.uid(), "finalizers": remaining}});
+    match api.patch(&resource.name_any(), &PatchParams::default(), &Patch::Merge(&body)).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        patched => patched.map(drop),
+    }
+}
+
+/// Starts a keeper, once the one `before` it has ended.
+pub(crate) fn start(
+    shared: &Arc<Shared>,
+    tasks: &Tasks,
+    desired: Desired,
+    before: Option<watch::Receiver<KeeperReport>>,
+) -> watch::Receiver<KeeperReport> {
+    let (keeper, report) = Keeper::new(shared.clone(), tasks.clone(), desired);
+    tasks.spawn(TaskKind::Worker, async move {
+        if let Some(mut before) = before {
+            while before.changed().await.is_ok() {}
+        }
+        keeper.run().await;
+    });
+    report
+}

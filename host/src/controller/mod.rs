@@ -1,0 +1,14 @@
+//! Watches objects and drives their runs.
+//!
+//! A [`supervisor`] watches the Configurators and gives each a [`keeper`]; the keeper loads the module, keeps one
+//! [`worker`] running and writes the status; the worker watches the objects, asks the queue of `configurator-core`
+//! whose turn it is, and has the [`driver`] take each run through its phases.
+
+pub mod supervisor;
+pub mod keeper;
+pub mod worker;
+pub mod driver;
+pub mod watched;
+pub mod finalizer;
+pub mod status;
+pub mod parking;

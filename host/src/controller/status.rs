@@ -1,0 +1,164 @@
+//! The status of a Configurator: conditions, numbers, failures.
+
+use configurator_core::time::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::json;
+
+use super::worker::WorkerReport;
+use crate::resource::{Configurator, ConfiguratorStatus, CountsStatus};
+
+/// The field manager of the status of Configurators.
+pub const MANAGER: &str = "configurator-host";
+
+/// Names of conditions.
+pub mod conditions {
+    /// The Configurator runs, and its objects are listed.
+    pub const READY: &str = "Ready";
+    /// The module of this generation was fetched, checked and described.
+    pub const MODULE_LOADED: &str = "ModuleLoaded";
+    /// Every object that existed at start has settled.
+    pub const BOOTSTRAPPED: &str = "Bootstrapped";
+    /// Something is wrong that does not stop it.
+    pub const DEGRADED: &str = "Degraded";
+}
+
+/// Why the newest generation of a Configurator does not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// One CamelCase word.
+    pub reason: &'static str,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+/// What is known of a Configurator.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// The newest generation.
+    pub generation: i64,
+    /// The generation that runs, with its module's digest.
+    pub running: Option<(i64, String)>,
+    /// Why the newest one does not.
+    pub refusal: Option<Refusal>,
+    /// What the worker says.
+    pub report: WorkerReport,
+}
+
+/// The status that says what is known. Times of conditions that did not change are taken from `before`.
+#[must_use]
+pub fn status_of(known: &Known, before: Option<&ConfiguratorStatus>, now: Timestamp) -> ConfiguratorStatus {
+    let report = &known.report;
+    let conditions = [
+        (conditions::READY, ready(known)),
+        (conditions::MODULE_LOADED, module_loaded(known)),
+        (conditions::BOOTSTRAPPED, bootstrapped(known)),
+        (conditions::DEGRADED, degraded(known)),
+    ];
+    let previous = before.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let conditions = conditions
+        .into_iter()
+        .map(|(name, (is_true, reason, message))| {
+            let status = if is_true { "True" } else { "False" };
+            let last = previous.iter().find(|condition| condition.type_ == name && condition.status == status);
+            let since = last.map_or_else(|| time(now), |condition| condition.last_transition_time.clone());
+            Condition {
+                type_: name.to_owned(),
+                status: status.to_owned(),
+                reason: reason.to_owned(),
+                message,
+                observed_generation: Some(known.generation),
+                last_transition_time: since,
+            }
+        })
+        .collect();
+    ConfiguratorStatus {
+        observed_generation: Some(known.generation),
+        module_digest: known.running.as_ref().map(|(_, digest)| digest.clone()),
+        conditions,
+        counts: Some(CountsStatus {
+            objects: report.counts.objects as u64,
+            failed: report.counts.failed as u64,
+        }),
+        failures: report.failures.clone(),
+    }
+}
+
+fn ready(known: &Known) -> (bool, &'static str, String) {
+    match (&known.running, &known.refusal) {
+        (None, Some(refusal)) => (false, refusal.reason, refusal.message.clone()),
+        (None, None) => (false, "Loading", "the module is being loaded".into()),
+        (Some(_), _) if !known.report.is_listed => match &known.report.watch_error {
+            Some(error) => (false, "WatchFailed", error.clone()),
+            None => (false, "Listing", "the watched objects are being listed".into()),
+        },
+        (Some((generation, _)), Some(_)) => {
+            (true, "RunningPrevious", format!("generation {generation} goes on running"))
+        }
+        (Some(_), None) => (true, "Running", "runs begin as objects change".into()),
+    }
+}
+
+fn module_loaded(known: &Known) -> (bool, &'static str, String) {
+    match (&known.refusal, &known.running) {
+        (Some(refusal), Some((generation, _))) => (
+            false,
+            refusal.reason,
+            format!("{}; generation {generation} goes on running", refusal.message),
+        ),
+        (Some(refusal), None) => (false, refusal.reason, refusal.message.clone()),
+        (None, Some((_, digest))) => (true, "Loaded", format!("{digest} is loaded")),
+        (None, None) => (false, "Loading", "the module is being loaded".into()),
+    }
+}
+
+fn bootstrapped(known: &Known) -> (bool, &'static str, String) {
+    if known.report.is_bootstrapped {
+        (true, "Settled", "every object that existed at start has settled".into())
+    } else {
+        (false, "Settling", "objects that existed at start have not all settled".into())
+    }
+}
+
+fn degraded(known: &Known) -> (bool, &'static str, String) {
+    let report = &known.report;
+    if let (Some(refusal), Some(_)) = (&known.refusal, &known.running) {
+        return (true, refusal.reason, refusal.message.clone());
+    }
+    if let Some(sink) = report.parked.first() {
+        return (true, "SinkUnavailable", format!("runs are parked until the {sink} sink is back"));
+    }
+    if report.counts.failed > 0 {
+        return (true, "ObjectsFailed", format!("{} objects were given up; see status.failures", report.counts.failed));
+    }
+    if let Some(object) = report.looping.first() {
+        let others = report.looping.len() - 1;
+        let message = format!("{object} and {others} others keep changing because of their own runs; these are spaced out");
+        return (true, "HotLoop", message);
+    }
+    if let Some(error) = &report.watch_error {
+        return (true, "WatchFailed", error.clone());
+    }
+    (false, "AsExpected", String::new())
+}
+
+fn time(now: Timestamp) -> Time {
+    Time(k8s_openapi::jiff::Timestamp::from_second(now.as_millis().div_euclid(1000)).unwrap_or_default())
+}
+
+/// Writes the status by server-side apply.
+///
+/// # Errors
+/// Those of the API.
+pub async fn write(client: &Client, name: &str, status: &ConfiguratorStatus) -> Result<(), kube::Error> {
+    let api: Api<Configurator> = Api::all(client.clone());
+    let body = json!({
+        "apiVersion": "configurator.dev/v1alpha1",
+        "kind": "Configurator",
+        "metadata": {"name": name},
+        "status": status,
+    });
+    let params = PatchParams::apply(MANAGER).force();
+    api.patch_status(name, &params, &Patch::Apply(&body)).await.map(drop)
+}

@@ -1,0 +1,544 @@
+//! Watches the objects of one Configurator and gives each its runs.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use configurator_core::backoff::jittered;
+use configurator_core::capability::Capabilities;
+use configurator_core::configurator::{Configurator, DeletionBy};
+use configurator_core::fault::{Fault, FaultKind, Reaction};
+use configurator_core::plan::Failure;
+use configurator_core::queue::{Action, Counts, Finished, Queue, Ticket};
+use configurator_core::request::{ObjectRef, SinkName};
+use configurator_core::run::{Finish, Member, Pause, Run, RunStart, Step};
+use configurator_core::time::Timestamp;
+use futures::stream::{FuturesUnordered, SelectAll};
+use futures::{FutureExt, StreamExt};
+use kube::Client;
+use kube::api::{Api, ApiResource};
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt, watcher as watch_kind};
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::driver::{Driven, RunContext, drive};
+use super::finalizer::finalizer_name;
+use super::parking::Parked;
+use super::watched::Watched;
+use crate::declarative::DeclarativeRequests;
+use crate::events::{HostEvent, Publisher, Subject};
+use crate::observer::Notice;
+use crate::resource::FailureStatus;
+use crate::tasks::{TaskKind, Tasks};
+
+/// Objects that were given up and are shown in the status.
+pub const FAILURES_SHOWN: usize = 50;
+/// Objects of one page of the first listing.
+const PAGE_SIZE: u32 = 500;
+/// At most this often the worker says something of itself: counting takes time.
+const REPORT_INTERVAL: Duration = Duration::from_millis(200);
+/// Deletions whose bookkeeping may be under way; more wait.
+const CHORES: usize = 64;
+
+/// What a worker is made of.
+pub struct WorkerParts {
+    /// The declaration.
+    pub configurator: Arc<Configurator>,
+    /// What the operator of the host allows at most.
+    pub ceiling: Arc<Capabilities>,
+    /// What its runs share.
+    pub context: Arc<RunContext>,
+    /// The watched kind.
+    pub resource: ApiResource,
+    /// Whether its objects have namespaces.
+    pub is_namespaced: bool,
+    /// Watches.
+    pub client: Client,
+    /// Sends declarative requests.
+    pub declarative: DeclarativeRequests,
+    /// Publishes Events.
+    pub publisher: Publisher,
+    /// Told of runs that are parked.
+    pub parked: mpsc::Sender<Parked>,
+    /// Tells of sinks that have come back.
+    pub released: broadcast::Receiver<SinkName>,
+    /// Spawns runs.
+    pub tasks: Tasks,
+    /// Decides the jitter.
+    pub seed: u64,
+}
+
+/// What a worker says of itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WorkerReport {
+    /// Whether the first listing is complete.
+    pub is_listed: bool,
+    /// Whether every object that existed at start has settled.
+    pub is_bootstrapped: bool,
+    /// Numbers of objects.
+    pub counts: Counts,
+    /// Whether nothing runs, is queued or waits to be tried again.
+    pub is_settled: bool,
+    /// Objects that were given up, the newest last.
+    pub failures: Vec<FailureStatus>,
+    /// Objects that keep changing because of their own runs.
+    pub looping: Vec<ObjectRef>,
+    /// Sinks that runs are parked for.
+    pub parked: Vec<SinkName>,
+    /// Why objects cannot be watched at the moment.
+    pub watch_error: Option<String>,
+}
+
+/// A worker under way.
+pub struct WorkerHandle {
+    /// The declaration that it follows.
+    pub configurator: Arc<Configurator>,
+    /// What it says of itself.
+    pub report: watch::Receiver<WorkerReport>,
+    stop: CancellationToken,
+    retry: mpsc::Sender<ObjectRef>,
+    task: JoinHandle<Option<()>>,
+}
+
+impl WorkerHandle {
+    /// No new runs begin; returns when those under way have ended.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        // An error means that the task was dropped, which is as good.
+        let _ = self.task.await;
+    }
+
+    /// Has an object tried again at once.
+    pub async fn retry(&self, object: ObjectRef) {
+        // A worker that has ended has nothing to retry.
+        let _ = self.retry.send(object).await;
+    }
+}
+
+/// Starts a worker.
+#[must_use]
+pub fn start(parts: WorkerParts) -> WorkerHandle {
+    let (reports, report) = watch::channel(WorkerReport::default());
+    let (retry, retries) = mpsc::channel(16);
+    let stop = parts.tasks.drain_token().child_token();
+    let configurator = parts.configurator.clone();
+    let tasks = parts.tasks.clone();
+    let worker = Worker {
+        queue: Queue::new(parts.configurator.clone(), parts.seed),
+        stop: stop.clone(),
+        retries,
+        reports,
+        runs: FuturesUnordered::new(),
+        members: HashMap::new(),
+        failures: VecDeque::new(),
+        looping: BTreeMap::new(),
+        parked: BTreeMap::new(),
+        unlisted: 0,
+        watch_error: None,
+        is_bootstrapped: false,
+        report_due: Timestamp::default(),
+        is_unreported: true,
+        chores: None,
+        parts,
+    };
+    let task = tasks.spawn(TaskKind::Worker, worker.run());
+    WorkerHandle { configurator, report, stop, retry, task }
+}
+
+type RunOutcome = (Ticket, Option<Driven>);
+
+struct Worker {
+    parts: WorkerParts,
+    queue: Queue,
+    stop: CancellationToken,
+    retries: mpsc::Receiver<ObjectRef>,
+    reports: watch::Sender<WorkerReport>,
+    runs: FuturesUnordered<futures::future::BoxFuture<'static, RunOutcome>>,
+    members: HashMap<Ticket, Vec<Member>>,
+    failures: VecDeque<FailureStatus>,
+    looping: BTreeMap<ObjectRef, ()>,
+    parked: BTreeMap<SinkName, ()>,
+    /// Watches whose first listing is not complete.
+    unlisted: usize,
+    watch_error: Option<String>,
+    is_bootstrapped: bool,
+    report_due: Timestamp,
+    is_unreported: bool,
+    chores: Option<mpsc::Sender<Chore>>,
+}
+
+/// Bookkeeping after a deletion.
+struct Chore {
+    key: ObjectRef,
+    uid: String,
+}
+
+type ObjectStream = futures::stream::BoxStream<'static, (String, watcher::Result<Event<Watched>>)>;
+
+impl Worker {
+    async fn run(mut self) {
+        let (chores, queue) = mpsc::channel(CHORES);
+        self.chores = Some(chores);
+        let keep_books = keep_books(self.parts.context.clone(), self.parts.declarative.clone(), queue);
+        let books = self.parts.tasks.spawn(TaskKind::Publisher, keep_books);
+        let mut streams = self.streams();
+        self.unlisted = streams.len();
+        loop {
+            let now = self.now();
+            if self.queue.next_deadline().is_some_and(|at| at <= now) {
+                let actions = self.queue.tick(now);
+                self.act(actions).await;
+            }
+            if now >= self.report_due {
+                self.report();
+                self.report_due = now.after(REPORT_INTERVAL);
+                self.is_unreported = false;
+            }
+            let is_draining = self.stop.is_cancelled();
+            if is_draining {
+                self.queue.drain();
+                if self.queue.is_quiet() {
+                    break;
+                }
+            }
+            let clock = self.parts.context.clock.clone();
+            let report_due = self.is_unreported.then_some(self.report_due);
+            let wait = [self.queue.next_deadline(), report_due].into_iter().flatten().min().map(|at| at.since(now));
+            let deadline = async move {
+                match wait {
+                    Some(wait) => clock.sleep(wait).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled(), if !is_draining => {}
+                Some((ticket, driven)) = self.runs.next(), if !self.runs.is_empty() => {
+                    self.on_driven(ticket, driven).await;
+                }
+                released = self.parts.released.recv() => self.on_released(released).await,
+                Some(key) = self.retries.recv() => {
+                    let now = self.now();
+                    let actions = self.queue.retry_now(&key, now);
+                    self.act(actions).await;
+                }
+                Some((scope, event)) = streams.next(), if !is_draining => {
+                    self.on_event(&scope, event).await;
+                }
+                () = deadline => continue,
+            }
+            self.is_unreported = true;
+        }
+        drop(streams);
+        self.chores = None;
+        // The bookkeeping that is under way is finished, so that it is not repeated after a restart.
+        let _ = books.await;
+        self.report();
+    }
+
+    fn now(&self) -> Timestamp {
+        self.parts.context.clock.now()
+    }
+
+    fn streams(&self) -> SelectAll<ObjectStream> {
+        let watched = &self.parts.configurator.watch;
+        let mut config = watcher::Config::default().page_size(PAGE_SIZE);
+        if !watched.label_selector.is_empty() {
+            config = config.labels(&watched.label_selector);
+        }
+        if !watched.field_selector.is_empty() {
+            config = config.fields(&watched.field_selector);
+        }
+        let namespaces: Vec<String> = if watched.namespaces.is_empty() || !self.parts.is_namespaced {
+            vec![String::new()]
+        } else {
+            watched.namespaces.clone()
+        };
+        let mut streams = SelectAll::new();
+        for namespace in namespaces {
+            let client = self.parts.client.clone();
+            let api: Api<Watched> = if namespace.is_empty() {
+                Api::all_with(client, &self.parts.resource)
+            } else {
+                Api::namespaced_with(client, &namespace, &self.parts.resource)
+            };
+            let events = watch_kind(api, config.clone()).default_backoff();
+            streams.push(events.map(move |event| (namespace.clone(), event)).boxed());
+        }
+        streams
+    }
+
+    async fn on_event(&mut self, scope: &str, event: watcher::Result<Event<Watched>>) {
+        let event = match event {
+            Ok(event) => {
+                self.watch_error = None;
+                event
+            }
+            Err(error) => {
+                tracing::warn!(configurator = self.parts.configurator.name, %error, "the watch failed; it is tried again");
+                self.watch_error = Some(error.to_string());
+                return;
+            }
+        };
+        let now = self.now();
+        let actions = match event {
+            Event::Init => {
+                self.queue.list(scope);
+                Vec::new()
+            }
+            Event::InitApply(object) | Event::Apply(object) => self.observe(object),
+            Event::Delete(object) => self.queue.gone(&object.key(), object.uid(), now),
+            Event::InitDone => {
+                let recorded = self.recorded(scope).await;
+                self.unlisted = self.unlisted.saturating_sub(1);
+                self.queue.listed(scope, recorded, self.unlisted == 0, now)
+            }
+        };
+        self.act(actions).await;
+    }
+
+    fn observe(&mut self, object: Watched) -> Vec<Action> {
+        let finalizer = finalizer_name(&self.parts.configurator.name);
+        if let Some(placed) = &self.parts.context.finalizer
+            && object.has_finalizer(&finalizer)
+        {
+            placed.note_placed(object.uid());
+        }
+        match object.observe(&self.parts.configurator, &finalizer) {
+            Ok(observed) => {
+                let now = self.now();
+                self.queue.observe(observed, now)
+            }
+            Err(error) => {
+                tracing::warn!(configurator = self.parts.configurator.name, %error, "an object is left alone");
+                Vec::new()
+            }
+        }
+    }
+
+    /// What was handled once, as far as this listing would show it. Until the ledger can be read, nothing that is
+    /// missing can be noticed, so it is waited for.
+    async fn recorded(&self, scope: &str) -> Vec<(ObjectRef, String)> {
+        let Some(ledger) = &self.parts.context.ledger else { return Vec::new() };
+        let mut failures = 0;
+        loop {
+            match ledger.read().await {
+                Ok(recorded) => {
+                    let in_scope = |(key, _): &(ObjectRef, String)| scope.is_empty() || key.namespace == scope;
+                    return recorded.into_iter().filter(in_scope).collect();
+                }
+                Err(fault) => {
+                    failures += 1;
+                    tracing::warn!(configurator = self.parts.configurator.name, %fault, "the ledger cannot be read; it is tried again");
+                    let wait = jittered(Duration::from_secs(1 << failures.min(5)), self.parts.seed ^ failures);
+                    tokio::select! {
+                        biased;
+                        () = self.stop.cancelled() => return Vec::new(),
+                        () = self.parts.context.clock.sleep(wait) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    async fn on_released(&mut self, released: Result<SinkName, broadcast::error::RecvError>) {
+        let now = self.now();
+        let sinks: Vec<SinkName> = match released {
+            Ok(sink) => vec![sink],
+            // Some announcements were missed: releasing too much only costs a request that is parked again.
+            Err(broadcast::error::RecvError::Lagged(_)) => SinkName::ALL.to_vec(),
+            Err(broadcast::error::RecvError::Closed) => return self.stop.cancel(),
+        };
+        for sink in sinks {
+            self.parked.remove(&sink);
+            let actions = self.queue.release(sink, now);
+            self.act(actions).await;
+        }
+    }
+
+    async fn on_driven(&mut self, ticket: Ticket, driven: Option<Driven>) {
+        let now = self.now();
+        let members = self.members.remove(&ticket).unwrap_or_default();
+        let actions = match driven {
+            Some(Driven::Finished { finished, .. }) => self.queue.finish(ticket, finished, now),
+            Some(Driven::Paused { run, pause, finished, .. }) => {
+                if let Pause::Park { sink, retry_after, .. } = &pause {
+                    self.parked.insert(*sink, ());
+                    let parked = Parked { sink: *sink, retry_after: *retry_after };
+                    // Without an attendant the host is stopping, and nothing is resumed.
+                    let _ = self.parts.parked.send(parked).await;
+                }
+                self.queue.pause(ticket, run, &pause, finished, now)
+            }
+            None => self.queue.finish(ticket, lost(members), now),
+        };
+        self.act(actions).await;
+    }
+
+    async fn act(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Start { ticket, members, chain, failures } => {
+                    let start = RunStart {
+                        configurator: self.parts.configurator.clone(),
+                        ceiling: self.parts.ceiling.clone(),
+                        members,
+                        chain,
+                        failures,
+                    };
+                    let (run, step) = Run::start(start, self.now());
+                    self.spawn(ticket, run, step);
+                }
+                Action::Resume { ticket, mut run } => {
+                    let step = run.resume();
+                    self.spawn(ticket, *run, step);
+                }
+                Action::Forget { key, uid } => self.forget(key, uid).await,
+                Action::Release { key, uid } => {
+                    let message = "the deletion phases did not end within deletion.timeout; the object is let go";
+                    self.warn_about(&key, &uid, "DeletionTimedOut", message.into());
+                    self.forget(key, uid).await;
+                }
+                Action::GiveUp { key, uid, failure, failures } => self.give_up(&key, uid, &failure, failures),
+                Action::Recover { key } => {
+                    self.failures.retain(|failed| !names(failed, &key));
+                }
+                Action::Loop { key, is_looping: true } => {
+                    self.looping.insert(key, ());
+                }
+                Action::Loop { key, is_looping: false } => {
+                    self.looping.remove(&key);
+                }
+                Action::Bootstrapped { given_up } => {
+                    self.is_bootstrapped = true;
+                    let objects = self.queue.counts().objects;
+                    tracing::info!(configurator = self.parts.configurator.name, objects, given_up, "every object has settled");
+                    let notice = Notice::Bootstrapped { objects };
+                    self.parts.context.observer.noticed(&self.parts.configurator.name, &notice);
+                }
+            }
+        }
+    }
+
+    fn spawn(&mut self, ticket: Ticket, run: Run, step: Step) {
+        self.members.insert(ticket, run.members().to_vec());
+        let driving = std::panic::AssertUnwindSafe(drive(self.parts.context.clone(), ticket, run, step));
+        let task = self.parts.tasks.spawn(TaskKind::Run, driving.catch_unwind());
+        let outcome = async move { (ticket, task.await.ok().flatten().and_then(Result::ok)) };
+        self.runs.push(outcome.boxed());
+    }
+
+    async fn forget(&self, key: ObjectRef, uid: String) {
+        if let Some(chores) = &self.chores {
+            // The bookkeeper ends only after this worker.
+            let _ = chores.send(Chore { key, uid }).await;
+        }
+    }
+
+    fn give_up(&mut self, key: &ObjectRef, uid: String, failure: &Failure, failures: u32) {
+        let name = &self.parts.configurator.name;
+        tracing::warn!(configurator = name, object = %key, fault = %failure.fault, failures, "the object is given up until it changes");
+        let reason = match failure.fault.kind {
+            FaultKind::RetryExceedLimit => "RetryExceedLimitError",
+            _ => "RunFailed",
+        };
+        self.warn_about(key, &uid, reason, failure.fault.to_string());
+        self.failures.retain(|failed| !names(failed, key));
+        if self.failures.len() >= FAILURES_SHOWN {
+            self.failures.pop_front();
+        }
+        self.failures.push_back(FailureStatus {
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            uid,
+            request: failure.request_name.clone(),
+            kind: failure.fault.kind.name().to_owned(),
+            message: failure.fault.message.chars().take(1024).collect(),
+            attempts: failures,
+            time: self.now().to_string(),
+        });
+    }
+
+    fn warn_about(&self, key: &ObjectRef, uid: &str, reason: &str, message: String) {
+        let subject = Subject::watched(&self.parts.configurator, key, uid);
+        self.parts.publisher.publish(HostEvent::warning(subject, reason, message));
+    }
+
+    fn report(&self) {
+        let report = WorkerReport {
+            is_listed: self.unlisted == 0,
+            is_bootstrapped: self.is_bootstrapped,
+            counts: self.queue.counts(),
+            is_settled: self.queue.is_settled(),
+            failures: self.failures.iter().cloned().collect(),
+            looping: self.looping.keys().cloned().collect(),
+            parked: self.parked.keys().copied().collect(),
+            watch_error: self.watch_error.clone(),
+        };
+        self.parts.context.metrics.counts(&self.parts.configurator.name, report.counts);
+        self.reports.send_if_modified(|known| {
+            let is_new = *known != report;
+            if is_new {
+                *known = report;
+            }
+            is_new
+        });
+    }
+}
+
+fn names(failed: &FailureStatus, key: &ObjectRef) -> bool {
+    failed.namespace == key.namespace && failed.name == key.name
+}
+
+/// What stands in the place of the outcome of a run whose task broke: a bug of the host, which must not lose objects.
+fn lost(members: Vec<Member>) -> Finished {
+    let fault = Fault::new(FaultKind::ResourceGeneric, "the run broke off: a bug in the host");
+    let failure = Failure { request_name: String::new(), fault, reaction: Reaction::Restart };
+    Finished {
+        finish: Finish::Restart { after: Duration::from_secs(5), failure, failures: 1 },
+        members,
+        departed: Vec::new(),
+        own_writes: Vec::new(),
+        has_written: false,
+        holds_readiness: true,
+    }
+}
+
+/// Takes deleted objects out of the books. What fails is found again at the next start.
+async fn keep_books(context: Arc<RunContext>, declarative: DeclarativeRequests, mut chores: mpsc::Receiver<Chore>) {
+    let mut under_way = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            biased;
+            Some(()) = under_way.next(), if !under_way.is_empty() => {}
+            chore = chores.recv(), if under_way.len() < CHORES => match chore {
+                Some(chore) => {
+                    declarative.cancel(&chore.uid);
+                    under_way.push(strike(&context, chore));
+                }
+                None => break,
+            },
+        }
+    }
+    while under_way.next().await.is_some() {}
+}
+
+async fn strike(context: &RunContext, chore: Chore) {
+    let Chore { key, uid } = chore;
+    let struck = match (&context.ledger, &context.finalizer) {
+        (Some(ledger), _) => ledger.forget(&uid).await,
+        (None, Some(finalizer)) => finalizer.release(&key, &uid).await,
+        (None, None) => Ok(()),
+    };
+    if let Err(fault) = struck {
+        tracing::warn!(object = %key, %fault, "a deletion could not be recorded; it is dealt with again at the next start");
+    }
+}
+
+/// Whether deletions of this Configurator's objects must be noticed although nobody watched.
+#[must_use]
+pub fn needs_ledger(configurator: &Configurator) -> bool {
+    configurator.deletion.by == DeletionBy::Ledger && configurator.deletion.is_handled()
+}

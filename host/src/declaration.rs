@@ -1,0 +1,253 @@
+//! From a Configurator resource to a checked [`Configurator`].
+
+use std::time::Duration;
+
+use configurator_core::backoff::RetryPolicy;
+use configurator_core::capability::{
+    Capabilities, ConfigstoreRule, HttpRule, KubernetesRule, SecretstoreRule,
+};
+use configurator_core::configurator::{BatchOptions, Configurator, Deletion, DeletionBy, Phase, Watch};
+use configurator_core::document::Document;
+use configurator_core::handler::{CallLimits, WatchEvent};
+use configurator_core::projection::Projection;
+use configurator_core::request::{ConfigVerb, KubernetesVerb, SecretVerb};
+
+use crate::resource::{
+    self, CapabilitiesSpec, ConfigVerbSpec, DeletionBySpec, EventSpec, KubernetesVerbSpec, LimitsSpec,
+    PhaseSpec, SecretVerbSpec,
+};
+
+/// What is wrong with a Configurator, with the path of the field.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {message}")]
+pub struct DeclarationError {
+    /// As in `spec.phases[1].name`.
+    pub path: String,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+/// Checks the resource, everything but its module.
+///
+/// # Errors
+/// At the first thing that is wrong.
+pub fn check(resource: &resource::Configurator) -> Result<Configurator, DeclarationError> {
+    let spec = &resource.spec;
+    let name = resource.metadata.name.clone().unwrap_or_default();
+    if name.is_empty() {
+        return Err(wrong("metadata.name", "a Configurator needs a name"));
+    }
+    if spec.module.file.as_deref().unwrap_or_default().is_empty() {
+        return Err(wrong("spec.module.file", "a module needs a source: file"));
+    }
+    let phases = phases("spec.phases", &spec.phases)?;
+    if phases.is_empty() {
+        return Err(wrong("spec.phases", "a Configurator needs at least one phase, the root phase"));
+    }
+    let deletion = Deletion {
+        by: match spec.deletion.by {
+            DeletionBySpec::Ledger => DeletionBy::Ledger,
+            DeletionBySpec::Finalizer => DeletionBy::Finalizer,
+        },
+        phases: self::phases("spec.deletion.phases", &spec.deletion.phases)?,
+        timeout: span("spec.deletion.timeout", spec.deletion.timeout)?,
+    };
+    let is_shared = spec.watch.group.is_empty()
+        && matches!(spec.watch.kind.as_str(), "Pod" | "Node" | "Namespace");
+    if deletion.by == DeletionBy::Finalizer && is_shared {
+        return Err(wrong(
+            "spec.deletion.by",
+            "a finalizer is never placed on Pods, Nodes or Namespaces: use Ledger",
+        ));
+    }
+    if spec.concurrency == 0 {
+        return Err(wrong("spec.concurrency", "must be at least 1"));
+    }
+    let batch = BatchOptions {
+        max_size: count("spec.batch.maxSize", spec.batch.max_size)?,
+        max_delay: span("spec.batch.maxDelay", spec.batch.max_delay)?,
+    };
+    let parameters = serde_json::Value::Object(spec.parameters.clone().into_iter().collect());
+    Ok(Configurator {
+        name,
+        uid: resource.metadata.uid.clone().unwrap_or_default(),
+        generation: resource.metadata.generation.unwrap_or_default(),
+        suspend: spec.suspend,
+        watch: watch(&spec.watch)?,
+        batch: spec.is_batch.then_some(batch),
+        parameters: Document::of(&parameters)
+            .map_err(|error| wrong("spec.parameters", &error.to_string()))?,
+        phases,
+        deletion,
+        capabilities: capabilities(&spec.capabilities)?,
+        limits: limits(&spec.limits)?,
+        max_requests: count("spec.limits.requests", spec.limits.requests)?,
+        concurrency: count("spec.concurrency", spec.concurrency)?,
+        retry: RetryPolicy {
+            max_attempts: spec.retry.max_attempts.max(1),
+            initial_delay: span("spec.retry.initialDelay", spec.retry.initial_delay)?,
+            max_delay: span("spec.retry.maxDelay", spec.retry.max_delay)?,
+        },
+    })
+}
+
+fn wrong(path: &str, message: &str) -> DeclarationError {
+    DeclarationError { path: path.to_owned(), message: message.to_owned() }
+}
+
+fn watch(spec: &resource::WatchSpec) -> Result<Watch, DeclarationError> {
+    if spec.version.is_empty() || spec.kind.is_empty() {
+        return Err(wrong("spec.watch", "needs a version and a kind"));
+    }
+    let resync = span("spec.watch.resyncPeriod", spec.resync_period)?;
+    Ok(Watch {
+        group: spec.group.clone(),
+        version: spec.version.clone(),
+        kind: spec.kind.clone(),
+        namespaces: spec.namespaces.clone(),
+        label_selector: spec.label_selector.clone(),
+        field_selector: spec.field_selector.clone(),
+        events: spec
+            .events
+            .iter()
+            .map(|event| match event {
+                EventSpec::Added => WatchEvent::Added,
+                EventSpec::Modified => WatchEvent::Modified,
+                EventSpec::Deleted => WatchEvent::Deleted,
+            })
+            .collect(),
+        resync_period: (!resync.is_zero()).then_some(resync),
+        fields: Projection::parse(&spec.fields)
+            .map_err(|error| wrong("spec.watch.fields", &error.to_string()))?,
+    })
+}
+
+fn phases(path: &str, specs: &[PhaseSpec]) -> Result<Vec<Phase>, DeclarationError> {
+    let mut phases: Vec<Phase> = Vec::with_capacity(specs.len());
+    for (index, spec) in specs.iter().enumerate() {
+        let at = format!("{path}[{index}].name");
+        if spec.name.is_empty() {
+            return Err(wrong(&at, "a phase needs a name"));
+        }
+        if phases.iter().any(|phase| phase.name == spec.name) {
+            return Err(wrong(&at, &format!("two phases are named {:?}; each needs a name of its own", spec.name)));
+        }
+        let handler = spec.handler.clone().unwrap_or_else(|| spec.name.clone());
+        phases.push(Phase { name: spec.name.clone(), handler });
+    }
+    Ok(phases)
+}
+
+fn capabilities(spec: &CapabilitiesSpec) -> Result<Capabilities, DeclarationError> {
+    for (index, rule) in spec.http.iter().enumerate() {
+        if let Some(method) = rule.methods.iter().find(|method| **method != method.to_ascii_uppercase()) {
+            let path = format!("spec.capabilities.http[{index}].methods");
+            return Err(wrong(&path, &format!("{method:?} must be upper case")));
+        }
+    }
+    Ok(Capabilities {
+        kubernetes: spec
+            .kubernetes
+            .iter()
+            .map(|rule| KubernetesRule {
+                groups: rule.groups.clone(),
+                resources: rule.resources.clone(),
+                subresources: rule.subresources.clone(),
+                namespaces: rule.namespaces.clone(),
+                names: rule.names.clone(),
+                verbs: rule.verbs.iter().map(|verb| kubernetes_verb(*verb)).collect(),
+            })
+            .collect(),
+        configstore: spec
+            .configstore
+            .iter()
+            .map(|rule| ConfigstoreRule {
+                prefixes: rule.prefixes.clone(),
+                verbs: rule.verbs.iter().map(|verb| config_verb(*verb)).collect(),
+            })
+            .collect(),
+        secretstore: spec
+            .secretstore
+            .iter()
+            .map(|rule| SecretstoreRule {
+                names: rule.names.clone(),
+                verbs: rule.verbs.iter().map(|verb| secret_verb(*verb)).collect(),
+            })
+            .collect(),
+        http: spec
+            .http
+            .iter()
+            .map(|rule| HttpRule { hosts: rule.hosts.clone(), methods: rule.methods.clone() })
+            .collect(),
+    })
+}
+
+fn kubernetes_verb(verb: KubernetesVerbSpec) -> KubernetesVerb {
+    match verb {
+        KubernetesVerbSpec::Get => KubernetesVerb::Get,
+        KubernetesVerbSpec::List => KubernetesVerb::List,
+        KubernetesVerbSpec::Patch => KubernetesVerb::Patch,
+        KubernetesVerbSpec::Delete => KubernetesVerb::Delete,
+        KubernetesVerbSpec::Create => KubernetesVerb::Create,
+        KubernetesVerbSpec::Replace => KubernetesVerb::Replace,
+        KubernetesVerbSpec::Apply => KubernetesVerb::Apply,
+    }
+}
+
+fn config_verb(verb: ConfigVerbSpec) -> ConfigVerb {
+    match verb {
+        ConfigVerbSpec::Get => ConfigVerb::Get,
+        ConfigVerbSpec::Create => ConfigVerb::Create,
+        ConfigVerbSpec::Update => ConfigVerb::Update,
+        ConfigVerbSpec::Delete => ConfigVerb::Delete,
+    }
+}
+
+fn secret_verb(verb: SecretVerbSpec) -> SecretVerb {
+    match verb {
+        SecretVerbSpec::Get => SecretVerb::Get,
+        SecretVerbSpec::Create => SecretVerb::Create,
+        SecretVerbSpec::Delete => SecretVerb::Delete,
+    }
+}
+
+fn limits(spec: &LimitsSpec) -> Result<CallLimits, DeclarationError> {
+    let deadline = span("spec.limits.deadline", spec.deadline)?;
+    if deadline.is_zero() {
+        return Err(wrong("spec.limits.deadline", "must be longer than zero"));
+    }
+    Ok(CallLimits {
+        deadline,
+        memory: bytes("spec.limits.memory", &spec.memory)?,
+        input_size: bytes("spec.limits.inputSize", &spec.input_size)?,
+        output_size: bytes("spec.limits.outputSize", &spec.output_size)?,
+    })
+}
+
+fn span(path: &str, duration: kube::core::Duration) -> Result<Duration, DeclarationError> {
+    if duration.is_negative() {
+        return Err(wrong(path, "must not be negative"));
+    }
+    Ok(duration.into())
+}
+
+fn count(path: &str, number: u32) -> Result<usize, DeclarationError> {
+    usize::try_from(number)
+        .ok()
+        .filter(|number| *number > 0)
+        .ok_or_else(|| wrong(path, "must be at least 1"))
+}
+
+/// A number of bytes: digits, with `Ki`, `Mi` or `Gi`.
+fn bytes(path: &str, text: &str) -> Result<u64, DeclarationError> {
+    let (digits, factor) = [("Ki", 1u64 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30)]
+        .into_iter()
+        .find_map(|(suffix, factor)| text.strip_suffix(suffix).map(|digits| (digits, factor)))
+        .unwrap_or((text, 1));
+    digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(factor))
+        .filter(|number| *number > 0)
+        .ok_or_else(|| wrong(path, &format!("{text:?} is no number of bytes such as 64Mi")))
+}

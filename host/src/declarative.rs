@@ -1,0 +1,221 @@
+//! Requests that are sent and not awaited.
+//!
+//! The newest request for a target supersedes an older one that has not gone through. An attempt under way is never
+//! broken off by a newer request: the two could arrive in the wrong order.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use configurator_core::backoff::{RetryPolicy, mix};
+use configurator_core::fault::{Fault, FaultKind, Reaction};
+use configurator_core::layers;
+use configurator_core::parking::PROBE_INTERVAL;
+use configurator_core::request::Operation;
+
+use crate::clock::SharedClock;
+use crate::events::{HostEvent, Publisher, Subject};
+use crate::metrics::Metrics;
+use crate::sinks::{Scope, Sinks};
+use crate::tasks::{TaskKind, Tasks};
+
+/// The most targets with a request under way.
+pub const MAX_TARGETS: usize = 10_000;
+
+/// A request that is sent and not awaited.
+#[derive(Debug, Clone)]
+pub struct DeclarativeJob {
+    /// What to do.
+    pub operation: Operation,
+    /// On whose behalf.
+    pub scope: Scope,
+    /// The request's name.
+    pub request_name: String,
+    /// The object that it is made for.
+    pub owner: Option<Subject>,
+    /// How often it is tried.
+    pub retry: RetryPolicy,
+}
+
+/// Sends declarative requests.
+#[derive(Clone)]
+pub struct DeclarativeRequests {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    sinks: Sinks,
+    clock: SharedClock,
+    tasks: Tasks,
+    publisher: Publisher,
+    metrics: Arc<Metrics>,
+    targets: Mutex<HashMap<String, Target>>,
+}
+
+#[derive(Default)]
+struct Target {
+    /// What is to be sent after the attempt that is under way.
+    next: Option<DeclarativeJob>,
+    owner: Option<String>,
+    is_cancelled: bool,
+    changed: Arc<tokio::sync::Notify>,
+}
+
+impl DeclarativeRequests {
+    /// Nothing is under way.
+    #[must_use]
+    pub fn new(
+        sinks: Sinks,
+        clock: SharedClock,
+        tasks: Tasks,
+        publisher: Publisher,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let targets = Mutex::default();
+        Self { inner: Arc::new(Inner { sinks, clock, tasks, publisher, metrics, targets }) }
+    }
+
+    /// Sends the request as soon as the attempt that is under way for its target has ended.
+    ///
+    /// # Errors
+    /// When [`MAX_TARGETS`] targets have a request under way.
+    pub fn submit(&self, job: DeclarativeJob) -> Result<(), Fault> {
+        let name = target_of(&job);
+        let mut targets = self.targets();
+        if let Some(target) = targets.get_mut(&name) {
+            target.is_cancelled = false;
+            target.owner = job.owner.as_ref().map(|owner| owner.uid.clone());
+            target.next = Some(job);
+            target.changed.notify_one();
+            return Ok(());
+        }
+        if targets.len() >= MAX_TARGETS {
+            self.inner.metrics.declarative_refused();
+            return Err(Fault::new(
+                FaultKind::ResourceMutation,
+                format!("{MAX_TARGETS} declarative requests are under way; this one was not taken"),
+            ));
+        }
+        let owner = job.owner.as_ref().map(|owner| owner.uid.clone());
+        targets.insert(name.clone(), Target { owner, ..Target::default() });
+        drop(targets);
+        let this = self.clone();
+        self.inner.tasks.spawn(TaskKind::Declarative, async move { this.drive(name, job).await });
+        Ok(())
+    }
+
+    /// Gives up what is under way for an object that is gone.
+    pub fn cancel(&self, uid: &str) {
+        for target in self.targets().values_mut() {
+            if target.owner.as_deref() == Some(uid) {
+                target.is_cancelled = true;
+                target.next = None;
+                target.changed.notify_one();
+            }
+        }
+    }
+
+    /// How many targets have a request under way.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.targets().len()
+    }
+
+    fn targets(&self) -> MutexGuard<'_, HashMap<String, Target>> {
+        self.inner.targets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn drive(&self, name: String, mut job: DeclarativeJob) {
+        let Some(changed) = self.targets().get(&name).map(|target| target.changed.clone()) else { return };
+        let mut failures = 0;
+        loop {
+            let sink = job.operation.sink();
+            let answer = self.inner.sinks.get(sink).execute(&job.operation, &job.scope).await;
+            self.inner.metrics.request(sink, answer.as_ref().err().map(|fault| fault.kind));
+            if let Some(next) = self.take_next(&name) {
+                job = next;
+                failures = 0;
+                continue;
+            }
+            let wait = match answer {
+                Ok(_) => None,
+                Err(fault) if fault.kind.reaction() == Reaction::Park => {
+                    Some(fault.retry_after.unwrap_or(PROBE_INTERVAL))
+                }
+                Err(fault) => {
+                    failures += 1;
+                    if !fault.is_retryable() || failures >= job.retry.max_attempts {
+                        self.give_up(&job, &fault, failures);
+                        None
+                    } else {
+                        let seed = mix(u64::from(failures) ^ name.len() as u64);
+                        Some(fault.retry_after.unwrap_or_else(|| job.retry.delay(failures, seed)))
+                    }
+                }
+            };
+            if let Some(wait) = wait {
+                tokio::select! {
+                    biased;
+                    () = self.inner.tasks.drain_token().cancelled() => {}
+                    () = changed.notified() => {}
+                    () = self.inner.clock.sleep(wait) => {}
+                }
+            }
+            let is_stopping = wait.is_some() && self.inner.tasks.drain_token().is_cancelled();
+            let mut targets = self.targets();
+            let Some(target) = targets.get_mut(&name) else { return };
+            match target.next.take() {
+                Some(next) => {
+                    job = next;
+                    failures = 0;
+                }
+                None if wait.is_none() || target.is_cancelled || is_stopping => {
+                    targets.remove(&name);
+                    return;
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn take_next(&self, name: &str) -> Option<DeclarativeJob> {
+        self.targets().get_mut(name)?.next.take()
+    }
+
+    fn give_up(&self, job: &DeclarativeJob, fault: &Fault, failures: u32) {
+        self.inner.metrics.declarative_given_up();
+        let message =
+            format!("the declarative request {:?} failed for good after {failures} attempts: {fault}", job.request_name);
+        tracing::warn!(configurator = job.scope.configurator, request = job.request_name, "{message}");
+        if let Some(owner) = &job.owner {
+            let event = HostEvent::warning(owner.clone(), "DeclarativeRequestFailed", message);
+            self.inner.publisher.publish(event);
+        }
+    }
+}
+
+/// What a request is about: a later one for the same supersedes it.
+fn target_of(job: &DeclarativeJob) -> String {
+    match &job.operation {
+        Operation::Kubernetes(request) => format!(
+            "kubernetes {}/{} {}/{} {}",
+            request.group,
+            request.plural,
+            request.namespace,
+            request.name,
+            request.subresource.as_deref().unwrap_or_default()
+        ),
+        Operation::Config(request) => {
+            let keys: Vec<String> = request
+                .operations
+                .iter()
+                .filter_map(|operation| layers::key_of(operation, &job.scope.namespace).ok())
+                .collect();
+            format!("configstore {}", keys.join(" "))
+        }
+        Operation::Secret(request) => format!("secretstore {}", request.name),
+        Operation::Http(request) => {
+            let owner = job.owner.as_ref().map(|owner| owner.uid.as_str()).unwrap_or_default();
+            format!("http {} {} {owner} {}", request.method, request.url, job.request_name)
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Carries out a plan: sends its requests to the sinks and collects what came of them.
+
+use std::sync::Arc;
+
+use configurator_core::fault::Fault;
+use configurator_core::plan::{self, Plan, PlannedAction, PlannedStep};
+use configurator_core::request::{ObjectRef, OnError, Operation};
+use configurator_core::result::{Answer, RequestResult};
+use configurator_core::run::{Run, hex};
+use futures::StreamExt;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use crate::clock::SharedClock;
+use crate::declarative::{DeclarativeJob, DeclarativeRequests};
+use crate::events::Subject;
+use crate::metrics::Metrics;
+use crate::sinks::{Scope, Sinks};
+
+/// Carries out plans.
+#[derive(Clone)]
+pub struct Executor {
+    sinks: Sinks,
+    clock: SharedClock,
+    declarative: DeclarativeRequests,
+    metrics: Arc<Metrics>,
+}
+
+/// What carrying out a plan came to.
+#[derive(Debug, Default)]
+pub struct Executed {
+    /// One for each step, in order.
+    pub results: Vec<RequestResult>,
+    /// Whether anything changed at any server.
+    pub has_written: bool,
+    /// Objects of the watched kind that were written, with their new version.
+    pub own_writes: Vec<(ObjectRef, u64)>,
+}
+
+struct StepResult {
+    result: RequestResult,
+    changed: bool,
+    own_write: Option<(ObjectRef, u64)>,
+}
+
+impl Executor {
+    /// An executor over these sinks.
+    #[must_use]
+    pub fn new(
+        sinks: Sinks,
+        clock: SharedClock,
+        declarative: DeclarativeRequests,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self { sinks, clock, declarative, metrics }
+    }
+
+    /// The sinks.
+    #[must_use]
+    pub fn sinks(&self) -> &Sinks {
+        &self.sinks
+    }
+
+    /// Carries out the plan of a run.
+    ///
+    /// In each wave, requests go side by side within the Configurator's concurrency, or one after another when the
+    /// plan is serial. After a failure that nothing catches, a serial plan and later waves are not sent.
+    pub async fn execute(&self, plan: &Plan, run: &Run) -> Executed {
+        let mut settled: Vec<(usize, StepResult)> = Vec::with_capacity(plan.steps.len());
+        let mut culprit: Option<String> = None;
+        for wave in plan.waves() {
+            let steps: Vec<(usize, &PlannedStep)> =
+                wave.into_iter().filter_map(|index| Some((index, plan.steps.get(index)?))).collect();
+            if plan.is_serial || culprit.is_some() {
+                for (index, step) in steps {
+                    let result = match &culprit {
+                        Some(culprit) => self.not_sent(step, culprit),
+                        None => self.step(step, run).await,
+                    };
+                    note_culprit(&mut culprit, step, &result);
+                    settled.push((index, result));
+                }
+                continue;
+            }
+            let width = run.configurator().concurrency.max(1);
+            let mut side_by_side = futures::stream::iter(steps)
+                .map(|(index, step)| async move { (index, step, self.step(step, run).await) })
+                .buffer_unordered(width);
+            while let Some((index, step, result)) = side_by_side.next().await {
+                note_culprit(&mut culprit, step, &result);
+                settled.push((index, result));
+            }
+        }
+        settled.sort_unstable_by_key(|(index, _)| *index);
+        let mut executed = Executed::default();
+        for (_, step) in settled {
+            executed.has_written |= step.changed;
+            executed.own_writes.extend(step.own_write);
+            executed.results.push(step.result);
+        }
+        executed
+    }
+
+    async fn step(&self, step: &PlannedStep, run: &Run) -> StepResult {
+        let request = &step.request;
+        let created = self.clock.now();
+        let settled = |answer: Result<Answer, Fault>| {
+            let changed = answer.as_ref().is_ok_and(|answer| answer.changed);
+            let (answer, error) = match answer {
+                Ok(answer) => (answer, None),
+                Err(fault) => (Answer::default(), Some(fault)),
+            };
+            let own_write = if changed { own_write(&request.operation, &answer, run) } else { None };
+            let result = RequestResult {
+                request_name: request.name.clone(),
+                sink: request.operation.sink(),
+                is_declarative: request.is_declarative,
+                query_objects: answer.query_objects,
+                created,
+                finished: Some(self.clock.now()),
+                error,
+                http_response: answer.http_response,
+            };
+            StepResult { result, changed, own_write }
+        };
+        match &step.action {
+            PlannedAction::Keep(result) => {
+                StepResult { result: result.clone(), changed: false, own_write: None }
+            }
+            PlannedAction::Refuse(fault) => {
+                self.metrics.request(request.operation.sink(), Some(fault.kind));
+                settled(Err(fault.clone()))
+            }
+            PlannedAction::Send if request.is_declarative => {
+                let job = DeclarativeJob {
+                    operation: request.operation.clone(),
+                    scope: scope(step, run),
+                    request_name: request.name.clone(),
+                    owner: owner(step, run),
+                    retry: run.configurator().retry,
+                };
+                let mut settled = settled(self.declarative.submit(job).map(|()| Answer::default()));
+                if settled.result.error.is_none() {
+                    settled.result.finished = None;
+                }
+                settled
+            }
+            PlannedAction::Send => {
+                let sink = request.operation.sink();
+                let answer = self.sinks.get(sink).execute(&request.operation, &scope(step, run)).await;
+                self.metrics.request(sink, answer.as_ref().err().map(|fault| fault.kind));
+                settled(answer)
+            }
+        }
+    }
+
+    fn not_sent(&self, step: &PlannedStep, culprit: &str) -> StepResult {
+        let result = match &step.action {
+            PlannedAction::Keep(result) => result.clone(),
+            PlannedAction::Send | PlannedAction::Refuse(_) => {
+                plan::failed(&step.request, plan::not_sent(culprit), self.clock.now())
+            }
+        };
+        StepResult { result, changed: false, own_write: None }
+    }
+}
+
+/// The object that a request is made for: the one it names, or the first of the run.
+fn owner(step: &PlannedStep, run: &Run) -> Option<Subject> {
+    let members = run.members();
+    let member = match &step.request.of {
+        Some(of) => members.iter().find(|member| member.key == *of),
+        None => members.first(),
+    };
+    member.map(|member| Subject::watched(run.configurator(), &member.key, &member.uid))
+}
+
+fn scope(step: &PlannedStep, run: &Run) -> Scope {
+    let mut hash = Sha256::new();
+    for part in [run.id(), run.phase(), "1", &step.request.name] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    let namespace = match &step.request.of {
+        Some(of) => of.namespace.clone(),
+        None => run.members().first().map(|member| member.key.namespace.clone()).unwrap_or_default(),
+    };
+    Scope {
+        configurator: run.configurator().name.clone(),
+        namespace,
+        idempotency_key: hex(hash.finalize().get(..16).unwrap_or_default()),
+        timeout: step.request.timeout,
+    }
+}
+
+fn note_culprit(culprit: &mut Option<String>, step: &PlannedStep, settled: &StepResult) {
+    if culprit.is_none() && settled.result.error.is_some() && step.on_error == OnError::Fail {
+        *culprit = Some(step.request.name.clone());
+    }
+}
+
+/// The new version of an object of the watched kind, so that it is not entered again from an older copy.
+fn own_write(operation: &Operation, answer: &Answer, run: &Run) -> Option<(ObjectRef, u64)> {
+    #[derive(Deserialize)]
+    struct Written<'a> {
+        kind: Option<&'a str>,
+        #[serde(borrow)]
+        metadata: WrittenMetadata<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct WrittenMetadata<'a> {
+        resource_version: &'a str,
+    }
+    let Operation::Kubernetes(request) = operation else { return None };
+    let watch = &run.configurator().watch;
+    if request.group != watch.group {
+        return None;
+    }
+    let written: Written<'_> = serde_json::from_str(answer.query_objects.first()?.as_str()).ok()?;
+    if written.kind? != watch.kind {
+        return None;
+    }
+    let key = ObjectRef { namespace: request.namespace.clone(), name: request.name.clone() };
+    Some((key, written.metadata.resource_version.parse().ok()?))
+}

@@ -1,0 +1,359 @@
+//! The host as a library: everything that an embedder brings, and the one thing that runs.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use configurator_core::capability::Capabilities;
+use configurator_core::request::SinkName;
+use configurator_guest::options::GuestOptions;
+use configurator_guest::runtime::{GuestError, GuestRuntime};
+use kube::Client;
+use tokio::sync::{broadcast, mpsc, watch};
+
+use crate::clock::{Clock, SharedClock, SystemClock};
+use crate::controller::driver::CallMode;
+use crate::controller::parking::{Parked, ParkingAttendant};
+use crate::controller::supervisor::{HostReport, Supervisor};
+use crate::declarative::DeclarativeRequests;
+use crate::events::{self, Publisher};
+use crate::executor::Executor;
+use crate::metrics::Metrics;
+use crate::module_source::{ModuleDirectory, ModuleSource};
+use crate::observer::{NoObserver, RunObserver, SharedObserver};
+use crate::sinks::configstore::{ConfigStore, ConfigstoreSink, EmbeddedConfigStore};
+#[cfg(feature = "http")]
+use crate::sinks::http::{HttpOptions, HttpSink};
+use crate::sinks::kubernetes::KubernetesSink;
+use crate::sinks::secretstore::{
+    EmbeddedSecretStore, RandomSecrets, SealingKey, SecretGenerator, SecretStore, SecretstoreSink,
+};
+use crate::sinks::{AbsentSink, Sink, Sinks};
+use crate::tasks::{TaskKind, Tasks};
+
+/// Parked runs whose announcement may wait.
+const PARKED_QUEUE: usize = 1024;
+/// Sinks that have come back whose announcement may wait.
+const RELEASED_QUEUE: usize = 64;
+
+/// What every Configurator of a host shares.
+pub(crate) struct Shared {
+    pub(crate) client: Client,
+    pub(crate) config_store: Arc<dyn ConfigStore>,
+    pub(crate) guest: GuestRuntime,
+    pub(crate) call_mode: CallMode,
+    pub(crate) modules: Arc<dyn ModuleSource>,
+    pub(crate) executor: Executor,
+    pub(crate) declarative: DeclarativeRequests,
+    pub(crate) clock: SharedClock,
+    pub(crate) policy: Arc<Capabilities>,
+    pub(crate) publisher: Publisher,
+    pub(crate) observer: SharedObserver,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) parked: mpsc::Sender<Parked>,
+    pub(crate) released: broadcast::Sender<SinkName>,
+    pub(crate) seed: u64,
+}
+
+/// A host that has not been started.
+pub struct Host {
+    shared: Arc<Shared>,
+    tasks: Tasks,
+    reports: watch::Sender<HostReport>,
+    attendant: ParkingAttendant,
+    events: mpsc::Receiver<events::HostEvent>,
+    grace: Duration,
+}
+
+/// Why a host could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// No client was given.
+    #[error("a host needs a Kubernetes client: call `client`")]
+    NoClient,
+    /// The engine for modules could not be started.
+    #[error(transparent)]
+    Guest(#[from] GuestError),
+    /// There was no key for secrets in memory.
+    #[error(transparent)]
+    Secrets(#[from] crate::sinks::secretstore::KeyError),
+}
+
+/// Builds a [`Host`]. Only [`client`](Self::client) must be given; what is left out is kept in memory.
+#[derive(Default)]
+pub struct HostBuilder {
+    client: Option<Client>,
+    config_store: Option<Arc<dyn ConfigStore>>,
+    secret_store: Option<Arc<dyn SecretStore>>,
+    secret_generator: Option<Arc<dyn SecretGenerator>>,
+    sink_decorator: Option<Box<dyn FnOnce(Sinks) -> Sinks + Send>>,
+    #[cfg(feature = "http")]
+    http: HttpOptions,
+    http_sink: Option<Arc<dyn Sink>>,
+    modules: Option<Arc<dyn ModuleSource>>,
+    clock: Option<SharedClock>,
+    policy: Option<Capabilities>,
+    guest: Option<GuestRuntime>,
+    guest_options: GuestOptions,
+    call_mode: CallMode,
+    observer: Option<SharedObserver>,
+    grace: Option<Duration>,
+    seed: Option<u64>,
+}
+
+impl HostBuilder {
+    /// The Kubernetes API, real or embedded.
+    #[must_use]
+    pub fn client(mut self, client: Client) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    /// The config store. Default: in memory.
+    #[must_use]
+    pub fn config_store(mut self, store: impl ConfigStore) -> Self {
+        self.config_store = Some(Arc::new(store));
+        self
+    }
+
+    /// The secret store. Default: in memory, sealed with a key that nobody knows.
+    #[must_use]
+    pub fn secret_store(mut self, store: impl SecretStore) -> Self {
+        self.secret_store = Some(Arc::new(store));
+        self
+    }
+
+    /// Makes the values of secrets that a request leaves to the host. Default: random.
+    #[must_use]
+    pub fn secret_generator(mut self, generator: impl SecretGenerator) -> Self {
+        self.secret_generator = Some(Arc::new(generator));
+        self
+    }
+
+    /// What HTTP requests may reach beyond public addresses. Default: nothing.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn http(mut self, options: HttpOptions) -> Self {
+        self.http = options;
+        self
+    }
+
+    /// A sink of one's own for HTTP requests.
+    #[must_use]
+    pub fn http_sink(mut self, sink: impl Sink) -> Self {
+        self.http_sink = Some(Arc::new(sink));
+        self
+    }
+
+    /// Wraps the sinks, to see or change what passes.
+    #[must_use]
+    pub fn decorate_sinks(mut self, decorate: impl FnOnce(Sinks) -> Sinks + Send + 'static) -> Self {
+        self.sink_decorator = Some(Box::new(decorate));
+        self
+    }
+
+    /// Where modules come from. Default: files under the current directory.
+    #[must_use]
+    pub fn modules(mut self, source: impl ModuleSource) -> Self {
+        self.modules = Some(Arc::new(source));
+        self
+    }
+
+    /// The clock. Default: the system's.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// The ceiling of all capabilities: an author of a Configurator cannot grant what is not in here.
+    /// Default: everything, so that a Configurator's own capabilities decide.
+    #[must_use]
+    pub fn policy(mut self, policy: Capabilities) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// The runtime of modules, to share it between hosts.
+    #[must_use]
+    pub fn guest(mut self, guest: GuestRuntime) -> Self {
+        self.guest = Some(guest);
+        self
+    }
+
+    /// Options of the runtime of modules, when none is shared.
+    #[must_use]
+    pub fn guest_options(mut self, options: GuestOptions) -> Self {
+        self.guest_options = options;
+        self
+    }
+
+    /// Where handlers are called. Default: on the runtime's own threads.
+    #[must_use]
+    pub fn call_mode(mut self, mode: CallMode) -> Self {
+        self.call_mode = mode;
+        self
+    }
+
+    /// Sees what runs do. Default: nobody.
+    #[must_use]
+    pub fn observer(mut self, observer: impl RunObserver) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// How long runs may take to end when the host stops. Default: 30 s.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = Some(grace);
+        self
+    }
+
+    /// Decides all jitter. Default: chosen by chance.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Builds the host. Nothing is started, and no server is spoken to.
+    ///
+    /// # Errors
+    /// When there is no client, or the engine for modules cannot be started.
+    pub fn build(self) -> Result<Host, BuildError> {
+        let client = self.client.ok_or(BuildError::NoClient)?;
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
+        let config_store = self.config_store.unwrap_or_else(|| Arc::new(EmbeddedConfigStore::memory()));
+        let secret_store = match self.secret_store {
+            Some(store) => store,
+            None => Arc::new(EmbeddedSecretStore::memory(&SealingKey::random()?)),
+        };
+        let generator = self.secret_generator.unwrap_or_else(|| Arc::new(RandomSecrets));
+        #[cfg(feature = "http")]
+        let default_http: Arc<dyn Sink> = Arc::new(HttpSink::new(self.http));
+        #[cfg(not(feature = "http"))]
+        let default_http: Arc<dyn Sink> = Arc::new(AbsentSink(SinkName::Http));
+        let sinks = Sinks {
+            kubernetes: Arc::new(KubernetesSink::new(client.clone())),
+            configstore: Arc::new(ConfigstoreSink::new(config_store.clone())),
+            secretstore: Arc::new(SecretstoreSink::new(secret_store, generator)),
+            http: self.http_sink.unwrap_or(default_http),
+        };
+        let sinks = match self.sink_decorator {
+            Some(decorate) => decorate(sinks),
+            None => sinks,
+        };
+        let metrics = Arc::new(Metrics::default());
+        let tasks = Tasks::default();
+        let (publisher, events) = Publisher::new(metrics.clone());
+        let declarative = DeclarativeRequests::new(
+            sinks.clone(),
+            clock.clone(),
+            tasks.clone(),
+            publisher.clone(),
+            metrics.clone(),
+        );
+        let executor =
+            Executor::new(sinks.clone(), clock.clone(), declarative.clone(), metrics.clone());
+        let guest = match self.guest {
+            Some(guest) => guest,
+            None => GuestRuntime::new(self.guest_options)?,
+        };
+        let (parked, parkings) = mpsc::channel(PARKED_QUEUE);
+        let (released, _) = broadcast::channel(RELEASED_QUEUE);
+        let seed = self.seed.unwrap_or_else(|| getrandom::u64().unwrap_or_default());
+        let attendant = ParkingAttendant {
+            sinks,
+            clock: clock.clone(),
+            metrics: metrics.clone(),
+            parked: parkings,
+            released: released.clone(),
+            seed,
+        };
+        let shared = Arc::new(Shared {
+            client,
+            config_store,
+            guest,
+            call_mode: self.call_mode,
+            modules: self.modules.unwrap_or_else(|| Arc::new(ModuleDirectory::new("."))),
+            executor,
+            declarative,
+            clock,
+            policy: Arc::new(self.policy.unwrap_or_else(Capabilities::everything)),
+            publisher,
+            observer: self.observer.unwrap_or_else(|| Arc::new(NoObserver)),
+            metrics,
+            parked,
+            released,
+            seed,
+        });
+        let (reports, _) = watch::channel(HostReport::default());
+        Ok(Host {
+            shared,
+            tasks,
+            reports,
+            attendant,
+            events,
+            grace: self.grace.unwrap_or(Duration::from_secs(30)),
+        })
+    }
+}
+
+impl Host {
+    /// Begins to build a host.
+    ///
+    /// # Example
+    /// ```no_run
+    /// # async fn embed(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use configurator_host::host::Host;
+    /// use configurator_host::module_source::ModuleDirectory;
+    ///
+    /// let host = Host::builder().client(client).modules(ModuleDirectory::new("modules")).build()?;
+    /// host.run(async { tokio::signal::ctrl_c().await.unwrap_or_default() }).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn builder() -> HostBuilder {
+        HostBuilder::default()
+    }
+
+    /// What the host says of itself, from now on.
+    #[must_use]
+    pub fn report(&self) -> watch::Receiver<HostReport> {
+        self.reports.subscribe()
+    }
+
+    /// Numbers about the host.
+    #[must_use]
+    pub fn metrics(&self) -> Arc<Metrics> {
+        self.shared.metrics.clone()
+    }
+
+    /// Ends the host at once when it is cancelled by [`Tasks::abort`]; for a second signal.
+    #[must_use]
+    pub fn tasks(&self) -> Tasks {
+        self.tasks.clone()
+    }
+
+    /// Runs until `shutdown` resolves, then ends in two stages: nothing new begins and runs may finish; after the
+    /// grace period what still runs is dropped. Nothing half-done is left that the next start does not mend.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let Self { shared, tasks, reports, attendant, events, grace } = self;
+        let clock = shared.clock.clone();
+        tasks.spawn(TaskKind::Publisher, events::publish(shared.client.clone(), events));
+        tasks.spawn(TaskKind::Worker, attendant.run(tasks.clone()));
+        tasks.spawn(TaskKind::Worker, Supervisor::new(shared, tasks.clone(), reports).run());
+        shutdown.await;
+        tasks.drain();
+        let is_over = tokio::select! {
+            () = tasks.wait() => true,
+            () = clock.sleep(grace) => false,
+        };
+        if !is_over {
+            tracing::warn!(?grace, "runs are still under way; they are dropped");
+            tasks.abort();
+            tasks.wait().await;
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Which objects have been handled, so that a deletion is noticed although nobody watched.
+//!
+//! One key for each object in the config store: `ledger/{uid of the configurator}/{uid}` with `{"namespace", "name"}`. It is
+//! written before the first effect for the object, and removed when the deletion phases are done.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use configurator_core::fault::Fault;
+use configurator_core::layers::Write;
+use configurator_core::request::ObjectRef;
+use serde::{Deserialize, Serialize};
+
+use crate::sinks::configstore::ConfigStore;
+
+/// The record of one Configurator.
+#[derive(Clone)]
+pub struct Ledger {
+    store: Arc<dyn ConfigStore>,
+    prefix: String,
+    recorded: Arc<Mutex<HashSet<String>>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    namespace: String,
+    name: String,
+}
+
+impl Ledger {
+    /// The record of the Configurator with this uid.
+    #[must_use]
+    pub fn new(store: Arc<dyn ConfigStore>, configurator_uid: &str) -> Self {
+        Self { store, prefix: format!("ledger/{configurator_uid}/"), recorded: Arc::default() }
+    }
+
+    /// Everything that is recorded.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn read(&self) -> Result<Vec<(ObjectRef, String)>, Fault> {
+        let entries = self.store.scan(&self.prefix).await?;
+        let mut found = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            let uid = key.strip_prefix(&self.prefix).unwrap_or_default().to_owned();
+            match serde_json::from_str::<Record>(&value) {
+                Ok(record) => {
+                    found.push((ObjectRef { namespace: record.namespace, name: record.name }, uid));
+                }
+                Err(error) => tracing::warn!(key, %error, "a record of the ledger cannot be read and is left alone"),
+            }
+        }
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded.extend(found.iter().map(|(_, uid)| uid.clone()));
+        Ok(found)
+    }
+
+    /// Records the objects that are not recorded yet, all in one transaction.
+    ///
+    /// # Errors
+    /// When the store cannot be written; then nothing may be done for the objects.
+    pub async fn record(&self, objects: &[(ObjectRef, String)]) -> Result<(), Fault> {
+        let new: Vec<&(ObjectRef, String)> = {
+            let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+            objects.iter().filter(|(_, uid)| !recorded.contains(uid)).collect()
+        };
+        if new.is_empty() {
+            return Ok(());
+        }
+        let writes = new
+            .iter()
+            .filter_map(|(key, uid)| {
+                let record = Record { namespace: key.namespace.clone(), name: key.name.clone() };
+                let text = serde_json::to_string(&record).ok()?;
+                Some(Write::Put(format!("{}{uid}", self.prefix), text))
+            })
+            .collect();
+        self.store.write(writes).await?;
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded.extend(new.into_iter().map(|(_, uid)| uid.clone()));
+        Ok(())
+    }
+
+    /// Removes the whole record, when the Configurator is gone.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn close(self) -> Result<(), Fault> {
+        self.store.write(vec![Write::DeletePrefix(self.prefix)]).await
+    }
+
+    /// Removes the records of Configurators that are gone, all but those with these uids.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn sweep(store: &dyn ConfigStore, known: &HashSet<String>) -> Result<(), Fault> {
+        let mut stale = HashSet::new();
+        for (key, _) in store.scan("ledger/").await? {
+            let uid = key.split('/').nth(1).unwrap_or_default();
+            if !known.contains(uid) {
+                stale.insert(uid.to_owned());
+            }
+        }
+        let writes: Vec<Write> =
+            stale.into_iter().map(|uid| Write::DeletePrefix(format!("ledger/{uid}/"))).collect();
+        if writes.is_empty() { Ok(()) } else { store.write(writes).await }
+    }
+
+    /// Forgets an object.
+    ///
+    /// # Errors
+    /// When the store cannot be written; the object will be found missing once more.
+    pub async fn forget(&self, uid: &str) -> Result<(), Fault> {
+        let is_recorded = {
+            let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+            recorded.remove(uid)
+        };
+        if is_recorded {
+            self.store.write(vec![Write::Delete(format!("{}{uid}", self.prefix))]).await?;
+        }
+        Ok(())
+    }
+}

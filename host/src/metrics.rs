@@ -1,0 +1,164 @@
+//! Numbers about a host, in the format of Prometheus.
+
+use std::time::Duration;
+
+use configurator_core::fault::FaultKind;
+use configurator_core::queue::Counts;
+use configurator_core::request::SinkName;
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+/// The metrics of one host. Every name begins with `configurator_`.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    runs: Family<RunLabels, Counter>,
+    calls: Family<CallLabels, Counter>,
+    call_cpu: Family<ConfiguratorLabels, Histogram, fn() -> Histogram>,
+    requests: Family<RequestLabels, Counter>,
+    objects: Family<StateLabels, Gauge>,
+    parked: Family<SinkLabels, Gauge>,
+    events_dropped: Counter,
+    declarative_given_up: Counter,
+    declarative_refused: Counter,
+    log_lines_dropped: Counter,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RunLabels {
+    configurator: String,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    configurator: String,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ConfiguratorLabels {
+    configurator: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    sink: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    configurator: String,
+    state: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SinkLabels {
+    sink: &'static str,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("configurator");
+        let call_buckets: fn() -> Histogram = || Histogram::new(exponential_buckets(10e-6, 2.5, 14));
+        let metrics = Self {
+            runs: Family::default(),
+            calls: Family::default(),
+            call_cpu: Family::new_with_constructor(call_buckets),
+            requests: Family::default(),
+            objects: Family::default(),
+            parked: Family::default(),
+            events_dropped: Counter::default(),
+            declarative_given_up: Counter::default(),
+            declarative_refused: Counter::default(),
+            log_lines_dropped: Counter::default(),
+            registry: Registry::default(),
+        };
+        registry.register("runs", "Runs that ended or rest, by how", metrics.runs.clone());
+        registry.register("calls", "Calls of handlers, by how they ended", metrics.calls.clone());
+        registry.register("call_cpu_seconds", "CPU time of a call", metrics.call_cpu.clone());
+        registry.register("requests", "Requests, by sink and outcome", metrics.requests.clone());
+        registry.register("objects", "Watched objects, by state", metrics.objects.clone());
+        registry.register("sink_parked", "Whether runs are parked for a sink", metrics.parked.clone());
+        registry.register("events_dropped", "Events that found no place in the queue", metrics.events_dropped.clone());
+        registry.register(
+            "declarative_given_up",
+            "Declarative requests that failed for good",
+            metrics.declarative_given_up.clone(),
+        );
+        registry.register(
+            "declarative_refused",
+            "Declarative requests that found no place",
+            metrics.declarative_refused.clone(),
+        );
+        registry.register(
+            "guest_log_lines_dropped",
+            "Log lines of handlers past their limit",
+            metrics.log_lines_dropped.clone(),
+        );
+        Self { registry, ..metrics }
+    }
+}
+
+impl Metrics {
+    /// The text that Prometheus reads.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = text::encode(&mut text, &self.registry);
+        text
+    }
+
+    pub(crate) fn run(&self, configurator: &str, outcome: &'static str) {
+        self.runs.get_or_create(&RunLabels { configurator: configurator.to_owned(), outcome }).inc();
+    }
+
+    pub(crate) fn call(&self, configurator: &str, outcome: &'static str, cpu: Duration, lines_dropped: u64) {
+        self.calls.get_or_create(&CallLabels { configurator: configurator.to_owned(), outcome }).inc();
+        self.call_cpu
+            .get_or_create(&ConfiguratorLabels { configurator: configurator.to_owned() })
+            .observe(cpu.as_secs_f64());
+        self.log_lines_dropped.inc_by(lines_dropped);
+    }
+
+    pub(crate) fn request(&self, sink: SinkName, fault: Option<FaultKind>) {
+        let outcome = fault.map_or("ok", FaultKind::name);
+        self.requests.get_or_create(&RequestLabels { sink: sink.name(), outcome }).inc();
+    }
+
+    pub(crate) fn counts(&self, configurator: &str, counts: Counts) {
+        let states = [
+            ("existing", counts.objects),
+            ("queued", counts.queued),
+            ("running", counts.running),
+            ("waiting", counts.waiting),
+            ("failed", counts.failed),
+        ];
+        for (state, number) in states {
+            let labels = StateLabels { configurator: configurator.to_owned(), state };
+            self.objects.get_or_create(&labels).set(i64::try_from(number).unwrap_or(i64::MAX));
+        }
+    }
+
+    pub(crate) fn parked(&self, sink: SinkName, is_parked: bool) {
+        self.parked.get_or_create(&SinkLabels { sink: sink.name() }).set(i64::from(is_parked));
+    }
+
+    pub(crate) fn event_dropped(&self) {
+        self.events_dropped.inc();
+    }
+
+    pub(crate) fn declarative_given_up(&self) {
+        self.declarative_given_up.inc();
+    }
+
+    pub(crate) fn declarative_refused(&self) {
+        self.declarative_refused.inc();
+    }
+}

@@ -1,0 +1,80 @@
+//! Shows what runs do to whoever wants to see it: a terminal, the simulator, an embedder.
+
+use std::sync::Arc;
+
+use configurator_core::handler::{CallFault, HandlerOutput};
+use configurator_core::plan::Plan;
+use configurator_core::result::RequestResult;
+use configurator_core::run::{Call, Finish, Pause, Run};
+
+/// How a run ended, or why it rests.
+#[derive(Debug)]
+pub enum RunEnd<'a> {
+    /// It is over.
+    Finished(&'a Finish),
+    /// It rests and will be resumed.
+    Paused(&'a Pause),
+}
+
+/// Sees what runs do. Called on the tasks that drive them, so it must be quick; every method does nothing by default.
+///
+/// Outputs and results are shown as they are, secrets included: what an observer keeps or prints of them it must
+/// redact.
+pub trait RunObserver: Send + Sync + 'static {
+    /// A handler was called.
+    fn called(&self, _run: &Run, _call: &Call, _result: &Result<HandlerOutput, CallFault>) {}
+
+    /// The requests of an output were executed, or refused.
+    fn executed(&self, _run: &Run, _phase: &str, _plan: &Plan, _results: &[RequestResult]) {}
+
+    /// A run ended or rests.
+    fn ended(&self, _run: &Run, _end: &RunEnd<'_>) {}
+
+    /// Something happened that concerns a whole Configurator.
+    fn noticed(&self, _configurator: &str, _notice: &Notice) {}
+}
+
+/// Something that concerns a whole Configurator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// Its module is being fetched and compiled.
+    Loading {
+        /// The module's source.
+        module: String,
+    },
+    /// It runs.
+    Started {
+        /// The module's digest.
+        digest: String,
+        /// How many objects exist.
+        objects: usize,
+    },
+    /// It cannot run, or its new version cannot.
+    Refused {
+        /// One CamelCase word.
+        reason: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// Every object that existed at start has settled.
+    Bootstrapped {
+        /// How many objects there are.
+        objects: usize,
+    },
+    /// It waits for something outside.
+    Waiting {
+        /// For what.
+        message: String,
+    },
+    /// It is gone.
+    Stopped,
+}
+
+/// Sees nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoObserver;
+
+impl RunObserver for NoObserver {}
+
+/// An observer that is shared.
+pub type SharedObserver = Arc<dyn RunObserver>;

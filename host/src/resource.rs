@@ -1,0 +1,482 @@
+//! The Configurator resource, as it is written in YAML. What it means once it has been checked is
+//! [`configurator_core::configurator::Configurator`].
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::core::Duration;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What is watched, which module decides, in which phases, and with which rights.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[kube(
+    group = "configurator.dev",
+    version = "v1alpha1",
+    kind = "Configurator",
+    plural = "configurators",
+    shortname = "cfgr",
+    status = "ConfiguratorStatus",
+    printcolumn = r#"{"name":"Watches","type":"string","jsonPath":".spec.watch.kind"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Objects","type":"integer","jsonPath":".status.counts.objects"}"#,
+    printcolumn = r#"{"name":"Failed","type":"integer","jsonPath":".status.counts.failed"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self.phases.all(p, self.phases.exists_one(q, q.name == p.name))")
+        .message("each phase must have a name of its own")
+        .field_path(".phases"),
+    validation = Rule::new("self.deletion.by != 'Finalizer' || !(self.watch.group == '' && self.watch.kind in ['Pod', 'Node', 'Namespace'])")
+        .message("a finalizer is never placed on Pods, Nodes or Namespaces: use deletion.by: Ledger")
+        .field_path(".deletion.by")
+)]
+pub struct ConfiguratorSpec {
+    /// True: no new runs begin. Deletions that a finalizer holds are dealt with all the same.
+    #[serde(default)]
+    pub suspend: bool,
+    /// What is watched.
+    pub watch: WatchSpec,
+    /// True: handlers get a list of objects.
+    #[serde(default)]
+    pub is_batch: bool,
+    /// How batches are collected. Only with isBatch.
+    #[serde(default)]
+    pub batch: BatchSpec,
+    /// The Wasm component that has the handlers.
+    pub module: ModuleSpec,
+    /// Fresh: every call gets an instance of its own.
+    #[serde(default)]
+    pub instance: InstanceSpec,
+    /// Handed to every call.
+    #[serde(default)]
+    #[x_kube(schema = "preserve_unknown")]
+    #[schemars(schema_with = "any_object")]
+    pub parameters: BTreeMap<String, serde_json::Value>,
+    /// The chain; the first is the root phase, which gets the object only.
+    #[schemars(length(min = 1, max = 64))]
+    pub phases: Vec<PhaseSpec>,
+    /// What happens when an object goes.
+    #[serde(default)]
+    pub deletion: DeletionSpec,
+    /// What requests may do. Nothing is allowed that is not listed; the host's own policy is the ceiling.
+    #[serde(default)]
+    pub capabilities: CapabilitiesSpec,
+    /// Limits of one call.
+    #[serde(default)]
+    pub limits: LimitsSpec,
+    /// The most runs at one time, and the most requests of one run side by side.
+    #[serde(default = "default_concurrency")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub concurrency: u32,
+    /// How failures are retried.
+    #[serde(default)]
+    pub retry: RetrySpec,
+}
+
+/// What is watched.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct WatchSpec {
+    /// Empty for the core group.
+    #[serde(default)]
+    pub group: String,
+    /// The version.
+    #[schemars(length(min = 1))]
+    pub version: String,
+    /// The kind.
+    #[schemars(length(min = 1))]
+    pub kind: String,
+    /// Empty: all namespaces.
+    #[serde(default)]
+    pub namespaces: Vec<String>,
+    /// As in `kubectl get -l`.
+    #[serde(default)]
+    pub label_selector: String,
+    /// As in `kubectl get --field-selector`.
+    #[serde(default)]
+    pub field_selector: String,
+    /// Which events start runs.
+    #[serde(default = "default_events")]
+    pub events: Vec<EventSpec>,
+    /// How long an object may be left alone; "0s": for ever.
+    #[serde(default = "default_resync")]
+    pub resync_period: Duration,
+    /// JSONPaths kept of each object; empty keeps all but managedFields. What is dropped is neither stored nor shown.
+    #[serde(default)]
+    pub fields: Vec<String>,
+}
+
+/// An event that starts runs.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventSpec {
+    /// The object appeared, or the host met it for the first time.
+    Added,
+    /// It changed.
+    Modified,
+    /// It is gone. Best effort: the host may have been down; see deletion for what does not miss any.
+    Deleted,
+}
+
+/// How batches are collected.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct BatchSpec {
+    /// The most objects of one batch.
+    #[serde(default = "default_batch_size")]
+    #[schemars(range(min = 1, max = 10000))]
+    pub max_size: u32,
+    /// The longest that an object waits for others.
+    #[serde(default = "default_batch_delay")]
+    pub max_delay: Duration,
+}
+
+/// Where the module comes from.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.file)").message("a module needs a source: file")
+)]
+pub struct ModuleSpec {
+    /// A file under the host's module directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// `sha256:` and 64 hexadecimal digits: the module's bytes must have this digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
+    pub digest: Option<String>,
+}
+
+/// How long an instance of the module lives.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum InstanceSpec {
+    /// For one call.
+    #[default]
+    Fresh,
+}
+
+/// One stage of the chain.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct PhaseSpec {
+    /// Unique in its chain.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// The handler's name; by default the phase's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handler: Option<String>,
+}
+
+/// What happens when an object goes.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct DeletionSpec {
+    /// How a deletion is noticed.
+    #[serde(default)]
+    pub by: DeletionBySpec,
+    /// The chain that is run; empty: nothing is done.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    pub phases: Vec<PhaseSpec>,
+    /// How long a finalizer may hold an object.
+    #[serde(default = "default_deletion_timeout")]
+    pub timeout: Duration,
+}
+
+/// How a deletion is noticed.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum DeletionBySpec {
+    /// The objects handled are recorded in the config store; what is missing is found at start and at a new listing.
+    #[default]
+    Ledger,
+    /// A finalizer holds the object until the phases are done. For kinds of one's own.
+    Finalizer,
+}
+
+/// What requests may do.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct CapabilitiesSpec {
+    /// At the Kubernetes API.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kubernetes: Vec<KubernetesRuleSpec>,
+    /// At the config store.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub configstore: Vec<ConfigstoreRuleSpec>,
+    /// At the secret store.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secretstore: Vec<SecretstoreRuleSpec>,
+    /// At HTTP endpoints.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub http: Vec<HttpRuleSpec>,
+}
+
+/// Allows verbs on Kubernetes resources. In each list of names, `*` stands for any run of characters.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct KubernetesRuleSpec {
+    /// API groups; "" is the core group.
+    pub groups: Vec<String>,
+    /// Plural names.
+    pub resources: Vec<String>,
+    /// Empty: the resource itself only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subresources: Vec<String>,
+    /// Empty: all, and cluster-scoped resources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
+    /// Empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// The verbs.
+    pub verbs: Vec<KubernetesVerbSpec>,
+}
+
+/// A verb of the kubernetes sink.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the verbs of the protocol")]
+pub enum KubernetesVerbSpec {
+    Get,
+    List,
+    Patch,
+    Delete,
+    Create,
+    Replace,
+    Apply,
+}
+
+/// Allows verbs on keys of the config store.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigstoreRuleSpec {
+    /// Beginnings of keys: `resources/pod/`.
+    pub prefixes: Vec<String>,
+    /// The verbs; `put` is `update`.
+    pub verbs: Vec<ConfigVerbSpec>,
+}
+
+/// A verb of the configstore sink.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the verbs of the protocol")]
+pub enum ConfigVerbSpec {
+    Get,
+    Create,
+    Update,
+    Delete,
+}
+
+/// Allows verbs on secrets.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretstoreRuleSpec {
+    /// Names; `*` stands for any run of characters.
+    pub names: Vec<String>,
+    /// The verbs.
+    pub verbs: Vec<SecretVerbSpec>,
+}
+
+/// A verb of the secretstore sink.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the verbs of the protocol")]
+pub enum SecretVerbSpec {
+    Get,
+    Create,
+    Delete,
+}
+
+/// Allows methods on HTTP hosts.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct HttpRuleSpec {
+    /// Host names, with `:port` where it is not the scheme's own; `*` stands for any run of characters.
+    pub hosts: Vec<String>,
+    /// Methods, upper case.
+    pub methods: Vec<String>,
+}
+
+/// Limits of one call.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct LimitsSpec {
+    /// CPU time of one call; ten times this in wall time.
+    #[serde(default = "default_deadline")]
+    pub deadline: Duration,
+    /// Linear memory of the module.
+    #[serde(default = "default_memory")]
+    #[schemars(regex(pattern = "^[0-9]+(Ki|Mi|Gi)?$"))]
+    pub memory: String,
+    /// Size of the input.
+    #[serde(default = "default_input_size")]
+    #[schemars(regex(pattern = "^[0-9]+(Ki|Mi|Gi)?$"))]
+    pub input_size: String,
+    /// Size of the output.
+    #[serde(default = "default_output_size")]
+    #[schemars(regex(pattern = "^[0-9]+(Ki|Mi|Gi)?$"))]
+    pub output_size: String,
+    /// The most requests of one output.
+    #[serde(default = "default_requests")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub requests: u32,
+}
+
+/// How failures are retried.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct RetrySpec {
+    /// Attempts of one run in all.
+    #[serde(default = "default_attempts")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub max_attempts: u32,
+    /// The wait after the first failure.
+    #[serde(default = "default_initial_delay")]
+    pub initial_delay: Duration,
+    /// The longest wait.
+    #[serde(default = "default_max_delay")]
+    pub max_delay: Duration,
+}
+
+/// What the host says of a Configurator.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfiguratorStatus {
+    /// The generation that the conditions speak of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The digest of the module that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module_digest: Option<String>,
+    /// Ready, ModuleLoaded, Bootstrapped, Degraded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// Numbers of objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<CountsStatus>,
+    /// Objects that were given up, the newest last; at most 50.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<FailureStatus>,
+}
+
+/// Numbers of objects.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct CountsStatus {
+    /// That exist.
+    pub objects: u64,
+    /// That were given up.
+    pub failed: u64,
+}
+
+/// An object that was given up. It is tried again at its next change or resync.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct FailureStatus {
+    /// Empty for a cluster-scoped object.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+    /// The object's identity.
+    pub uid: String,
+    /// The request that failed; empty when it was the handler itself.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub request: String,
+    /// The kind of fault.
+    pub kind: String,
+    /// What happened.
+    pub message: String,
+    /// Attempts that failed.
+    pub attempts: u32,
+    /// When it was given up.
+    pub time: String,
+}
+
+fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+fn default_concurrency() -> u32 {
+    4
+}
+fn default_events() -> Vec<EventSpec> {
+    vec![EventSpec::Added, EventSpec::Modified]
+}
+fn default_resync() -> Duration {
+    std::time::Duration::from_secs(10 * 60 * 60).into()
+}
+fn default_batch_size() -> u32 {
+    100
+}
+fn default_batch_delay() -> Duration {
+    std::time::Duration::from_millis(200).into()
+}
+fn default_deletion_timeout() -> Duration {
+    std::time::Duration::from_secs(600).into()
+}
+fn default_deadline() -> Duration {
+    std::time::Duration::from_secs(1).into()
+}
+fn default_memory() -> String {
+    "64Mi".into()
+}
+fn default_input_size() -> String {
+    "4Mi".into()
+}
+fn default_output_size() -> String {
+    "1Mi".into()
+}
+fn default_requests() -> u32 {
+    1000
+}
+fn default_attempts() -> u32 {
+    10
+}
+fn default_initial_delay() -> Duration {
+    std::time::Duration::from_secs(1).into()
+}
+fn default_max_delay() -> Duration {
+    std::time::Duration::from_secs(60).into()
+}
+
+impl Default for BatchSpec {
+    fn default() -> Self {
+        Self { max_size: default_batch_size(), max_delay: default_batch_delay() }
+    }
+}
+
+impl Default for DeletionSpec {
+    fn default() -> Self {
+        Self {
+            by: DeletionBySpec::default(),
+            phases: Vec::new(),
+            timeout: default_deletion_timeout(),
+        }
+    }
+}
+
+impl Default for LimitsSpec {
+    fn default() -> Self {
+        Self {
+            deadline: default_deadline(),
+            memory: default_memory(),
+            input_size: default_input_size(),
+            output_size: default_output_size(),
+            requests: default_requests(),
+        }
+    }
+}
+
+impl Default for RetrySpec {
+    fn default() -> Self {
+        Self {
+            max_attempts: default_attempts(),
+            initial_delay: default_initial_delay(),
+            max_delay: default_max_delay(),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The config store: a trait, its embedded implementation, and the sink above it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use configurator_core::document::Document;
+use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::layers::{self, Write};
+use configurator_core::request::{ConfigOperation, Operation, SinkName};
+use configurator_core::result::Answer;
+use configurator_store::{OpenError, Read as _, Store, StoreError, StoreOptions, Transaction, WriteError};
+
+use super::{Scope, Sink, misrouted};
+
+/// Keeps configuration.
+///
+/// # Guarantees
+/// - [`transact`](Self::transact): all of the operations, or none, under the layout of [`layers`]; what was there
+///   already is not written again.
+/// - A write that was acknowledged survives a crash.
+#[async_trait]
+pub trait ConfigStore: Send + Sync + 'static {
+    /// Executes the operations. `default_namespace` is that of the object being handled.
+    async fn transact(
+        &self,
+        operations: &[ConfigOperation],
+        default_namespace: &str,
+    ) -> Result<Transacted, Fault>;
+
+    /// Every key that begins with `prefix`, in order, with its value.
+    async fn scan(&self, prefix: &str) -> Result<Vec<(String, String)>, Fault>;
+
+    /// Writes keys outside the layout of requests: all of them, or none.
+    async fn write(&self, writes: Vec<Write>) -> Result<(), Fault>;
+
+    /// Whether the store can be reached.
+    async fn probe(&self) -> Result<(), Fault>;
+}
+
+/// What operations came to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Transacted {
+    /// One document for each operation, in order.
+    pub answers: Vec<Document>,
+    /// Whether anything was written.
+    pub changed: bool,
+}
+
+/// A config store in one file, or in memory.
+#[derive(Clone)]
+pub struct EmbeddedConfigStore {
+    store: Store,
+}
+
+impl EmbeddedConfigStore {
+    /// Opens or creates the file.
+    ///
+    /// # Errors
+    /// When the file is damaged, held by another process or cannot be read.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Ok(Self { store: Store::open(path, StoreOptions::default())? })
+    }
+
+    /// A store that is gone with its last clone.
+    #[must_use]
+    pub fn memory() -> Self {
+        Self { store: Store::memory() }
+    }
+}
+
+#[async_trait]
+impl ConfigStore for EmbeddedConfigStore {
+    async fn transact(
+        &self,
+        operations: &[ConfigOperation],
+        default_namespace: &str,
+    ) -> Result<Transacted, Fault> {
+        let reads = layers::reads(operations, default_namespace)?;
+        if operations.iter().all(|operation| !operation.is_mutating()) {
+            let stored = self
+                .store
+                .read(|view| look_up(view, &reads))
+                .and_then(|stored| stored)
+                .map_err(|error| unavailable(&error))?;
+            let plan = layers::plan(operations, default_namespace, &stored)?;
+            return Ok(Transacted { answers: plan.answers, changed: false });
+        }
+        let operations = operations.to_vec();
+        let default_namespace = default_namespace.to_owned();
+        let transaction = move |transaction: &mut Transaction<'_>| {
+            let stored = look_up(transaction, &reads).map_err(|error| unavailable(&error))?;
+            let plan = layers::plan(&operations, &default_namespace, &stored)?;
+            let changed = !plan.writes.is_empty();
+            carry_out(transaction, plan.writes).map_err(|error| unavailable(&error))?;
+            Ok(Transacted { answers: plan.answers, changed })
+        };
+        self.store.write(transaction).await.map_err(fault_of)
+    }
+
+    async fn scan(&self, prefix: &str) -> Result<Vec<(String, String)>, Fault> {
+        let found = self
+            .store
+            .range(prefix.as_bytes(), usize::MAX)
+            .map_err(|error| unavailable(&error))?;
+        found
+            .into_iter()
+            .map(|(key, value)| Ok((text(&key)?, text(&value)?)))
+            .collect::<Result<_, StoreError>>()
+            .map_err(|error| unavailable(&error))
+    }
+
+    async fn write(&self, writes: Vec<Write>) -> Result<(), Fault> {
+        let transaction = move |transaction: &mut Transaction<'_>| {
+            carry_out(transaction, writes).map_err(|error| unavailable(&error))
+        };
+        self.store.write(transaction).await.map_err(fault_of)
+    }
+
+    async fn probe(&self) -> Result<(), Fault> {
+        self.store.get(b"").map(drop).map_err(|error| unavailable(&error))
+    }
+}
+
+fn look_up(
+    view: &dyn configurator_store::Read,
+    reads: &[layers::Read],
+) -> Result<BTreeMap<String, String>, StoreError> {
+    let mut stored = BTreeMap::new();
+    for read in reads {
+        match read {
+            layers::Read::Key(key) => {
+                if let Some(value) = view.get(key.as_bytes())? {
+                    stored.insert(key.clone(), text(&value)?);
+                }
+            }
+            layers::Read::Prefix(prefix) => {
+                let mut found = Vec::new();
+                view.scan(prefix.as_bytes(), None, &mut |key, value| {
+                    found.push((key.to_vec(), value.to_vec()));
+                    std::ops::ControlFlow::Continue(())
+                })?;
+                for (key, value) in found {
+                    stored.insert(text(&key)?, text(&value)?);
+                }
+            }
+        }
+    }
+    Ok(stored)
+}
+
+fn carry_out(transaction: &mut Transaction<'_>, writes: Vec<Write>) -> Result<(), StoreError> {
+    for write in writes {
+        match write {
+            Write::Put(key, value) => transaction.put(key, value),
+            Write::Delete(key) => transaction.delete(key),
+            Write::DeletePrefix(prefix) => {
+                let mut keys = Vec::new();
+                transaction.scan(prefix.as_bytes(), None, &mut |key, _| {
+                    keys.push(key.to_vec());
+                    std::ops::ControlFlow::Continue(())
+                })?;
+                for key in keys {
+                    transaction.delete(key);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn text(bytes: &[u8]) -> Result<String, StoreError> {
+    Ok(String::from_utf8_lossy(bytes).into_owned())
+}
+
+fn unavailable(error: &StoreError) -> Fault {
+    Fault::new(FaultKind::ConfigstoreUnavailable, format!("the config store: {error}"))
+}
+
+fn fault_of(error: WriteError<Fault>) -> Fault {
+    match error {
+        WriteError::Refused(fault) => fault,
+        WriteError::Store(error) => unavailable(&error),
+    }
+}
+
+/// The sink above a [`ConfigStore`].
+pub struct ConfigstoreSink {
+    store: Arc<dyn ConfigStore>,
+    timeout: std::time::Duration,
+}
+
+impl ConfigstoreSink {
+    /// A sink over this store.
+    #[must_use]
+    pub fn new(store: Arc<dyn ConfigStore>) -> Self {
+        Self { store, timeout: std::time::Duration::from_secs(30) }
+    }
+}
+
+#[async_trait]
+impl Sink for ConfigstoreSink {
+    async fn execute(&self, operation: &Operation, scope: &Scope) -> Result<Answer, Fault> {
+        let Operation::Config(request) = operation else {
+            return Err(misrouted(operation, SinkName::Configstore));
+        };
+        let timeout = scope.timeout.unwrap_or(self.timeout);
+        let transacting = self.store.transact(&request.operations, &scope.namespace);
+        let transacted = tokio::time::timeout(timeout, transacting).await.unwrap_or_else(|_| {
+            Err(Fault::new(
+                FaultKind::ConfigstoreUnavailable,
+                format!("the config store: no answer within {timeout:?}"),
+            ))
+        })?;
+        Ok(Answer {
+            query_objects: transacted.answers,
+            changed: transacted.changed,
+            http_response: None,
+        })
+    }
+
+    async fn probe(&self) -> Result<(), Fault> {
+        self.store.probe().await
+    }
+}

@@ -1,0 +1,95 @@
+//! Sinks execute requests at their servers and classify what fails.
+
+pub mod kubernetes;
+pub mod configstore;
+pub mod secretstore;
+#[cfg(feature = "http")]
+pub mod http;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::request::{Operation, SinkName};
+use configurator_core::result::Answer;
+
+/// Executes the operations of one server.
+///
+/// # Guarantees
+/// - One call sends an operation once; what is retried, and when, is not decided here.
+/// - Every failure comes classified, with what happened and where.
+/// - Dropping the future may leave the outcome unknown, but nothing half-written.
+#[async_trait]
+pub trait Sink: Send + Sync + 'static {
+    /// Executes one operation.
+    async fn execute(&self, operation: &Operation, scope: &Scope) -> Result<Answer, Fault>;
+
+    /// Whether the server can be reached.
+    async fn probe(&self) -> Result<(), Fault>;
+}
+
+/// On whose behalf an operation is executed.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    /// The Configurator's name.
+    pub configurator: String,
+    /// Namespace of the object being handled.
+    pub namespace: String,
+    /// The same for the same request of the same entry of the same run, also after a restart of the host.
+    pub idempotency_key: String,
+    /// How long one attempt may take; `None`: the sink's own.
+    pub timeout: Option<Duration>,
+}
+
+/// The sinks of a host.
+#[derive(Clone)]
+pub struct Sinks {
+    /// The Kubernetes API.
+    pub kubernetes: Arc<dyn Sink>,
+    /// The config store.
+    pub configstore: Arc<dyn Sink>,
+    /// The secret store.
+    pub secretstore: Arc<dyn Sink>,
+    /// HTTP endpoints.
+    pub http: Arc<dyn Sink>,
+}
+
+impl Sinks {
+    /// The sink of this name.
+    #[must_use]
+    pub fn get(&self, name: SinkName) -> &Arc<dyn Sink> {
+        match name {
+            SinkName::Kubernetes => &self.kubernetes,
+            SinkName::Configstore => &self.configstore,
+            SinkName::Secretstore => &self.secretstore,
+            SinkName::Http => &self.http,
+        }
+    }
+}
+
+/// A sink that the host was built without.
+#[derive(Debug, Clone, Copy)]
+pub struct AbsentSink(pub SinkName);
+
+#[async_trait]
+impl Sink for AbsentSink {
+    async fn execute(&self, _: &Operation, _: &Scope) -> Result<Answer, Fault> {
+        Err(Fault::new(
+            FaultKind::UnsupportedResourceOperation,
+            format!("this host has no {} sink", self.0),
+        ))
+    }
+
+    async fn probe(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+/// The fault of an operation that was handed to the wrong sink.
+fn misrouted(operation: &Operation, sink: SinkName) -> Fault {
+    Fault::new(
+        FaultKind::UnsupportedResourceOperation,
+        format!("a request for the {} sink came to the {sink} sink", operation.sink()),
+    )
+}

@@ -1,0 +1,66 @@
+//! The one place where tasks are spawned. Each has a kind, which says what becomes of it when the host stops.
+
+use std::future::Future;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// What a task is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskKind {
+    /// Watches objects and drives their runs. Sees the token itself and ends when its runs have.
+    Worker,
+    /// One run. Left to finish; ended with the second stage.
+    Run,
+    /// Sends declarative requests. Sees the token itself.
+    Declarative,
+    /// Publishes Events and statuses. Ends when nobody is left who could send.
+    Publisher,
+    /// Serves a socket. Sees the token itself.
+    Server,
+}
+
+/// Tasks of one host, and the two stages of its end.
+#[derive(Debug, Clone, Default)]
+pub struct Tasks {
+    tracker: TaskTracker,
+    drain: CancellationToken,
+    abort: CancellationToken,
+}
+
+impl Tasks {
+    /// Spawns a task. It is dropped at its next await when the second stage begins.
+    pub fn spawn<F>(&self, kind: TaskKind, future: F) -> JoinHandle<Option<F::Output>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let abort = self.abort.clone();
+        tracing::trace!(?kind, "task");
+        self.tracker.spawn(async move { abort.run_until_cancelled(future).await })
+    }
+
+    /// Cancelled when the first stage begins: nothing new starts.
+    #[must_use]
+    pub fn drain_token(&self) -> &CancellationToken {
+        &self.drain
+    }
+
+    /// The first stage: nothing new starts, what runs may finish.
+    pub fn drain(&self) {
+        self.drain.cancel();
+        self.tracker.close();
+    }
+
+    /// The second stage: what runs is dropped at its next await.
+    pub fn abort(&self) {
+        self.drain();
+        self.abort.cancel();
+    }
+
+    /// Returns when every task has ended. Call [`drain`](Self::drain) first.
+    pub async fn wait(&self) {
+        self.tracker.wait().await;
+    }
+}
