@@ -205,7 +205,10 @@ fn there_is_no_environment_no_input_and_no_folder() {
         .imports(
             "import wasi:cli/environment@0.2.0; import wasi:cli/stdin@0.2.0; import wasi:io/streams@0.2.0; import wasi:cli/terminal-stdin@0.2.0; import wasi:filesystem/preopens@0.2.3;",
             "package wasi:filesystem@0.2.3 {
-               interface types { resource descriptor { sync: func(); } }
+               interface types {
+                 use wasi:io/streams@0.2.0.{input-stream};
+                 resource descriptor { read-via-stream: func() -> input-stream; }
+               }
                interface preopens { use types.{descriptor}; get-directories: func() -> list<tuple<descriptor, string>>; }
              }",
         )

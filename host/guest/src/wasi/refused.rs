@@ -8,6 +8,7 @@ use wasmtime::component::types::{ComponentFunc, ComponentItem, Type};
 use wasmtime::component::{Component, Linker, ResourceType, Val};
 
 use super::VERSION;
+use super::io::{Empty, Failure, LogTail, Pollable};
 use crate::load::is_version;
 use crate::state::CallState;
 
@@ -49,8 +50,7 @@ pub(super) fn stub(component: &Component, linker: &mut Linker<CallState>) -> was
         for (name, item) in instance.exports(engine) {
             match item.ty {
                 ComponentItem::Resource(_) => {
-                    let kind = ResourceType::host::<Handle>();
-                    stubs.resource(name, kind, |_, _| Ok(()))?;
+                    stubs.resource(name, resource(name), |_, _| Ok(()))?;
                 }
                 ComponentItem::ComponentFunc(function) => {
                     let answer = answer(interface, &function);
@@ -68,6 +68,17 @@ pub(super) fn stub(component: &Component, linker: &mut Linker<CallState>) -> was
         }
     }
     Ok(())
+}
+
+/// The host's type of a resource. These interfaces repeat those of `wasi:io` that they use.
+fn resource(name: &str) -> ResourceType {
+    match name {
+        "error" => ResourceType::host::<Failure>(),
+        "pollable" => ResourceType::host::<Pollable>(),
+        "input-stream" => ResourceType::host::<Empty>(),
+        "output-stream" => ResourceType::host::<LogTail>(),
+        _ => ResourceType::host::<Handle>(),
+    }
 }
 
 /// What a function answers: no folders, or a denial where its type has one. `None` is a trap.
