@@ -129,8 +129,7 @@ pub fn apply(request: ApplyRequest<'_>) -> Result<Value, ApplyError> {
 
     let id = Id::apply(writer);
     let owned_now = root.field_set(&config);
-    let before = without_managed_fields(live);
-    let mut after = root.merge(before.clone(), config);
+    let mut after = root.merge(without_managed_fields(live), config);
     let last = managed.entries.remove(&id);
     if let Some(last) = &last
         && !last.fields.is_subset(&owned_now)
@@ -142,7 +141,9 @@ pub fn apply(request: ApplyRequest<'_>) -> Result<Value, ApplyError> {
         after = prune(root, after, &last.fields, &everybody);
     }
 
-    let found = root.compare(&before, &after);
+    // That `live` has managed fields and `after` has none shows up as removed, and nobody owns them.
+    let nothing = Value::Object(Map::new());
+    let found = root.compare(live.unwrap_or(&nothing), &after);
     let touched = found.added.union(&found.modified);
     let mut conflicts = Vec::new();
     for (other, owned) in &mut managed.entries {
@@ -165,7 +166,7 @@ pub fn apply(request: ApplyRequest<'_>) -> Result<Value, ApplyError> {
     let same_fields = last
         .as_ref()
         .is_some_and(|last| last.fields == fields && last.api_version == writer.api_version);
-    let same = same_fields && after == before;
+    let same = same_fields && live.is_some_and(|live| is_same(live, &after));
     if same && let Some(live) = live {
         return Ok(live.clone());
     }
@@ -216,6 +217,25 @@ fn prune(root: &Node, merged: Value, last: &FieldSet, claimed: &FieldSet) -> Val
         .with_named_parents(&root.field_set(&with_claimed))
         .union(&claimed);
     left(merged, &all.difference(&kept).intersection(&last))
+}
+
+/// Whether two objects are equal but for `metadata.managedFields` of the first. Unlike a comparison of fields this sees the
+/// order of items.
+fn is_same(live: &Value, after: &Value) -> bool {
+    let (Value::Object(live), Value::Object(after)) = (live, after) else {
+        return false;
+    };
+    live.len() == after.len()
+        && live
+            .iter()
+            .all(|(name, value)| match (value, after.get(name)) {
+                (Value::Object(a), Some(Value::Object(b))) if name == "metadata" => {
+                    let mut others = a.iter().filter(|(n, _)| *n != "managedFields");
+                    a.len() - usize::from(a.contains_key("managedFields")) == b.len()
+                        && others.all(|(n, v)| b.get(n) == Some(v))
+                }
+                (a, b) => Some(a) == b,
+            })
 }
 
 /// A copy without `metadata.managedFields`.

@@ -49,7 +49,7 @@ pub(super) fn validate(report: &mut Report, object: &Value) {
         .pointer("/metadata/name")
         .cloned()
         .unwrap_or_default();
-    if name != Value::from(wanted.as_str()) {
+    if name.as_str() != Some(&wanted) {
         report.invalid(
             "metadata.name",
             &name,

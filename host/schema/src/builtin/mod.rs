@@ -17,6 +17,7 @@ mod lists;
 mod pod_defaults;
 mod pod_rules;
 mod rules;
+mod workload_rules;
 
 pub use defaults::builtin_defaults;
 pub use rules::builtin_validate;

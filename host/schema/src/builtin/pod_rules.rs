@@ -197,7 +197,7 @@ fn container(report: &mut Report, container: &Value, path: &str, volumes: &HashS
         }
         report.port(port.get("containerPort"), &format!("{path}.containerPort"));
         report.port(
-            port.get("hostPort").filter(|p| **p != Value::from(0)),
+            port.get("hostPort").filter(|p| p.as_i64() != Some(0)),
             &format!("{path}.hostPort"),
         );
         report.one_of(port, "protocol", &path, &["SCTP", "TCP", "UDP"]);
@@ -277,7 +277,7 @@ fn container(report: &mut Report, container: &Value, path: &str, volumes: &HashS
         if name != "readinessProbe"
             && probe
                 .get("successThreshold")
-                .is_some_and(|t| *t != Value::from(1))
+                .is_some_and(|t| t.as_i64() != Some(1))
         {
             report.invalid(
                 format!("{path}.successThreshold"),
