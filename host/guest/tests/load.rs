@@ -9,10 +9,14 @@
 
 mod fixture;
 
+use std::sync::LazyLock;
+use std::time::Duration;
+
 use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::GuestRuntime;
 use expect_test::{Expect, expect};
 use fixture::{Guest, handler, runtime};
+use proptest::prelude::*;
 use serde_json::json;
 
 #[track_caller]
@@ -283,3 +287,33 @@ fn options_without_sense() {
     let error = error.err().unwrap();
     expect!["the option threads is 0; it must be 1 to 1024"].assert_eq(&error.to_string());
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    #[test]
+    fn a_damaged_module_never_harms_the_host(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut bytes = MODULE.clone();
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        // Whether it loads or not, it returns, and a good module still loads.
+        let _ = RUNTIME.load_blocking(&bytes, "damaged");
+        RUNTIME.load_blocking(&MODULE, "good").unwrap();
+    }
+}
+
+static MODULE: LazyLock<Vec<u8>> = LazyLock::new(|| Guest::new().build());
+
+static RUNTIME: LazyLock<GuestRuntime> = LazyLock::new(|| {
+    let mut options = GuestOptions::default();
+    options.describe.deadline = Duration::from_millis(100);
+    GuestRuntime::new(options).unwrap()
+});
