@@ -166,16 +166,14 @@ pub fn apply(request: ApplyRequest<'_>) -> Result<Value, ApplyError> {
     let same_fields = last
         .as_ref()
         .is_some_and(|last| last.fields == fields && last.api_version == writer.api_version);
-    let same = same_fields && live.is_some_and(|live| is_same(live, &after));
-    if same && let Some(live) = live {
+    if same_fields
+        && let Some(live) = live
+        && is_same(live, &after)
+    {
         return Ok(live.clone());
     }
     if !fields.is_empty() {
-        let time = if same {
-            last.and_then(|l| l.time)
-        } else {
-            Some(stamp(writer.now))
-        };
+        let time = Some(stamp(writer.now));
         managed.entries.insert(
             id,
             Owned {
