@@ -108,11 +108,11 @@ impl ApiServer {
     ///
     /// # Errors
     /// Each [`ServeError`] says what to do.
-    pub async fn serve(
-        &self,
+    pub async fn serve<S: Future<Output = ()> + Send + 'static>(
+        self,
         options: ServeOptions,
-        shutdown: impl Future<Output = ()> + Send,
-    ) -> Result<(ServedAt, impl Future<Output = ()> + Send), ServeError> {
+        shutdown: S,
+    ) -> Result<(ServedAt, impl Future<Output = ()> + Send + 'static), ServeError> {
         if !options.addr.ip().is_loopback() {
             return Err(ServeError::NotLoopback(options.addr));
         }
@@ -125,7 +125,7 @@ impl ApiServer {
         let token = options.token.unwrap_or_else(|| identity.token.clone());
         let acceptor = TlsAcceptor::from(Arc::new(identity.server_config()?));
         let served = ServedAt { url: format!("https://{addr}"), addr, ca_pem: identity.ca_pem, token: token.clone() };
-        let door = Door { server: self.clone(), acceptor, expected: Arc::from(format!("Bearer {token}")), graceful: GracefulShutdown::new() };
+        let door = Door { server: self, acceptor, expected: Arc::from(format!("Bearer {token}")), graceful: GracefulShutdown::new() };
         Ok((served, door.run(listener, shutdown)))
     }
 }

@@ -138,7 +138,9 @@ async fn the_usual_commands_work() {
     assert!(c.kubectl("describe pod one -n team").await.contains("QoS Class"));
     c.kubectl("wait --for=jsonpath={.status.phase}=Pending pod/one -n team --timeout=10s").await;
     c.kubectl("get events -n team").await;
-    let (waits, deletes) = tokio::join!(c.kubectl("wait --for=delete pod/one -n team --timeout=20s"), c.kubectl("delete pod one -n team"));
+    let wait = c.kubectl("wait --for=delete pod/one -n team --timeout=20s");
+    let delete = c.kubectl("delete pod one -n team");
+    let (waits, deletes) = tokio::join!(wait, delete);
     assert!(deletes.contains("deleted"), "{waits}{deletes}");
     c.kubectl("delete namespace team --timeout=20s").await;
     let (fine, text) = c.output("get deploy web -n team").await;
