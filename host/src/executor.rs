@@ -83,11 +83,15 @@ impl Executor {
                 continue;
             }
             let width = run.configurator().concurrency.max(1);
-            let mut side_by_side = futures::stream::iter(steps)
-                .map(|(index, step)| async move { (index, step, self.step(step, run).await) })
-                .buffer_unordered(width);
-            while let Some((index, step, result)) = side_by_side.next().await {
-                note_culprit(&mut culprit, step, &result);
+            let mut under_way = Vec::with_capacity(steps.len());
+            for (index, step) in &steps {
+                under_way.push(self.indexed(*index, step, run));
+            }
+            let mut side_by_side = futures::stream::iter(under_way).buffer_unordered(width);
+            while let Some((index, result)) = side_by_side.next().await {
+                if let Some(step) = plan.steps.get(index) {
+                    note_culprit(&mut culprit, step, &result);
+                }
                 settled.push((index, result));
             }
         }
@@ -99,6 +103,10 @@ impl Executor {
             executed.results.push(step.result);
         }
         executed
+    }
+
+    async fn indexed(&self, index: usize, step: &PlannedStep, run: &Run) -> (usize, StepResult) {
+        (index, self.step(step, run).await)
     }
 
     async fn step(&self, step: &PlannedStep, run: &Run) -> StepResult {

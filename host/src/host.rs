@@ -28,7 +28,9 @@ use crate::sinks::kubernetes::KubernetesSink;
 use crate::sinks::secretstore::{
     EmbeddedSecretStore, RandomSecrets, SealingKey, SecretGenerator, SecretStore, SecretstoreSink,
 };
-use crate::sinks::{AbsentSink, Sink, Sinks};
+#[cfg(not(feature = "http"))]
+use crate::sinks::AbsentSink;
+use crate::sinks::{Sink, Sinks};
 use crate::tasks::{TaskKind, Tasks};
 
 /// Parked runs whose announcement may wait.

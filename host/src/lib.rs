@@ -20,3 +20,6 @@ pub mod observer;
 pub mod events;
 pub mod metrics;
 pub mod tasks;
+
+#[cfg(feature = "cli")]
+pub mod cli;

@@ -46,17 +46,23 @@ pub enum SourceError {
     },
 }
 
-/// Modules are files under one directory. Names cannot lead out of it.
+/// Modules are files under one of some directories. Names cannot lead out of them.
 #[derive(Debug, Clone)]
 pub struct ModuleDirectory {
-    root: PathBuf,
+    roots: Vec<PathBuf>,
 }
 
 impl ModuleDirectory {
     /// The modules under this directory.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { roots: vec![root.into()] }
+    }
+
+    /// The modules under these directories; of two with the same name, that of the earlier one.
+    #[must_use]
+    pub fn of(roots: Vec<PathBuf>) -> Self {
+        Self { roots }
     }
 }
 
@@ -70,12 +76,25 @@ impl ModuleSource for ModuleDirectory {
         if file.is_empty() || !is_plain {
             return Err(SourceError::Outside { file: file.to_owned() });
         }
-        let path = self.root.join(file);
-        let io = |source| SourceError::Io { path: path.clone(), source };
-        let size = tokio::fs::metadata(&path).await.map_err(io)?.len();
-        if size > MAX_MODULE {
-            return Err(SourceError::TooLarge { path, size });
+        let mut missing = SourceError::NoSource;
+        for root in &self.roots {
+            let path = root.join(file);
+            match read(&path).await {
+                Err(SourceError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                    missing = SourceError::Io { path, source };
+                }
+                read => return read,
+            }
         }
-        tokio::fs::read(&path).await.map_err(io)
+        Err(missing)
     }
+}
+
+async fn read(path: &Path) -> Result<Vec<u8>, SourceError> {
+    let io = |source| SourceError::Io { path: path.to_owned(), source };
+    let size = tokio::fs::metadata(path).await.map_err(io)?.len();
+    if size > MAX_MODULE {
+        return Err(SourceError::TooLarge { path: path.to_owned(), size });
+    }
+    tokio::fs::read(path).await.map_err(io)
 }

@@ -53,7 +53,6 @@ pub struct ConfiguratorSpec {
     pub instance: InstanceSpec,
     /// Handed to every call.
     #[serde(default)]
-    #[x_kube(schema = "preserve_unknown")]
     #[schemars(schema_with = "any_object")]
     pub parameters: BTreeMap<String, serde_json::Value>,
     /// The chain; the first is the root phase, which gets the object only.

@@ -1,2 +1,5 @@
-//! The program.
-fn main() {}
+//! The program `configurator`. Everything is in the library.
+
+fn main() -> std::process::ExitCode {
+    configurator_host::cli::main()
+}

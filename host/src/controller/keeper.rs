@@ -65,8 +65,8 @@ struct Loaded {
 }
 
 /// Why a generation does not run, and whether looking again can help.
-struct Refused {
-    refusal: Refusal,
+pub(crate) struct Refused {
+    pub(crate) refusal: Refusal,
     may_change: bool,
 }
 
@@ -352,7 +352,7 @@ fn refused(reason: &'static str, message: String) -> Refused {
 }
 
 /// Holds the module against what the Configurator says of it.
-fn check_module(
+pub(crate) fn check_module(
     resource: &resource::Configurator,
     configurator: &Configurator,
     module: &Module,

@@ -320,7 +320,7 @@ impl Worker {
 
     /// What was handled once, as far as this listing would show it. Until the ledger can be read, nothing that is
     /// missing can be noticed, so it is waited for.
-    async fn recorded(&self, scope: &str) -> Vec<(ObjectRef, String)> {
+    async fn recorded(&mut self, scope: &str) -> Vec<(ObjectRef, String)> {
         let Some(ledger) = &self.parts.context.ledger else { return Vec::new() };
         let mut failures = 0;
         loop {
@@ -430,7 +430,7 @@ impl Worker {
         self.runs.push(outcome.boxed());
     }
 
-    async fn forget(&self, key: ObjectRef, uid: String) {
+    async fn forget(&mut self, key: ObjectRef, uid: String) {
         if let Some(chores) = &self.chores {
             // The bookkeeper ends only after this worker.
             let _ = chores.send(Chore { key, uid }).await;

@@ -1,0 +1,112 @@
+//! The embedded default: an API, a config store and a secret store that need no server.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use configurator_apiserver::{ApiServer, ApiServerOptions};
+use configurator_store::{Store, StoreOptions};
+use kube::Client;
+
+use super::settings::{Settings, user_folder};
+use crate::clock::{Clock as _, SystemClock};
+use crate::sinks::configstore::EmbeddedConfigStore;
+use crate::sinks::secretstore::{EmbeddedSecretStore, SealingKey};
+
+/// The embedded stores.
+pub struct Stores {
+    /// The config store.
+    pub config: EmbeddedConfigStore,
+    /// The secret store.
+    pub secrets: EmbeddedSecretStore,
+}
+
+/// Opens the embedded stores: under the data folder, or in memory without one.
+///
+/// # Errors
+/// When a file is damaged, held by another process, sealed with another key, or cannot be made.
+pub fn open_stores(settings: &Settings) -> anyhow::Result<Stores> {
+    match &settings.data_dir {
+        None => Ok(Stores {
+            config: EmbeddedConfigStore::memory(),
+            secrets: EmbeddedSecretStore::memory(&SealingKey::random()?),
+        }),
+        Some(folder) => {
+            make_folder(folder)?;
+            let key = sealing_key(settings)?;
+            Ok(Stores {
+                config: EmbeddedConfigStore::open(&folder.join("config.redb"))?,
+                secrets: EmbeddedSecretStore::open(&folder.join("secrets.redb"), &key)?,
+            })
+        }
+    }
+}
+
+/// Opens the embedded API: under the data folder, or in memory without one.
+///
+/// # Errors
+/// When its file is damaged, held by another process, or cannot be made.
+pub async fn open_api(settings: &Settings) -> anyhow::Result<ApiServer> {
+    let store = match &settings.data_dir {
+        None => Store::memory(),
+        Some(folder) => {
+            make_folder(folder)?;
+            Store::open(&folder.join("cluster.redb"), StoreOptions::default())?
+        }
+    };
+    ApiServer::open(store, api_options()).await.context("the embedded API cannot be opened")
+}
+
+fn api_options() -> ApiServerOptions {
+    ApiServerOptions::new(|| jiff::Timestamp::from_millisecond(SystemClock.now().as_millis()).unwrap_or_default())
+}
+
+/// A client that speaks to the embedded API without a socket.
+pub fn client(server: &ApiServer) -> Client {
+    Client::new(server.clone(), "default")
+}
+
+fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the data folder {}", folder.display()))
+}
+
+fn sealing_key(settings: &Settings) -> anyhow::Result<SealingKey> {
+    if let Some(text) = &settings.secret_key {
+        return Ok(SealingKey::from_text(text, "CONFIGURATOR_SECRET_KEY")?);
+    }
+    let file: PathBuf = match &settings.secret_key_file {
+        Some(file) => file.clone(),
+        None => user_folder("XDG_CONFIG_HOME", ".config")
+            .context("there is no home folder to keep the key of the secret store in; give --secret-key-file")?
+            .join("secret.key"),
+    };
+    Ok(SealingKey::from_file(&file)?)
+}
+
+/// Writes a file that only its owner may read, whole or not at all.
+///
+/// # Errors
+/// When the operating system refuses.
+pub fn write_private(file: &Path, text: &str) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let aside = file.with_extension("new");
+    let write = || {
+        let mut open = std::fs::OpenOptions::new();
+        let mut new = open.write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
+        new.write_all(text.as_bytes())?;
+        new.sync_all()?;
+        std::fs::rename(&aside, file)
+    };
+    write().with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// A client of a cluster.
+///
+/// # Errors
+/// When the kubeconfig cannot be read.
+pub async fn cluster_client(kubeconfig: &Path) -> anyhow::Result<Client> {
+    let read = kube::config::Kubeconfig::read_from(kubeconfig)
+        .with_context(|| format!("cannot read {}", kubeconfig.display()))?;
+    let config = kube::Config::from_custom_kubeconfig(read, &kube::config::KubeConfigOptions::default()).await?;
+    Ok(Client::try_from(config)?)
+}

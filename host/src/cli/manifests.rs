@@ -1,0 +1,155 @@
+//! Manifests: YAML files with objects.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use kube::api::{DynamicObject, Patch, PatchParams, ValidationDirective};
+use kube::core::GroupVersionKind;
+use kube::discovery::{self, Scope};
+use kube::{Api, Client, CustomResourceExt as _};
+use serde_json::Value;
+
+use crate::resource::Configurator;
+
+/// The field manager of what is applied from files.
+const MANAGER: &str = "configurator-run";
+
+/// One object of a file.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// The file.
+    pub file: PathBuf,
+    /// The object.
+    pub object: Value,
+}
+
+impl Manifest {
+    fn text(&self, pointer: &str) -> &str {
+        self.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The object's kind.
+    pub fn kind(&self) -> &str {
+        self.text("/kind")
+    }
+
+    /// The object's name.
+    pub fn name(&self) -> &str {
+        self.text("/metadata/name")
+    }
+
+    /// Whether it is a Configurator.
+    pub fn is_configurator(&self) -> bool {
+        self.kind() == "Configurator" && self.text("/apiVersion").starts_with("configurator.dev/")
+    }
+}
+
+/// Reads every object of these files; of a folder, of each YAML or JSON file in it.
+///
+/// # Errors
+/// When a file cannot be read, or holds something that is no object.
+pub fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
+    let mut manifests = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let mut files: Vec<PathBuf> = std::fs::read_dir(path)
+                .with_context(|| format!("cannot read the folder {}", path.display()))?
+                .filter_map(|entry| Some(entry.ok()?.path()))
+                .filter(|file| matches!(file.extension().and_then(|e| e.to_str()), Some("yaml" | "yml" | "json")))
+                .collect();
+            files.sort();
+            for file in files {
+                read_file(&file, &mut manifests)?;
+            }
+        } else {
+            read_file(path, &mut manifests)?;
+        }
+    }
+    Ok(manifests)
+}
+
+fn read_file(file: &Path, manifests: &mut Vec<Manifest>) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
+        .with_context(|| format!("{} is no YAML", file.display()))?;
+    for document in documents {
+        let items = match document.get("items") {
+            Some(Value::Array(items)) if document.get("kind") == Some(&"List".into()) => items.clone(),
+            _ => vec![document],
+        };
+        for object in items.into_iter().filter(|object| !object.is_null()) {
+            let manifest = Manifest { file: file.to_owned(), object };
+            if manifest.kind().is_empty() || manifest.text("/apiVersion").is_empty() {
+                bail!("{} holds something without apiVersion and kind", file.display());
+            }
+            manifests.push(manifest);
+        }
+    }
+    Ok(())
+}
+
+/// Applies the objects: what others need first, Configurators last.
+///
+/// # Errors
+/// When the API refuses an object; the message names it and its file.
+pub async fn apply(client: &Client, mut manifests: Vec<Manifest>) -> anyhow::Result<()> {
+    manifests.sort_by_key(|manifest| match manifest.kind() {
+        "CustomResourceDefinition" => 0,
+        "Namespace" => 1,
+        "Configurator" => 3,
+        _ => 2,
+    });
+    for manifest in manifests {
+        let named = format!("{} {:?} of {}", manifest.kind(), manifest.name(), manifest.file.display());
+        apply_one(client, &manifest).await.with_context(|| format!("cannot apply {named}"))?;
+    }
+    Ok(())
+}
+
+async fn apply_one(client: &Client, manifest: &Manifest) -> anyhow::Result<()> {
+    let api_version = manifest.text("/apiVersion");
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = GroupVersionKind::gvk(group, version, manifest.kind());
+    let (resource, capabilities) = discovery::pinned_kind(client, &kind).await?;
+    let namespace = match manifest.text("/metadata/namespace") {
+        "" => "default",
+        namespace => namespace,
+    };
+    let api: Api<DynamicObject> = match capabilities.scope {
+        Scope::Namespaced => Api::namespaced_with(client.clone(), namespace, &resource),
+        Scope::Cluster => Api::all_with(client.clone(), &resource),
+    };
+    let params = PatchParams {
+        field_validation: Some(ValidationDirective::Strict),
+        ..PatchParams::apply(MANAGER).force()
+    };
+    api.patch(manifest.name(), &params, &Patch::Apply(&manifest.object)).await?;
+    Ok(())
+}
+
+/// Applies the CustomResourceDefinition of the Configurator, and returns when it is served.
+///
+/// # Errors
+/// When the API refuses it.
+pub async fn apply_crds(client: &Client) -> anyhow::Result<()> {
+    let object = serde_json::to_value(Configurator::crd())?;
+    let manifest = Manifest { file: "the program".into(), object };
+    apply_one(client, &manifest).await.context("cannot apply the CustomResourceDefinition of the Configurator")?;
+    let kind = GroupVersionKind::gvk("configurator.dev", "v1alpha1", "Configurator");
+    let mut tries = 0;
+    while let Err(error) = discovery::pinned_kind(client, &kind).await {
+        tries += 1;
+        if tries > 50 {
+            return Err(error).context("the API does not serve Configurators");
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+    Ok(())
+}
+
+/// Prints the CustomResourceDefinition of the Configurator.
+pub fn print_crds() -> anyhow::Result<ExitCode> {
+    print!("{}", serde_saphyr::to_string(&Configurator::crd())?);
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,75 @@
+//! The program `configurator`.
+
+mod run;
+mod settings;
+mod manifests;
+mod embedded;
+mod terminal;
+mod probes;
+mod telemetry;
+mod inspect;
+mod validate;
+mod kubeconfig;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Runs Wasm handlers that turn cluster objects into configuration, secrets and further objects.
+#[derive(Parser)]
+#[command(name = "configurator", version, about, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the host: on an embedded API and stores, or on a cluster.
+    Run(run::RunArgs),
+    /// Check manifests of Configurators without running them.
+    Validate {
+        /// Files or folders with manifests.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Where modules lie; by default beside the manifest.
+        #[arg(long, value_name = "DIR")]
+        modules: Vec<PathBuf>,
+    },
+    /// Show what a module offers: handlers, imports, digest, size.
+    Inspect {
+        /// The module.
+        module: PathBuf,
+    },
+    /// Print the CustomResourceDefinition of the Configurator.
+    Crds,
+    /// Write the kubeconfig for the embedded API of a running host.
+    Kubeconfig {
+        /// The host's data folder.
+        #[arg(long, value_name = "DIR", env = "CONFIGURATOR_DATA_DIR")]
+        data_dir: PathBuf,
+        /// Where to write it; by default it is printed.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+/// Reads the command line and does what it says.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Validate { files, modules } => validate::validate(&files, &modules),
+        Command::Inspect { module } => inspect::inspect(&module),
+        Command::Crds => manifests::print_crds(),
+        Command::Kubeconfig { data_dir, output } => kubeconfig::write(&data_dir, output.as_deref()),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            anstream::eprintln!("{}error:{:#} {error:#}", terminal::BAD, terminal::BAD);
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! `configurator run`.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+use configurator_apiserver::{ApiServer, ServeOptions};
+use configurator_guest::options::GuestOptions;
+use kube::Client;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use super::settings::{LogFormat, Settings, user_folder};
+use super::terminal::{FAINT, GOOD, NAME, Terminal};
+use super::{embedded, manifests, probes, telemetry};
+use crate::host::{Host, HostBuilder};
+use crate::module_source::ModuleDirectory;
+use crate::sinks::http::HttpOptions;
+
+/// Run the host.
+#[derive(Args, Serialize)]
+pub struct RunArgs {
+    /// Manifests to apply at start: files or folders. Repeatable.
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    #[serde(skip)]
+    files: Vec<PathBuf>,
+    /// A file with settings, in TOML.
+    #[arg(long, value_name = "FILE", env = "CONFIGURATOR_CONFIG")]
+    #[serde(skip)]
+    config: Option<PathBuf>,
+    /// Stop when every object has settled, instead of running on.
+    #[arg(long)]
+    #[serde(skip)]
+    until_settled: bool,
+    /// Where the embedded API and stores keep their files. Without it everything is kept in memory.
+    #[arg(long, value_name = "DIR")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data_dir: Option<PathBuf>,
+    /// Serve the embedded API here for kubectl: a loopback address such as 127.0.0.1:6480; port 0 takes a free one.
+    #[arg(long, value_name = "ADDR")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    listen: Option<SocketAddr>,
+    /// Serve /metrics, /livez and /readyz here.
+    #[arg(long, value_name = "ADDR")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics_listen: Option<SocketAddr>,
+    /// Folders with modules; by default those of the manifests. Repeatable.
+    #[arg(long, value_name = "DIR")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    modules: Vec<PathBuf>,
+    /// Use the cluster of this kubeconfig instead of the embedded API.
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kubeconfig: Option<PathBuf>,
+    /// The file with the key of the embedded secret store; made where there is none.
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret_key_file: Option<PathBuf>,
+    /// How lines are logged.
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_format: Option<LogFormat>,
+    /// What is logged, as in `info,configurator=debug`.
+    #[arg(long, value_name = "FILTER")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log: Option<String>,
+    /// Send traces here by OTLP over HTTP.
+    #[arg(long, value_name = "URL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    otlp_endpoint: Option<String>,
+}
+
+/// Runs the host until it is told to stop.
+///
+/// # Errors
+/// When a setting has no sense, a store cannot be opened, a port is in use, or a manifest is refused.
+pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+    let settings = Settings::read(args.config.as_deref(), &args)?;
+    let telemetry = telemetry::start(&settings)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let done = runtime.block_on(run_host(&args, &settings));
+    runtime.shutdown_timeout(settings.grace());
+    telemetry.end();
+    done
+}
+
+async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let is_person = settings.log_format == LogFormat::Text;
+    let stop = CancellationToken::new();
+    let objects = manifests::read(&args.files)?;
+    let stores = embedded::open_stores(settings)?;
+    let (client, serving) = match &settings.kubeconfig {
+        Some(file) => (embedded::cluster_client(file).await?, None),
+        None => {
+            let server = embedded::open_api(settings).await?;
+            let client = embedded::client(&server);
+            (client, serve(server, settings, &stop, is_person).await?)
+        }
+    };
+    let mut module_folders = settings.modules.clone();
+    for manifest in objects.iter().filter(|manifest| manifest.is_configurator()) {
+        let folder = manifest.file.parent().map(PathBuf::from).unwrap_or_default();
+        if !module_folders.contains(&folder) {
+            module_folders.push(folder);
+        }
+    }
+    if module_folders.is_empty() {
+        module_folders.push(PathBuf::from("."));
+    }
+    let host = builder(settings, client.clone(), is_person)
+        .config_store(stores.config)
+        .secret_store(stores.secrets)
+        .modules(ModuleDirectory::of(module_folders))
+        .build()?;
+    let mut report = host.report();
+    if let Some(address) = settings.metrics_listen {
+        let at = probes::serve(address, host.metrics(), host.report(), stop.clone()).await?;
+        if is_person {
+            anstream::println!("{FAINT}metrics and health at http://{at}/metrics, /livez, /readyz{FAINT:#}");
+        }
+    }
+    manifests::apply_crds(&client).await?;
+    let tasks = host.tasks();
+    let running = tokio::spawn(host.run(stop.clone().cancelled_owned()));
+    if !objects.is_empty() {
+        let number = objects.len();
+        manifests::apply(&client, objects).await?;
+        if is_person {
+            anstream::println!("{FAINT}{number} objects applied{FAINT:#}");
+        }
+    }
+    let settled = async {
+        if !args.until_settled {
+            std::future::pending::<()>().await;
+        }
+        // The sender lives as long as the host.
+        let _ = report.wait_for(|report| report.is_ready() && report.is_settled()).await;
+    };
+    tokio::select! {
+        () = settled => {}
+        signal = signal() => signal?,
+    }
+    if is_person && !args.until_settled {
+        anstream::println!("{FAINT}stopping; a second signal stops at once{FAINT:#}");
+    }
+    stop.cancel();
+    tokio::select! {
+        ended = running => ended.context("the host broke off")?,
+        signal = signal() => {
+            signal?;
+            tasks.abort();
+        }
+    }
+    if let Some(serving) = serving {
+        serving.await.context("the embedded API broke off")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A builder with what the settings say.
+fn builder(settings: &Settings, client: Client, is_person: bool) -> HostBuilder {
+    let mut guest = GuestOptions::default();
+    if let Some(threads) = settings.guest_threads {
+        guest.threads = threads;
+    }
+    guest.module_cache =
+        settings.module_cache.clone().or_else(|| Some(user_folder("XDG_CACHE_HOME", ".cache")?.join("modules")));
+    let builder = Host::builder()
+        .client(client)
+        .guest_options(guest)
+        .http(HttpOptions { inner_hosts: settings.http_inner_hosts.clone() })
+        .grace(settings.grace());
+    if is_person { builder.observer(Terminal::default()) } else { builder }
+}
+
+type Serving = tokio::task::JoinHandle<()>;
+
+async fn serve(
+    server: ApiServer,
+    settings: &Settings,
+    stop: &CancellationToken,
+    is_person: bool,
+) -> anyhow::Result<Option<Serving>> {
+    let Some(addr) = settings.listen else { return Ok(None) };
+    let (served, serving) =
+        server.serve(ServeOptions { addr, token: None }, stop.clone().cancelled_owned()).await?;
+    if let Some(folder) = &settings.data_dir {
+        let file = folder.join("kubeconfig");
+        embedded::write_private(&file, &served.kubeconfig())?;
+        if is_person {
+            anstream::println!(
+                "{GOOD}▶{GOOD:#} the API is served at {}; try {NAME}kubectl --kubeconfig {} get configurators{NAME:#}",
+                served.url,
+                file.display()
+            );
+        }
+    } else if is_person {
+        anstream::println!("{GOOD}▶{GOOD:#} the API is served at {}; give --data-dir for a kubeconfig", served.url);
+    }
+    tracing::info!(url = served.url, "the embedded API is served");
+    Ok(Some(tokio::spawn(serving)))
+}
+
+/// Returns when the process is told to stop.
+fn signal() -> impl Future<Output = anyhow::Result<()>> {
+    async {
+        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted?,
+            _ = terminate.recv() => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! Settings of `configurator run`: from defaults, a file, the environment and flags, each over the ones before.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use figment::Figment;
+use figment::providers::{Env, Format as _, Serialized, Toml};
+use serde::{Deserialize, Serialize};
+
+/// Everything that can be set. In a file as `data_dir = "…"`, in the environment as `CONFIGURATOR_DATA_DIR`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Where the embedded API and stores keep their files; without it they are kept in memory.
+    pub data_dir: Option<PathBuf>,
+    /// Where the embedded API is served for kubectl; a loopback address.
+    pub listen: Option<SocketAddr>,
+    /// Where metrics and health are served.
+    pub metrics_listen: Option<SocketAddr>,
+    /// Folders with modules.
+    pub modules: Vec<PathBuf>,
+    /// Use the cluster of this kubeconfig instead of the embedded API.
+    pub kubeconfig: Option<PathBuf>,
+    /// The file with the key of the embedded secret store; made where there is none.
+    pub secret_key_file: Option<PathBuf>,
+    /// The key itself, in Base64. Wins over the file.
+    pub secret_key: Option<String>,
+    /// Hosts with private addresses that HTTP requests may reach.
+    pub http_inner_hosts: Vec<String>,
+    /// How lines are logged.
+    pub log_format: LogFormat,
+    /// What is logged, as in `info,configurator=debug`.
+    pub log: String,
+    /// Where traces are sent, as in `http://127.0.0.1:4318`.
+    pub otlp_endpoint: Option<String>,
+    /// Threads that run handlers; by default one for each core.
+    pub guest_threads: Option<usize>,
+    /// Where precompiled modules are kept; by default under the user's cache folder.
+    pub module_cache: Option<PathBuf>,
+    /// Seconds that runs may take to end when the host stops.
+    pub grace_seconds: u64,
+}
+
+/// How lines are logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people: one line for each run.
+    Text,
+    /// For machines: one JSON object for each line.
+    Json,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            data_dir: None,
+            listen: None,
+            metrics_listen: None,
+            modules: Vec::new(),
+            kubeconfig: None,
+            secret_key_file: None,
+            secret_key: None,
+            http_inner_hosts: Vec::new(),
+            log_format: LogFormat::Text,
+            log: "warn,configurator=info".into(),
+            otlp_endpoint: None,
+            guest_threads: None,
+            module_cache: None,
+            grace_seconds: 30,
+        }
+    }
+}
+
+impl Settings {
+    /// Reads the settings. `flags` holds only what was given on the command line.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or something in it or in the environment has no sense; the message names it.
+    pub fn read(file: Option<&Path>, flags: &impl Serialize) -> anyhow::Result<Self> {
+        let mut figment = Figment::from(Serialized::defaults(Self::default()));
+        if let Some(file) = file {
+            anyhow::ensure!(file.is_file(), "the configuration file {} does not exist", file.display());
+            figment = figment.merge(Toml::file(file));
+        }
+        figment
+            .merge(Env::prefixed("CONFIGURATOR_").ignore(&["config"]))
+            .merge(Serialized::defaults(flags))
+            .extract()
+            .context("the configuration has a mistake")
+    }
+
+    /// How long runs may take to end when the host stops.
+    pub fn grace(&self) -> Duration {
+        Duration::from_secs(self.grace_seconds)
+    }
+}
+
+/// A folder of the user's, as the XDG conventions name it.
+pub fn user_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
+    let from_variable = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let from_home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(below_home));
+    Some(from_variable.or_else(from_home)?.join("configurator"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize)]
+    struct Flags {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        listen: Option<SocketAddr>,
+    }
+
+    #[test]
+    fn flags_win_over_the_file_and_unknown_settings_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("configurator.toml");
+        std::fs::write(&file, "listen = \"127.0.0.1:1\"\ngrace_seconds = 5\n").unwrap();
+        let flags = Flags { listen: Some("127.0.0.1:2".parse().unwrap()) };
+        let settings = Settings::read(Some(&file), &flags).unwrap();
+        assert_eq!(settings.listen, flags.listen);
+        assert_eq!(settings.grace(), Duration::from_secs(5));
+        let settings = Settings::read(Some(&file), &Flags { listen: None }).unwrap();
+        assert_eq!(settings.listen, Some("127.0.0.1:1".parse().unwrap()));
+
+        std::fs::write(&file, "lissen = 1\n").unwrap();
+        let error = Settings::read(Some(&file), &flags).unwrap_err();
+        assert!(format!("{error:#}").contains("lissen"), "{error:#}");
+    }
+}
