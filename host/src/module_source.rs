@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::resource::ModuleSpec;
 
 /// The largest module that is read, in bytes.
-pub const MAX_MODULE: u64 = 256 << 20;
+pub const MAX_MODULE: u64 = 128 << 20;
 
 /// Fetches the bytes of modules. An embedder may bring its own.
 #[async_trait]

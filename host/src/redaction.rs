@@ -23,11 +23,17 @@ pub struct Redactor {
 
 impl Redactor {
     /// Learns the secrets among the results.
-    pub fn learn(&mut self, results: &[RequestResult]) {
+    pub fn learn_results(&mut self, results: &[RequestResult]) {
+        let secrets = results.iter().filter(|result| result.sink == SinkName::Secretstore);
+        self.learn(secrets.flat_map(|result| &result.query_objects));
+    }
+
+    /// Learns the secrets in what the secret store answered.
+    pub fn learn<'a>(&mut self, answers: impl IntoIterator<Item = &'a Document>) {
         let before = self.needles.len();
-        for result in results.iter().filter(|result| result.sink == SinkName::Secretstore) {
-            for object in &result.query_objects {
-                self.learn_document(object);
+        for answer in answers {
+            if let Some(value) = answer.to_value().get("value") {
+                collect(value, &mut self.needles);
             }
         }
         if self.needles.len() > before {
@@ -35,12 +41,6 @@ impl Redactor {
                 .match_kind(MatchKind::LeftmostLongest)
                 .build(&self.needles)
                 .ok();
-        }
-    }
-
-    fn learn_document(&mut self, object: &Document) {
-        if let Some(value) = object.to_value().get("value") {
-            collect(value, &mut self.needles);
         }
     }
 
@@ -111,7 +111,7 @@ mod tests {
     fn secrets_are_found_wherever_they_stand() {
         let mut redactor = Redactor::default();
         assert_eq!(redactor.redact("hunter22"), "hunter22");
-        redactor.learn(&[secret(r#"{"user":"admin","password":"hunter22","lines":["one\ntwo!"],"pin":123456}"#)]);
+        redactor.learn_results(&[secret(r#"{"user":"admin","password":"hunter22","lines":["one\ntwo!"],"pin":123456}"#)]);
         assert_eq!(
             redactor.redact(r#"login hunter22hunter22 {"l":"one\ntwo!"} pin=123456 admin"#),
             r#"login [redacted][redacted] {"l":"[redacted]"} pin=[redacted] admin"#

@@ -55,7 +55,7 @@ pub(crate) fn key(name: &str) -> ObjectRef {
 }
 
 pub(crate) fn content(number: u64) -> ContentDigest {
-    ContentDigest::of(&serde_json::json!({ "number": number }), "c")
+    ContentDigest::of(&serde_json::json!({ "number": number }), None, "c")
 }
 
 pub(crate) fn member(name: &str) -> Member {

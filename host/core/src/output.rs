@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::fault::{Fault, FaultKind};
 use crate::handler::{HandlerOutput, Outcome};
 use crate::layers;
-use crate::plan::Plan;
+use crate::plan::{Plan, namespace_of};
 use crate::request::{
     ConfigOperation, ConfigVerb, ExecuteStrategy, KubernetesRequest, KubernetesVerb, ObjectKey,
     ObjectRef, Operation, Request,
@@ -255,7 +255,7 @@ fn check_request(
             config
                 .operations
                 .iter()
-                .try_for_each(|operation| check_config(operation, default_namespace))
+                .try_for_each(|operation| check_config(operation, namespace_of(request, default_namespace)))
         }
         Operation::Secret(secret) if secret.name.is_empty() => {
             Err(invalid("`secret-name` is empty".to_owned()))
@@ -326,6 +326,11 @@ fn check_kubernetes(request: &KubernetesRequest) -> Result<(), Fault> {
         | KubernetesVerb::Create
         | KubernetesVerb::Replace
         | KubernetesVerb::Apply => need("name", &request.name)?,
+    }
+    if request.precondition.is_some()
+        && matches!(request.verb, KubernetesVerb::Get | KubernetesVerb::List | KubernetesVerb::Create)
+    {
+        return Err(invalid(format!("`{verb}` takes no `precondition`")));
     }
     match request.verb {
         KubernetesVerb::Patch

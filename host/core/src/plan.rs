@@ -58,11 +58,12 @@ impl Plan {
             .resource_requests
             .into_iter()
             .map(|request| {
+                let namespace = namespace_of(&request, default_namespace);
                 let allowed = capabilities
-                    .check(&request.operation, default_namespace)
+                    .check(&request.operation, namespace)
                     .and_then(|()| {
                         ceiling
-                            .check(&request.operation, default_namespace)
+                            .check(&request.operation, namespace)
                             .map_err(|fault| Fault {
                                 message: format!("the policy of this host: {}", fault.message),
                                 ..fault
@@ -124,6 +125,12 @@ impl Plan {
     }
 }
 
+/// The namespace that a request means when it names none: of the object that it is for, or of the first of the run.
+#[must_use]
+pub fn namespace_of<'a>(request: &'a Request, default_namespace: &'a str) -> &'a str {
+    request.of.as_ref().map_or(default_namespace, |of| of.namespace.as_str())
+}
+
 /// The fault of a request that was not sent because the named one failed.
 #[must_use]
 pub fn not_sent(culprit: &str) -> Fault {
@@ -157,6 +164,9 @@ pub struct Conclusion {
     pub failure: Option<Failure>,
     /// In a batch, the objects that failures are charged to, each with the strongest of its own.
     pub charged: BTreeMap<ObjectRef, Failure>,
+    /// Whether requests were not sent because of another's failure. In a batch, the objects that nothing is charged
+    /// to must be tried again.
+    pub is_incomplete: bool,
 }
 
 /// A failure that nothing caught.
@@ -223,12 +233,14 @@ pub fn conclude(
             },
         }
     }
+    let is_incomplete = results
+        .iter()
+        .any(|result| result.error.as_ref().is_some_and(|fault| fault.kind == FaultKind::NotSent));
     let entries = entries(plan, results, &charged);
     Conclusion {
         entries,
         failure,
-        charged,
-    }
+        charged, is_incomplete }
 }
 
 fn strongest(known: &mut Failure, found: Failure) {

@@ -447,7 +447,10 @@ impl Queue {
                 Some(self.timer(now.after(*after), Timer::Paused(ticket))),
             ),
             Pause::Park { sink, .. } => {
-                self.held.insert(*sink);
+                // Endpoints have nothing in common: one that is away holds nobody else back.
+                if *sink != SinkName::Http {
+                    self.held.insert(*sink);
+                }
                 (Some(*sink), None)
             }
         };

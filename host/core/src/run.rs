@@ -144,12 +144,10 @@ pub struct Departed {
 }
 
 /// What handlers said about the objects, beside their requests.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Effects {
-    /// Fields for the status of each object, in the order they were returned.
-    pub statuses: Vec<StatusUpdate>,
-    /// Events, in the order they were returned.
-    pub events: Vec<Event>,
+#[derive(Debug, Clone, Default)]
+struct Effects {
+    statuses: Vec<StatusUpdate>,
+    events: Vec<Event>,
 }
 
 /// One pass of one object, or of a batch, through the phases.
@@ -172,6 +170,7 @@ pub struct Run {
     pending: Effects,
     effects: Effects,
     departed: Vec<Departed>,
+    secrets: Vec<Document>,
 }
 
 impl Run {
@@ -205,6 +204,7 @@ impl Run {
             pending: Effects::default(),
             effects: Effects::default(),
             departed: Vec::new(),
+            secrets: Vec::new(),
         };
         let step = run.enter();
         (run, step)
@@ -254,9 +254,21 @@ impl Run {
         std::mem::take(&mut self.departed)
     }
 
-    /// What the handlers of settled phases said since the last call of this.
-    pub fn take_effects(&mut self) -> Effects {
-        std::mem::take(&mut self.effects)
+    /// Events that the handlers of settled phases returned since the last call of this.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.effects.events)
+    }
+
+    /// The statuses that the handlers of settled phases returned, for the end of the run: those of one run are one
+    /// apply, so they are not taken before.
+    pub fn take_statuses(&mut self) -> Vec<StatusUpdate> {
+        std::mem::take(&mut self.effects.statuses)
+    }
+
+    /// What the secret store has answered in this run, so that it can be kept out of what is shown.
+    #[must_use]
+    pub fn secrets(&self) -> &[Document] {
+        &self.secrets
     }
 
     /// Calls the handler once more with the same input, after a [`Step::Pause`].
@@ -318,6 +330,8 @@ impl Run {
             return self.react(handler_failure(fault, Reaction::Fail), None);
         };
         plan::keep_successes(&plan, &results, &mut self.kept);
+        let secrets = results.iter().filter(|result| result.sink == SinkName::Secretstore);
+        self.secrets.extend(secrets.flat_map(|result| result.query_objects.iter().cloned()));
         let is_last = self.position + 1 >= self.phases().len();
         let concluded = plan::conclude(&plan, results, is_last, self.is_batch());
         let leaving: BTreeSet<&ObjectRef> = concluded.charged.keys().collect();
@@ -336,6 +350,12 @@ impl Run {
         self.pending.events.retain(|event| stays(&event.of));
         if self.members.is_empty() {
             return Step::Finish(Finish::Succeeded);
+        }
+        if concluded.is_incomplete && concluded.failure.is_none() {
+            // What failed is charged to others, but some of these objects' requests were not sent.
+            let failure = concluded.charged.into_values().next();
+            let nobody = || handler_failure(plan::not_sent(""), Reaction::Restart);
+            return Step::Finish(Finish::Split { failure: failure.unwrap_or_else(nobody) });
         }
         if let Some(failure) = concluded.failure {
             return self.react(failure, Some(&plan));

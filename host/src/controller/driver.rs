@@ -92,9 +92,17 @@ pub enum Driven {
 ///
 /// Every await may be the last: nothing is remembered here that matters after a crash.
 pub async fn drive(context: Arc<RunContext>, ticket: Ticket, run: Run, step: Step) -> Driven {
-    Drive { context, run, redactor: Arc::default(), own_writes: Vec::new(), has_written: false, holds_readiness: false }
-        .go(ticket, step)
-        .await
+    let mut redactor = Redactor::default();
+    redactor.learn(run.secrets());
+    let drive = Drive {
+        context,
+        run,
+        redactor: Arc::new(redactor),
+        own_writes: Vec::new(),
+        has_written: false,
+        holds_readiness: false,
+    };
+    drive.go(ticket, step).await
 }
 
 struct Drive {
@@ -113,7 +121,7 @@ impl Drive {
                 Step::Call(call) => self.call(&call).await,
                 Step::Execute(plan) => self.execute(&plan).await,
                 Step::Pause(pause) => {
-                    self.publish_effects().await;
+                    self.publish_events();
                     self.ended(&RunEnd::Paused(&pause));
                     let finished = self.finished(Finish::Succeeded);
                     return Driven::Paused { ticket, run: Box::new(self.run), pause, finished };
@@ -153,13 +161,17 @@ impl Drive {
         if let Err(fault) = self.remember(plan).await {
             return self.hold(fault);
         }
-        let executed = context.executor.execute(plan, &self.run).await;
+        let mut executed = context.executor.execute(plan, &self.run).await;
         if executed.results.iter().any(|result| result.sink == SinkName::Secretstore) {
-            Arc::make_mut(&mut self.redactor).learn(&executed.results);
+            Arc::make_mut(&mut self.redactor).learn_results(&executed.results);
+        }
+        // A server may repeat what it was sent.
+        for fault in executed.results.iter_mut().filter_map(|result| result.error.as_mut()) {
+            fault.message = self.redactor.redact(&fault.message);
         }
         self.own_writes.extend(executed.own_writes);
         self.has_written |= executed.has_written;
-        self.holds_readiness = plan
+        self.holds_readiness |= plan
             .steps
             .iter()
             .zip(&executed.results)
@@ -225,7 +237,8 @@ impl Drive {
 
     /// Publishes what the handlers said. A status that cannot be written makes the run begin again.
     async fn settle(&mut self, finish: Finish) -> Finish {
-        match (self.publish_effects().await, finish) {
+        self.publish_events();
+        match (self.publish_statuses().await, finish) {
             (Some(failure), Finish::Succeeded) => match failure.reaction {
                 Reaction::Park => Finish::Restart {
                     after: failure.fault.retry_after.unwrap_or(Duration::from_secs(3)),
@@ -241,9 +254,8 @@ impl Drive {
         }
     }
 
-    async fn publish_effects(&mut self) -> Option<Failure> {
-        let effects = self.run.take_effects();
-        for event in effects.events {
+    fn publish_events(&mut self) {
+        for event in self.run.take_events() {
             let Some(subject) = self.subject(event.of.as_ref()) else { continue };
             self.context.publisher.publish(HostEvent {
                 subject,
@@ -252,8 +264,12 @@ impl Drive {
                 message: self.redactor.redact(&event.message),
             });
         }
+    }
+
+    /// Those of one run are one apply, since each apply is complete.
+    async fn publish_statuses(&mut self) -> Option<Failure> {
         let mut statuses: BTreeMap<ObjectRef, Value> = BTreeMap::new();
-        for update in effects.statuses {
+        for update in self.run.take_statuses() {
             let Some(subject) = self.subject(update.of.as_ref()) else { continue };
             let text = self.redactor.redact(update.status.as_str());
             let fields: Value = serde_json::from_str(&text).unwrap_or(Value::Null);

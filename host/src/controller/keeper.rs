@@ -6,6 +6,7 @@ use std::time::Duration;
 use configurator_core::backoff::jittered;
 use configurator_core::configurator::{Configurator, DeletionBy};
 use configurator_core::handler::Accepts;
+use configurator_core::request::ObjectRef;
 use configurator_guest::module::Module;
 use kube::api::{Api, ApiResource, Patch, PatchParams};
 use kube::core::GroupVersionKind;
@@ -30,6 +31,8 @@ use crate::tasks::{TaskKind, Tasks};
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest wait before a module or a kind that was missing is looked for again.
 const MAX_LOOK_AGAIN: Duration = Duration::from_secs(15);
+/// A new value of this annotation has every object that was given up tried again at once.
+pub const RETRY_ANNOTATION: &str = "configurator.dev/retry";
 /// Holds a Configurator that has placed finalizers, until they are released.
 const OWN_FINALIZER: &str = "configurator.dev/release";
 
@@ -55,6 +58,7 @@ pub(crate) struct Keeper {
     written: Option<resource::ConfiguratorStatus>,
     look_again: Option<Duration>,
     failures: u32,
+    retried: Option<String>,
 }
 
 struct Loaded {
@@ -84,6 +88,7 @@ impl Keeper {
             written: None,
             look_again: None,
             failures: 0,
+            retried: None,
         };
         (keeper, report)
     }
@@ -92,6 +97,7 @@ impl Keeper {
     pub(crate) async fn run(mut self) {
         let resource = self.desired.borrow_and_update().clone();
         self.written = resource.status.clone();
+        self.retried = resource.annotations().get(RETRY_ANNOTATION).cloned();
         self.take_over(&resource).await;
         let mut is_due = true;
         loop {
@@ -118,6 +124,7 @@ impl Keeper {
                     }
                     let resource = self.desired.borrow_and_update().clone();
                     self.failures = 0;
+                    self.retry(&resource).await;
                     self.take_over(&resource).await;
                     is_due = true;
                 }
@@ -141,6 +148,21 @@ impl Keeper {
         }
         if let Some(worker) = self.worker.take() {
             worker.stop().await;
+        }
+    }
+
+    /// Has what was given up tried again, when a person asks for it.
+    async fn retry(&mut self, resource: &resource::Configurator) {
+        let asked = resource.annotations().get(RETRY_ANNOTATION).cloned();
+        if asked == self.retried || asked.is_none() {
+            return;
+        }
+        self.retried = asked;
+        if let Some(worker) = &self.worker {
+            for failure in &self.known.report.failures {
+                let object = ObjectRef { namespace: failure.namespace.clone(), name: failure.name.clone() };
+                worker.retry(object).await;
+            }
         }
     }
 
@@ -268,6 +290,7 @@ impl Keeper {
             metrics: shared.metrics.clone(),
         });
         self.known.running = Some((configurator.generation, digest.clone()));
+        self.known.is_suspended = configurator.suspend;
         self.known.report = WorkerReport::default();
         tracing::info!(configurator = name, digest, generation = configurator.generation, "started");
         self.worker = Some(worker::start(WorkerParts {

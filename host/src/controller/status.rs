@@ -40,6 +40,8 @@ pub struct Known {
     pub generation: i64,
     /// The generation that runs, with its module's digest.
     pub running: Option<(i64, String)>,
+    /// Whether no new runs begin.
+    pub is_suspended: bool,
     /// Why the newest one does not.
     pub refusal: Option<Refusal>,
     /// What the worker says.
@@ -95,6 +97,9 @@ fn ready(known: &Known) -> (bool, &'static str, String) {
         },
         (Some((generation, _)), Some(_)) => {
             (true, "RunningPrevious", format!("generation {generation} goes on running"))
+        }
+        (Some(_), None) if known.is_suspended => {
+            (true, "Suspended", "spec.suspend is true: no new runs begin".into())
         }
         (Some(_), None) => (true, "Running", "runs begin as objects change".into()),
     }

@@ -11,7 +11,7 @@ use kube::runtime::{WatchStreamExt, watcher as watch_kind};
 use kube::{Resource, ResourceExt};
 use tokio::sync::watch;
 
-use super::keeper::{self, KeeperReport};
+use super::keeper::{self, KeeperReport, RETRY_ANNOTATION};
 use crate::host::Shared;
 use crate::ledger::Ledger;
 use crate::resource::Configurator;
@@ -143,7 +143,9 @@ impl Supervisor {
                 // A status of one's own is no news.
                 kept.desired.send_if_modified(|known| {
                     let is_news = known.meta().generation != resource.meta().generation
-                        || known.meta().deletion_timestamp != resource.meta().deletion_timestamp;
+                        || known.meta().deletion_timestamp != resource.meta().deletion_timestamp
+                        || known.annotations().get(RETRY_ANNOTATION)
+                            != resource.annotations().get(RETRY_ANNOTATION);
                     if is_news {
                         *known = resource;
                     }

@@ -79,8 +79,13 @@ impl Watched {
             .and_then(Value::as_str)
             .filter(|_| self.has_finalizer(finalizer))
             .and_then(|at| at.parse().ok());
-        let content = ContentDigest::of(&self.value, &configurator.name);
+        let managed_fields = self
+            .value
+            .get_mut("metadata")
+            .and_then(Value::as_object_mut)
+            .and_then(|metadata| metadata.remove("managedFields"));
         configurator.watch.fields.apply(&mut self.value);
+        let content = ContentDigest::of(&self.value, managed_fields.as_ref(), &configurator.name);
         let object = Document::of(&self.value)
             .map_err(|source| WatchedError::Document { key: key.clone(), source })?;
         let version = self.meta.resource_version.as_deref().and_then(|version| version.parse().ok());

@@ -71,6 +71,9 @@ impl HttpSink {
             .map_err(|error| unavailable(&seen, &error))?;
         let mut outgoing = client.request(method, url);
         for (name, value) in &request.headers {
+            if name.eq_ignore_ascii_case("host") {
+                return Err(generic("a request cannot set the header `host`: it follows from the URL".into()));
+            }
             outgoing = outgoing.header(name, value);
         }
         if !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("idempotency-key")) {
@@ -120,7 +123,7 @@ impl HttpSink {
             return Err(Fault::new(
                 FaultKind::ResourcePermission,
                 format!(
-                    "{seen} has the address {}, which is not public; the operator of the host must list {seen} in `http.innerHosts`",
+                    "{seen} has the address {}, which is not public; the operator of the host must list {seen} in the setting http_inner_hosts",
                     address.ip()
                 ),
             ));

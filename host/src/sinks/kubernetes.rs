@@ -14,7 +14,7 @@ use configurator_core::request::{
 };
 use configurator_core::result::Answer;
 use http::{HeaderMap, Method, Request, StatusCode, header};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::Client;
 use kube::client::Body;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -147,8 +147,16 @@ impl KubernetesSink {
             KubernetesVerb::Patch => patch_body(request)?,
             _ => complete_body(request)?,
         };
-        let answer = self.send(request, method, path, Some((media, body))).await?;
-        self.written(request, answer)
+        let is_tested = request.precondition.is_some()
+            && (request.verb, request.patch_type) == (KubernetesVerb::Patch, PatchType::Json);
+        match self.send(request, method, path, Some((media, body))).await {
+            Ok(answer) => self.written(request, answer),
+            // A JSON Patch states its preconditions as tests; a server answers 422 where one fails.
+            Err(fault) if is_tested && fault.status == Some(422) => {
+                Err(Fault { kind: FaultKind::ResourceConflict, ..fault })
+            }
+            Err(fault) => Err(fault),
+        }
     }
 
     async fn delete(&self, request: &KubernetesRequest) -> Result<Answer, Fault> {
@@ -214,8 +222,12 @@ impl KubernetesSink {
         let bytes = Limited::new(body, MAX_ANSWER)
             .collect()
             .await
-            .map_err(|error| {
-                Fault::new(FaultKind::ApiServerUnavailable, format!("{what}: the answer broke off: {error}"))
+            .map_err(|error| match error.downcast_ref::<LengthLimitError>() {
+                Some(_) => generic(format!("{what}: the answer has more than {MAX_ANSWER} bytes")),
+                None => Fault::new(
+                    FaultKind::ApiServerUnavailable,
+                    format!("{what}: the answer broke off: {error}"),
+                ),
             })?
             .to_bytes();
         let body = String::from_utf8(bytes.into())

@@ -1,0 +1,4 @@
+//! A host on embedded stores, as tests want it.
+
+pub mod guests;
+pub mod world;

@@ -1,0 +1,236 @@
+//! An embedded API, embedded stores and a host, in memory or in a folder.
+
+use std::path::{Path, PathBuf};
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use configurator_apiserver::{ApiServer, ApiServerOptions};
+use configurator_guest::options::GuestOptions;
+use configurator_guest::runtime::GuestRuntime;
+use configurator_host::controller::supervisor::HostReport;
+use configurator_host::host::{Host, HostBuilder};
+use configurator_host::module_source::ModuleDirectory;
+use configurator_host::resource::Configurator;
+use configurator_host::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
+use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey, SecretStore as _};
+use configurator_store::{Store, StoreOptions};
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::{self, Scope};
+use kube::{Client, CustomResourceExt as _};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// How long anything may take before a test gives up waiting.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A host under way.
+pub struct World {
+    /// Speaks to the API.
+    pub client: Client,
+    /// The API.
+    pub server: ApiServer,
+    /// The config store.
+    pub config: EmbeddedConfigStore,
+    /// The secret store.
+    pub secrets: EmbeddedSecretStore,
+    report: watch::Receiver<HostReport>,
+    stop: CancellationToken,
+    running: JoinHandle<()>,
+}
+
+/// Where a world keeps its files.
+#[derive(Debug, Clone, Default)]
+pub struct Place {
+    /// Without it, in memory.
+    pub folder: Option<PathBuf>,
+}
+
+impl World {
+    /// Starts a host in memory, with the modules that `cargo xtask guests` builds.
+    ///
+    /// # Errors
+    /// When something cannot be opened.
+    pub async fn start() -> Result<Self> {
+        Self::start_at(&Place::default(), |builder| builder).await
+    }
+
+    /// Starts a host at this place, with changes to its builder.
+    ///
+    /// # Errors
+    /// When something cannot be opened.
+    pub async fn start_at(place: &Place, change: impl FnOnce(HostBuilder) -> HostBuilder) -> Result<Self> {
+        let key = SealingKey::from_text("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "the test")?;
+        let (store, config, secrets) = match &place.folder {
+            None => (Store::memory(), EmbeddedConfigStore::memory(), EmbeddedSecretStore::memory(&key)),
+            Some(folder) => (
+                Store::open(&folder.join("cluster.redb"), StoreOptions::default())?,
+                EmbeddedConfigStore::open(&folder.join("config.redb"))?,
+                EmbeddedSecretStore::open(&folder.join("secrets.redb"), &key)?,
+            ),
+        };
+        let server = ApiServer::open(store, ApiServerOptions::new(jiff::Timestamp::now)).await?;
+        let client = Client::new(server.clone(), "default");
+        let builder = Host::builder()
+            .client(client.clone())
+            .config_store(config.clone())
+            .secret_store(secrets.clone())
+            .modules(ModuleDirectory::new(crate::guests::folder()?))
+            .guest(guest()?)
+            .seed(7);
+        let host = change(builder).build()?;
+        apply(&client, &serde_json::to_value(Configurator::crd())?).await?;
+        let report = host.report();
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(host.run(stop.clone().cancelled_owned()));
+        Ok(Self { client, server, config, secrets, report, stop, running })
+    }
+
+    /// Applies an object.
+    ///
+    /// # Errors
+    /// When the API refuses it.
+    pub async fn apply(&self, object: &Value) -> Result<()> {
+        apply(&self.client, object).await
+    }
+
+    /// Applies every object of a YAML text.
+    ///
+    /// # Errors
+    /// When the text is no YAML, or the API refuses an object.
+    pub async fn apply_yaml(&self, yaml: &str) -> Result<()> {
+        let objects: Vec<Value> = serde_saphyr::from_multiple(yaml)?;
+        for object in objects.iter().filter(|object| !object.is_null()) {
+            self.apply(object).await.with_context(|| object.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Applies the Configurator of a folder under `configurators/`, with changes.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the API refuses it.
+    pub async fn configure(&self, folder: &str, change: impl FnOnce(&mut Value)) -> Result<()> {
+        let file = crate::guests::workspace().join("configurators").join(folder).join("configurator.yaml");
+        let mut object: Value = serde_saphyr::from_str(&std::fs::read_to_string(&file)?)?;
+        change(&mut object);
+        self.apply(&object).await
+    }
+
+    /// The objects of a kind, as `Api`.
+    ///
+    /// # Errors
+    /// When the API has no such kind.
+    pub async fn objects(&self, api_version: &str, kind: &str, namespace: &str) -> Result<Api<DynamicObject>> {
+        let (resource, scope) = resource(&self.client, api_version, kind).await?;
+        Ok(match scope {
+            Scope::Namespaced => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            Scope::Cluster => Api::all_with(self.client.clone(), &resource),
+        })
+    }
+
+    /// Returns when every object has settled and these Configurators are known.
+    ///
+    /// # Errors
+    /// When that takes longer than [`PATIENCE`].
+    pub async fn settled(&self, configurators: &[&str]) -> Result<()> {
+        let mut report = self.report.clone();
+        let waiting = report.wait_for(|report| {
+            report.is_ready()
+                && report.is_settled()
+                && configurators.iter().all(|name| report.keepers.contains_key(*name))
+        });
+        tokio::time::timeout(PATIENCE, waiting)
+            .await
+            .with_context(|| format!("not settled: {:?}", self.report.borrow().clone()))??;
+        Ok(())
+    }
+
+    /// Returns when `holds` does.
+    ///
+    /// # Errors
+    /// When that takes longer than [`PATIENCE`], or `holds` fails.
+    pub async fn until<F>(&self, what: &str, mut holds: impl FnMut() -> F) -> Result<()>
+    where
+        F: Future<Output = Result<bool>>,
+    {
+        let waiting = async {
+            while !holds().await? {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Ok(())
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.with_context(|| format!("in vain: {what}"))?
+    }
+
+    /// Every key of the config store with its value, without the ledger.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn keys(&self) -> Result<Vec<(String, String)>> {
+        let mut keys = self.config.scan("").await?;
+        keys.retain(|(key, _)| !key.starts_with("ledger/"));
+        Ok(keys)
+    }
+
+    /// Whether the secret store has this secret.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn has_secret(&self, name: &str) -> Result<bool> {
+        Ok(self.secrets.get(name).await?.is_some())
+    }
+
+    /// Stops the host and returns when it has ended.
+    ///
+    /// # Errors
+    /// When the host broke.
+    pub async fn stop(self) -> Result<()> {
+        self.stop.cancel();
+        Ok(self.running.await?)
+    }
+}
+
+/// One runtime for all tests of a process: starting one maps a lot of memory.
+fn guest() -> Result<GuestRuntime> {
+    static SHARED: std::sync::Mutex<Option<GuestRuntime>> = std::sync::Mutex::new(None);
+    let mut shared = SHARED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(runtime) = shared.as_ref() {
+        return Ok(runtime.clone());
+    }
+    let module_cache = crate::guests::folder()?.parent().map(|cache| cache.join("modules"));
+    let runtime = GuestRuntime::new(GuestOptions { module_cache, ..GuestOptions::default() })?;
+    *shared = Some(runtime.clone());
+    Ok(runtime)
+}
+
+async fn resource(client: &Client, api_version: &str, kind: &str) -> Result<(ApiResource, Scope)> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let (resource, capabilities) =
+        discovery::pinned_kind(client, &GroupVersionKind::gvk(group, version, kind)).await?;
+    Ok((resource, capabilities.scope))
+}
+
+async fn apply(client: &Client, object: &Value) -> Result<()> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (resource, scope) = resource(client, text("/apiVersion"), text("/kind")).await?;
+    let namespace = if text("/metadata/namespace").is_empty() { "default" } else { text("/metadata/namespace") };
+    let api: Api<DynamicObject> = match scope {
+        Scope::Namespaced => Api::namespaced_with(client.clone(), namespace, &resource),
+        Scope::Cluster => Api::all_with(client.clone(), &resource),
+    };
+    api.patch(text("/metadata/name"), &PatchParams::apply("test").force(), &Patch::Apply(object)).await?;
+    Ok(())
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
