@@ -40,7 +40,15 @@ impl Claim {
     }
 
     pub(crate) fn refusal(&self, resource: &Resource, name: &str) -> Status {
-        Status::invalid(resource, name, &[FieldError::invalid(self.field, &json!(self.value), &self.message)])
+        Status::invalid(
+            resource,
+            name,
+            &[FieldError::invalid(
+                self.field,
+                &json!(self.value),
+                &self.message,
+            )],
+        )
     }
 }
 
@@ -55,9 +63,23 @@ pub(crate) fn claims(resource: &Resource, object: &Value) -> Vec<Claim> {
     {
         claims.push(Claim::cluster_ip(address));
     }
-    for port in object.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten() {
-        if let Some(number) = port.get("nodePort").and_then(Value::as_u64).filter(|&number| number != 0) {
-            claims.push(Claim::node_port(number, port.get("protocol").and_then(Value::as_str).unwrap_or("TCP")));
+    for port in object
+        .pointer("/spec/ports")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        if let Some(number) = port
+            .get("nodePort")
+            .and_then(Value::as_u64)
+            .filter(|&number| number != 0)
+        {
+            claims.push(Claim::node_port(
+                number,
+                port.get("protocol")
+                    .and_then(Value::as_str)
+                    .unwrap_or("TCP"),
+            ));
         }
     }
     claims
@@ -68,15 +90,27 @@ pub(crate) fn metadata_errors(resource: &Resource, object: &Value) -> Vec<FieldE
     let mut errors = Vec::new();
     let name = object::name(object);
     if name.is_empty() {
-        errors.push(FieldError::required("metadata.name", "name or generateName is required"));
+        errors.push(FieldError::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
     } else if let Some(why) = fault(resource.rules.names, name) {
         errors.push(FieldError::invalid("metadata.name", &json!(name), why));
     }
     let namespace = object::meta(object, "namespace");
     if resource.namespaced && fault(NameRule::Label, namespace).is_some() {
-        errors.push(FieldError::invalid("metadata.namespace", &json!(namespace), fault(NameRule::Label, namespace).unwrap_or_default()));
+        errors.push(FieldError::invalid(
+            "metadata.namespace",
+            &json!(namespace),
+            fault(NameRule::Label, namespace).unwrap_or_default(),
+        ));
     }
-    let map = |field: &str| object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_object);
+    let map = |field: &str| {
+        object
+            .get("metadata")
+            .and_then(|metadata| metadata.get(field))
+            .and_then(Value::as_object)
+    };
     for (key, value) in map("labels").into_iter().flatten() {
         if let Some(why) = label_key_fault(key) {
             errors.push(FieldError::invalid("metadata.labels", &json!(key), why));
@@ -88,23 +122,55 @@ pub(crate) fn metadata_errors(resource: &Resource, object: &Value) -> Vec<FieldE
     let mut size = 0;
     for (key, value) in map("annotations").into_iter().flatten() {
         if let Some(why) = label_key_fault(&key.to_lowercase()) {
-            errors.push(FieldError::invalid("metadata.annotations", &json!(key), why));
+            errors.push(FieldError::invalid(
+                "metadata.annotations",
+                &json!(key),
+                why,
+            ));
         }
         size += key.len() + value.as_str().map_or(0, str::len);
     }
     if size > 256 << 10 {
-        errors.push(FieldError::new("metadata.annotations", Reason::TooLong, "Too long: may not be more than 262144 bytes"));
+        errors.push(FieldError::new(
+            "metadata.annotations",
+            Reason::TooLong,
+            "Too long: may not be more than 262144 bytes",
+        ));
     }
     for finalizer in object::finalizers(object) {
         if let Some(why) = label_key_fault(finalizer) {
-            errors.push(FieldError::invalid("metadata.finalizers", &json!(finalizer), why));
+            errors.push(FieldError::invalid(
+                "metadata.finalizers",
+                &json!(finalizer),
+                why,
+            ));
         }
     }
     let mut controllers = 0;
-    for (at, owner) in object.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten().enumerate() {
-        for (field, what) in [("apiVersion", "version must not be empty"), ("kind", "must not be empty"), ("name", "must not be empty"), ("uid", "must not be empty")] {
-            if owner.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
-                errors.push(FieldError::invalid(format!("metadata.ownerReferences[{at}].{field}"), &json!(""), what));
+    for (at, owner) in object
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
+        for (field, what) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
+            if owner
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .is_empty()
+            {
+                errors.push(FieldError::invalid(
+                    format!("metadata.ownerReferences[{at}].{field}"),
+                    &json!(""),
+                    what,
+                ));
             }
         }
         controllers += usize::from(owner.get("controller") == Some(&Value::Bool(true)));
@@ -112,7 +178,9 @@ pub(crate) fn metadata_errors(resource: &Resource, object: &Value) -> Vec<FieldE
     if controllers > 1 {
         errors.push(FieldError::invalid(
             "metadata.ownerReferences",
-            object.pointer("/metadata/ownerReferences").unwrap_or(&Value::Null),
+            object
+                .pointer("/metadata/ownerReferences")
+                .unwrap_or(&Value::Null),
             "Only one reference can have Controller set to true",
         ));
     }
@@ -120,7 +188,11 @@ pub(crate) fn metadata_errors(resource: &Resource, object: &Value) -> Vec<FieldE
 }
 
 /// What a new object of a built-in kind gets: its first status, and what a cluster would allocate.
-pub(crate) fn prepare_create(server: &Inner, resource: &Resource, object: &mut Value) -> Result<()> {
+pub(crate) fn prepare_create(
+    server: &Inner,
+    resource: &Resource,
+    object: &mut Value,
+) -> Result<()> {
     if resource.custom.is_some() {
         if resource.status {
             object::set_field(object, "status", None);
@@ -132,7 +204,8 @@ pub(crate) fn prepare_create(server: &Inner, resource: &Resource, object: &mut V
         ("", "nodes") | ("apiextensions.k8s.io", _) => None,
         ("", "pods") => Some(json!({"phase": "Pending", "qosClass": quality_of_service(object)})),
         ("", "namespaces") => {
-            object::child_mut(object, "spec").insert("finalizers".to_owned(), json!(["kubernetes"]));
+            object::child_mut(object, "spec")
+                .insert("finalizers".to_owned(), json!(["kubernetes"]));
             let name = object::name(object).to_owned();
             object::child_mut(object, "metadata");
             if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
@@ -143,14 +216,14 @@ pub(crate) fn prepare_create(server: &Inner, resource: &Resource, object: &mut V
         }
         ("", "persistentvolumes" | "persistentvolumeclaims") => Some(json!({"phase": "Pending"})),
         ("", "services") => Some(json!({"loadBalancer": {}})),
-        ("apps", "daemonsets") => {
-            Some(json!({"currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0}))
-        }
+        ("apps", "daemonsets") => Some(
+            json!({"currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0}),
+        ),
         ("apps", "statefulsets") => Some(json!({"availableReplicas": 0, "replicas": 0})),
         ("apps", "replicasets") | ("", "replicationcontrollers") => Some(json!({"replicas": 0})),
-        ("policy", "poddisruptionbudgets") => {
-            Some(json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}))
-        }
+        ("policy", "poddisruptionbudgets") => Some(
+            json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}),
+        ),
         _ if resource.status => Some(json!({})),
         _ => None,
     };
@@ -169,7 +242,12 @@ pub(crate) fn prepare_create(server: &Inner, resource: &Resource, object: &mut V
 }
 
 /// What an update of a built-in kind keeps or gets.
-pub(crate) fn prepare_update(server: &Inner, resource: &Resource, old: &Value, object: &mut Value) -> Result<()> {
+pub(crate) fn prepare_update(
+    server: &Inner,
+    resource: &Resource,
+    old: &Value,
+    object: &mut Value,
+) -> Result<()> {
     if resource.is("", "namespaces") {
         let finalizers = old.pointer("/spec/finalizers").cloned();
         if let Some(finalizers) = finalizers {
@@ -193,7 +271,10 @@ fn merge_string_data(object: &mut Value, plain: &serde_json::Map<String, Value>)
     let data = object::child_mut(object, "data");
     for (key, value) in plain {
         if let Some(text) = value.as_str() {
-            data.insert(key.clone(), Value::from(base64::engine::general_purpose::STANDARD.encode(text)));
+            data.insert(
+                key.clone(),
+                Value::from(base64::engine::general_purpose::STANDARD.encode(text)),
+            );
         }
     }
     object::set_field(object, "stringData", None);
@@ -201,13 +282,23 @@ fn merge_string_data(object: &mut Value, plain: &serde_json::Map<String, Value>)
 
 fn quality_of_service(pod: &Value) -> &'static str {
     let containers = ["/spec/containers", "/spec/initContainers"];
-    let containers: Vec<&Value> = containers.iter().filter_map(|path| pod.pointer(path).and_then(Value::as_array)).flatten().collect();
+    let containers: Vec<&Value> = containers
+        .iter()
+        .filter_map(|path| pod.pointer(path).and_then(Value::as_array))
+        .flatten()
+        .collect();
     let quantity = |container: &Value, kind: &str, resource: &str| {
         let quantity = container.pointer(&format!("/resources/{kind}/{resource}"));
-        quantity.filter(|quantity| **quantity != json!("0") && **quantity != json!(0)).cloned()
+        quantity
+            .filter(|quantity| **quantity != json!("0") && **quantity != json!(0))
+            .cloned()
     };
     let any = containers.iter().any(|container| {
-        ["limits", "requests"].iter().any(|kind| ["cpu", "memory"].iter().any(|resource| quantity(container, kind, resource).is_some()))
+        ["limits", "requests"].iter().any(|kind| {
+            ["cpu", "memory"]
+                .iter()
+                .any(|resource| quantity(container, kind, resource).is_some())
+        })
     });
     if !any {
         return "BestEffort";
@@ -219,12 +310,22 @@ fn quality_of_service(pod: &Value) -> &'static str {
             limit.is_some() && (request.is_none() || request == limit)
         })
     });
-    if guaranteed { "Guaranteed" } else { "Burstable" }
+    if guaranteed {
+        "Guaranteed"
+    } else {
+        "Burstable"
+    }
 }
 
 /// Gives a Service its address and its ports, from 10.96.0.0/12 and 30000 to 32767, and keeps those it has.
 fn allocate_service(server: &Inner, service: &mut Value, old: Option<&Value>) -> Result<()> {
-    let text = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |value: &Value, pointer: &str| {
+        value
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let kind = match text(service, "/spec/type") {
         kind if kind.is_empty() => "ClusterIP".to_owned(),
         kind => kind,
@@ -236,9 +337,18 @@ fn allocate_service(server: &Inner, service: &mut Value, old: Option<&Value>) ->
         }
         return Ok(());
     }
-    let mut address = spec.get("clusterIP").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut address = spec
+        .get("clusterIP")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     if address.is_empty() {
-        address = spec.get("clusterIPs").and_then(|list| list.get(0)).and_then(Value::as_str).unwrap_or_default().to_owned();
+        address = spec
+            .get("clusterIPs")
+            .and_then(|list| list.get(0))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
     }
     if address.is_empty()
         && let Some(old) = old
@@ -251,16 +361,34 @@ fn allocate_service(server: &Inner, service: &mut Value, old: Option<&Value>) ->
     spec.insert("clusterIP".to_owned(), json!(address));
     spec.insert("clusterIPs".to_owned(), json!([address]));
     spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
-    spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
-    let wants_ports = matches!(kind.as_str(), "NodePort" | "LoadBalancer") && spec.get("allocateLoadBalancerNodePorts") != Some(&json!(false));
-    let old_ports = old.and_then(|old| old.pointer("/spec/ports")).and_then(Value::as_array);
+    spec.entry("ipFamilyPolicy")
+        .or_insert_with(|| json!("SingleStack"));
+    let wants_ports = matches!(kind.as_str(), "NodePort" | "LoadBalancer")
+        && spec.get("allocateLoadBalancerNodePorts") != Some(&json!(false));
+    let old_ports = old
+        .and_then(|old| old.pointer("/spec/ports"))
+        .and_then(Value::as_array);
     let mut taken = Vec::new();
-    for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+    for port in spec
+        .get_mut("ports")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
         let had = port.get("nodePort").and_then(Value::as_u64).unwrap_or(0);
         if wants_ports && had == 0 {
-            let same = |old: &&Value| old.get("port") == port.get("port") && old.get("name") == port.get("name");
-            let kept = old_ports.and_then(|ports| ports.iter().find(same)).and_then(|old| old.get("nodePort")).and_then(Value::as_u64);
-            let protocol = port.get("protocol").and_then(Value::as_str).unwrap_or("TCP").to_owned();
+            let same = |old: &&Value| {
+                old.get("port") == port.get("port") && old.get("name") == port.get("name")
+            };
+            let kept = old_ports
+                .and_then(|ports| ports.iter().find(same))
+                .and_then(|old| old.get("nodePort"))
+                .and_then(Value::as_u64);
+            let protocol = port
+                .get("protocol")
+                .and_then(Value::as_str)
+                .unwrap_or("TCP")
+                .to_owned();
             let number = match kept {
                 Some(number) => number,
                 None => free_port(server, &protocol, &taken)?,
@@ -285,22 +413,35 @@ fn free_address(server: &Inner) -> Result<String> {
         // The first ten are for the cluster itself, and neither the network's nor the broadcast address is given away.
         if host > 10 && host < 0x000f_ffff {
             let address = address.to_string();
-            if server.store.get(Claim::cluster_ip(&address).key.as_bytes())?.is_none() {
+            if server
+                .store
+                .get(Claim::cluster_ip(&address).key.as_bytes())?
+                .is_none()
+            {
                 return Ok(address);
             }
         }
     }
-    Err(Status::internal("failed to allocate a serviceIP: range is full"))
+    Err(Status::internal(
+        "failed to allocate a serviceIP: range is full",
+    ))
 }
 
 fn free_port(server: &Inner, protocol: &str, taken: &[u64]) -> Result<u64> {
     for _ in 0..TRIES {
         let port = 30_000 + u64::from(random(server)) % 2_768;
-        if !taken.contains(&port) && server.store.get(Claim::node_port(port, protocol).key.as_bytes())?.is_none() {
+        if !taken.contains(&port)
+            && server
+                .store
+                .get(Claim::node_port(port, protocol).key.as_bytes())?
+                .is_none()
+        {
             return Ok(port);
         }
     }
-    Err(Status::internal("failed to allocate a nodePort: range is full"))
+    Err(Status::internal(
+        "failed to allocate a nodePort: range is full",
+    ))
 }
 
 fn random(server: &Inner) -> u32 {
@@ -313,10 +454,18 @@ fn random(server: &Inner) -> u32 {
 pub(crate) fn new_uid(server: &Inner) -> String {
     let mut bytes = [0u8; 16];
     (server.options.random)(&mut bytes);
-    let number = u128::from_be_bytes(bytes) & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
+    let number =
+        u128::from_be_bytes(bytes) & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
     let hex = format!("{number:032x}");
     let part = |range| hex.get(range).unwrap_or_default();
-    format!("{}-{}-{}-{}-{}", part(0..8), part(8..12), part(12..16), part(16..20), part(20..32))
+    format!(
+        "{}-{}-{}-{}-{}",
+        part(0..8),
+        part(8..12),
+        part(12..16),
+        part(16..20),
+        part(20..32)
+    )
 }
 
 /// A generated name: the prefix, cut if need be, and five characters that make no words.
@@ -324,7 +473,9 @@ pub(crate) fn generated_name(server: &Inner, prefix: &str) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut bytes = [0u8; 5];
     (server.options.random)(&mut bytes);
-    let suffix = bytes.iter().filter_map(|byte| LETTERS.get(usize::from(*byte) % LETTERS.len()));
+    let suffix = bytes
+        .iter()
+        .filter_map(|byte| LETTERS.get(usize::from(*byte) % LETTERS.len()));
     let mut name: String = prefix.chars().take(58).collect();
     name.extend(suffix.map(|&byte| char::from(byte)));
     name
@@ -334,7 +485,11 @@ pub(crate) fn generated_name(server: &Inner, prefix: &str) -> String {
 pub(crate) fn generate_name_errors(resource: &Resource, prefix: &str) -> Vec<FieldError> {
     let probe = format!("{prefix}x");
     match names::fault(resource.rules.names, &probe) {
-        Some(why) => vec![FieldError::invalid("metadata.generateName", &json!(prefix), why)],
+        Some(why) => vec![FieldError::invalid(
+            "metadata.generateName",
+            &json!(prefix),
+            why,
+        )],
         None => Vec::new(),
     }
 }

@@ -29,10 +29,16 @@ impl Body for ApiBody {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.0 {
             Content::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Content::Stream(lines) => lines.as_mut().poll_next(cx).map(|line| line.map(|line| Ok(Frame::data(line)))),
+            Content::Stream(lines) => lines
+                .as_mut()
+                .poll_next(cx)
+                .map(|line| line.map(|line| Ok(Frame::data(line)))),
         }
     }
 
@@ -42,7 +48,9 @@ impl Body for ApiBody {
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Content::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Content::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
             Content::Stream(_) => SizeHint::default(),
         }
     }

@@ -19,18 +19,24 @@ pub(crate) fn registry(store: &Store) -> Result<Registry, OpenServerError> {
     let mut registry = Registry::builtin();
     let mut fault = None;
     store.read(|state| {
-        state.scan(keys::resource_prefix(crd::STORAGE).as_bytes(), None, &mut |key, value| {
-            match object::parse_stored(value) {
+        state.scan(
+            keys::resource_prefix(crd::STORAGE).as_bytes(),
+            None,
+            &mut |key, value| match object::parse_stored(value) {
                 Ok(definition) => {
                     registry = registry.with_definition(&definition);
                     ControlFlow::Continue(())
                 }
                 Err(status) => {
-                    fault = Some(format!("{}: {}", String::from_utf8_lossy(key), status.message));
+                    fault = Some(format!(
+                        "{}: {}",
+                        String::from_utf8_lossy(key),
+                        status.message
+                    ));
                     ControlFlow::Break(())
                 }
-            }
-        })
+            },
+        )
     })??;
     match fault {
         Some(fault) => Err(OpenServerError::Damaged(fault)),
@@ -40,9 +46,15 @@ pub(crate) fn registry(store: &Store) -> Result<Registry, OpenServerError> {
 
 /// Makes the namespaces that are missing.
 pub(crate) async fn namespaces(server: &Arc<Inner>) -> Result<()> {
-    let Some(resource) = server.registry().resource("", "v1", "namespaces") else { return Ok(()) };
+    let Some(resource) = server.registry().resource("", "v1", "namespaces") else {
+        return Ok(());
+    };
     for name in NAMESPACES {
-        let target = Target { resource: Arc::clone(&resource), namespace: String::new(), name: name.to_owned() };
+        let target = Target {
+            resource: Arc::clone(&resource),
+            namespace: String::new(),
+            name: name.to_owned(),
+        };
         if server.live(&target)?.is_some() {
             continue;
         }
@@ -51,7 +63,13 @@ pub(crate) async fn namespaces(server: &Arc<Inner>) -> Result<()> {
         }});
         admission::prepare_create(server, &resource, &mut namespace)?;
         server
-            .commit(&target, false, |live| Ok(if live.is_some() { Next::Keep } else { Next::Put(namespace.clone()) }))
+            .commit(&target, false, |live| {
+                Ok(if live.is_some() {
+                    Next::Keep
+                } else {
+                    Next::Put(namespace.clone())
+                })
+            })
             .await?;
     }
     Ok(())

@@ -60,24 +60,59 @@ impl Deletion {
             DeleteOptions::default()
         } else {
             let value = document::parse(&call.media, &call.body, call.depth)?;
-            serde_json::from_value(value).map_err(|error| Status::bad_request(format!("the body is no DeleteOptions: {error}")))?
+            serde_json::from_value(value).map_err(|error| {
+                Status::bad_request(format!("the body is no DeleteOptions: {error}"))
+            })?
         };
-        let Query { propagation_policy, orphan_dependents, dry_run, grace_period_seconds, .. } = &call.query;
-        if options.grace_period_seconds.or(*grace_period_seconds).is_some_and(|seconds| seconds < 0) {
-            return Err(Status::bad_request("gracePeriodSeconds must not be negative"));
+        let Query {
+            propagation_policy,
+            orphan_dependents,
+            dry_run,
+            grace_period_seconds,
+            ..
+        } = &call.query;
+        if options
+            .grace_period_seconds
+            .or(*grace_period_seconds)
+            .is_some_and(|seconds| seconds < 0)
+        {
+            return Err(Status::bad_request(
+                "gracePeriodSeconds must not be negative",
+            ));
         }
         if let Some(other) = options.dry_run.iter().find(|value| *value != "All") {
-            let error = configurator_schema::FieldError::not_supported("dryRun", &json!(other), ["All"]);
-            return Err(Status::invalid_kind("meta.k8s.io", "DeleteOptions", "", &[error]));
+            let error =
+                configurator_schema::FieldError::not_supported("dryRun", &json!(other), ["All"]);
+            return Err(Status::invalid_kind(
+                "meta.k8s.io",
+                "DeleteOptions",
+                "",
+                &[error],
+            ));
         }
-        let policy = options.propagation_policy.as_ref().or(propagation_policy.as_ref());
-        let propagation = match (policy.map(String::as_str), options.orphan_dependents.or(*orphan_dependents)) {
+        let policy = options
+            .propagation_policy
+            .as_ref()
+            .or(propagation_policy.as_ref());
+        let propagation = match (
+            policy.map(String::as_str),
+            options.orphan_dependents.or(*orphan_dependents),
+        ) {
             (Some("Background"), None) | (None, None | Some(false)) => Propagation::Background,
             (Some("Foreground"), None) => Propagation::Foreground,
             (Some("Orphan"), None) | (None, Some(true)) => Propagation::Orphan,
             (Some(other), None) => {
-                let error = configurator_schema::FieldError::not_supported("propagationPolicy", &json!(other), ["Foreground", "Background", "Orphan"]);
-                return Err(Status::invalid_kind("meta.k8s.io", "DeleteOptions", "", &[error]));
+                let error = configurator_schema::FieldError::not_supported(
+                    "propagationPolicy",
+                    &json!(other),
+                    ["Foreground", "Background", "Orphan"],
+                );
+                return Err(Status::invalid_kind(
+                    "meta.k8s.io",
+                    "DeleteOptions",
+                    "",
+                    &[error],
+                ));
             }
             (Some(_), Some(_)) => {
                 let error = configurator_schema::FieldError::invalid(
@@ -85,23 +120,44 @@ impl Deletion {
                     &json!(policy),
                     "orphanDependents and deletionPropagation cannot be both set",
                 );
-                return Err(Status::invalid_kind("meta.k8s.io", "DeleteOptions", "", &[error]));
+                return Err(Status::invalid_kind(
+                    "meta.k8s.io",
+                    "DeleteOptions",
+                    "",
+                    &[error],
+                ));
             }
         };
-        Ok(Self { preconditions: options.preconditions, propagation, dry_run: *dry_run || !options.dry_run.is_empty() })
+        Ok(Self {
+            preconditions: options.preconditions,
+            propagation,
+            dry_run: *dry_run || !options.dry_run.is_empty(),
+        })
     }
 
     fn check(&self, resource: &Resource, live: &Value) -> Result<()> {
         let name = object::name(live);
         let refuse = |what: &str, wanted: &str, is: &str| {
-            let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}");
+            let why = format!(
+                "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}"
+            );
             Err(Status::conflict(resource, name, &why))
         };
-        if let Some(uid) = self.preconditions.uid.as_deref().filter(|uid| *uid != object::uid(live)) {
+        if let Some(uid) = self
+            .preconditions
+            .uid
+            .as_deref()
+            .filter(|uid| *uid != object::uid(live))
+        {
             return refuse("UID", uid, object::uid(live));
         }
         let revision = object::meta(live, "resourceVersion");
-        if let Some(wanted) = self.preconditions.resource_version.as_deref().filter(|wanted| *wanted != revision) {
+        if let Some(wanted) = self
+            .preconditions
+            .resource_version
+            .as_deref()
+            .filter(|wanted| *wanted != revision)
+        {
             return refuse("ResourceVersion", wanted, revision);
         }
         Ok(())
@@ -115,8 +171,15 @@ impl Deletion {
             Propagation::Orphan => ORPHAN,
         };
         let mut held = live.clone();
-        let other = if held_by == FOREGROUND { ORPHAN } else { FOREGROUND };
-        let mut finalizers: Vec<String> = object::finalizers(live).filter(|finalizer| *finalizer != other).map(str::to_owned).collect();
+        let other = if held_by == FOREGROUND {
+            ORPHAN
+        } else {
+            FOREGROUND
+        };
+        let mut finalizers: Vec<String> = object::finalizers(live)
+            .filter(|finalizer| *finalizer != other)
+            .map(str::to_owned)
+            .collect();
         if !finalizers.iter().any(|finalizer| finalizer == held_by) {
             finalizers.push(held_by.to_owned());
         }
@@ -137,7 +200,11 @@ pub(crate) fn deletion(resource: &Resource, live: &Value, now: Timestamp) -> Nex
         };
     }
     let held = object::has_finalizers(live) || resource.is("", "namespaces");
-    if held { marked(resource, live.clone(), now) } else { Next::Remove(live.clone()) }
+    if held {
+        marked(resource, live.clone(), now)
+    } else {
+        Next::Remove(live.clone())
+    }
 }
 
 /// An object that waits for its finalizers.
@@ -145,7 +212,10 @@ fn marked(resource: &Resource, mut object: Value, now: Timestamp) -> Next {
     if !object::is_terminating(&object) {
         object::set_meta(&mut object, "deletionTimestamp", json!(timestamp(now)));
         object::set_meta(&mut object, "deletionGracePeriodSeconds", json!(0));
-        if let Some(generation) = object.pointer("/metadata/generation").and_then(Value::as_i64) {
+        if let Some(generation) = object
+            .pointer("/metadata/generation")
+            .and_then(Value::as_i64)
+        {
             object::set_meta(&mut object, "generation", json!(generation + 1));
         }
     }
@@ -166,10 +236,24 @@ pub(crate) async fn one(server: &Arc<Inner>, call: &Call, name: &str) -> Result<
     call.output.one(resource, &outcome.object).map(Reply::ok)
 }
 
-async fn delete(server: &Arc<Inner>, call: &Call, deletion: &Deletion, target: &Target) -> Result<Outcome> {
+async fn delete(
+    server: &Arc<Inner>,
+    call: &Call,
+    deletion: &Deletion,
+    target: &Target,
+) -> Result<Outcome> {
     let resource = &call.resource;
-    if resource.is("", "namespaces") && matches!(target.name.as_str(), "default" | "kube-system" | "kube-public") {
-        return Err(Status::forbidden(resource, &target.name, "this namespace may not be deleted"));
+    if resource.is("", "namespaces")
+        && matches!(
+            target.name.as_str(),
+            "default" | "kube-system" | "kube-public"
+        )
+    {
+        return Err(Status::forbidden(
+            resource,
+            &target.name,
+            "this namespace may not be deleted",
+        ));
     }
     server
         .commit(target, deletion.dry_run, |live| {
@@ -181,10 +265,17 @@ async fn delete(server: &Arc<Inner>, call: &Call, deletion: &Deletion, target: &
 
 pub(crate) async fn collection(server: &Arc<Inner>, call: &Call) -> Result<Reply> {
     if call.resource.namespaced && call.path.namespace.is_none() {
-        return Err(Status::method_not_allowed(&call.resource, "deletecollection"));
+        return Err(Status::method_not_allowed(
+            &call.resource,
+            "deletecollection",
+        ));
     }
     let deletion = Deletion::of(call)?;
-    let selector = Selector::parse(&call.query.label_selector, &call.query.field_selector, &call.resource)?;
+    let selector = Selector::parse(
+        &call.query.label_selector,
+        &call.query.field_selector,
+        &call.resource,
+    )?;
     let (revision, items) = read::all(server, &call.resource, &call.path, &selector)?;
     let mut deleted = Vec::with_capacity(items.len());
     for item in items {
@@ -196,12 +287,25 @@ pub(crate) async fn collection(server: &Arc<Inner>, call: &Call) -> Result<Reply
             Err(status) => return Err(status),
         }
     }
-    call.output.list(&call.resource, &deleted, &ListMeta { revision, ..ListMeta::default() }).map(Reply::ok)
+    call.output
+        .list(
+            &call.resource,
+            &deleted,
+            &ListMeta {
+                revision,
+                ..ListMeta::default()
+            },
+        )
+        .map(Reply::ok)
 }
 
 /// The object at a key of the store.
 pub(crate) fn target_at(server: &Inner, key: &str) -> Option<Target> {
     let (storage, namespace, name) = keys::parts(key)?;
     let resource = server.registry().by_storage(storage)?;
-    Some(Target { resource, namespace: namespace.to_owned(), name: name.to_owned() })
+    Some(Target {
+        resource,
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    })
 }

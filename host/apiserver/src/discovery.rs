@@ -18,15 +18,35 @@ use crate::status::{Result, Status};
 /// The version of Kubernetes whose behaviour this is.
 const VERSION: (&str, &str) = ("1", "33");
 
-const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Answers a path that names no resource; none if it may name one.
-pub(crate) fn answer(server: &Inner, method: &Method, path: &str, headers: &HeaderMap) -> Result<Option<Response<ApiBody>>> {
+pub(crate) fn answer(
+    server: &Inner,
+    method: &Method,
+    path: &str,
+    headers: &HeaderMap,
+) -> Result<Option<Response<ApiBody>>> {
     let path = path.trim_end_matches('/');
     let found = match path {
-        "" => Some(json_response(&json!({"paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]}))?),
-        "/healthz" | "/livez" | "/readyz" => Some(respond(StatusCode::OK, "text/plain; charset=utf-8", Bytes::from_static(b"ok"))),
+        "" => Some(json_response(
+            &json!({"paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]}),
+        )?),
+        "/healthz" | "/livez" | "/readyz" => Some(respond(
+            StatusCode::OK,
+            "text/plain; charset=utf-8",
+            Bytes::from_static(b"ok"),
+        )),
         "/version" => Some(json_response(&version_info())?),
         "/api" | "/apis" => Some(groups(&server.registry(), path, headers)?),
         _ if path.starts_with("/openapi/") => Some(crate::openapi::answer(server, path)?),
@@ -36,13 +56,21 @@ pub(crate) fn answer(server: &Inner, method: &Method, path: &str, headers: &Head
         },
     };
     if found.is_some() && *method != Method::GET && *method != Method::HEAD {
-        return Err(Status::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", "the server does not allow this method on the requested resource"));
+        return Err(Status::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        ));
     }
     Ok(found)
 }
 
 fn json_response(value: &Value) -> Result<Response<ApiBody>> {
-    Ok(respond(StatusCode::OK, "application/json", crate::output::encode(value)?))
+    Ok(respond(
+        StatusCode::OK,
+        "application/json",
+        crate::output::encode(value)?,
+    ))
 }
 
 fn version_info() -> Value {
@@ -55,11 +83,20 @@ fn version_info() -> Value {
 
 fn groups(registry: &Registry, path: &str, headers: &HeaderMap) -> Result<Response<ApiBody>> {
     let core = path == "/api";
-    let groups = registry.groups().into_iter().filter(|(group, _)| group.is_empty() == core);
+    let groups = registry
+        .groups()
+        .into_iter()
+        .filter(|(group, _)| group.is_empty() == core);
     if media::accepts_aggregated_discovery(headers) {
-        let items: Vec<Value> = groups.map(|(group, versions)| aggregated_group(registry, &group, &versions)).collect();
+        let items: Vec<Value> = groups
+            .map(|(group, versions)| aggregated_group(registry, &group, &versions))
+            .collect();
         let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items});
-        return Ok(respond(StatusCode::OK, AGGREGATED, crate::output::encode(&list)?));
+        return Ok(respond(
+            StatusCode::OK,
+            AGGREGATED,
+            crate::output::encode(&list)?,
+        ));
     }
     if core {
         return json_response(&json!({
@@ -67,12 +104,17 @@ fn groups(registry: &Registry, path: &str, headers: &HeaderMap) -> Result<Respon
             "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"}],
         }));
     }
-    let groups: Vec<Value> = groups.map(|(group, versions)| group_value(&group, &versions)).collect();
+    let groups: Vec<Value> = groups
+        .map(|(group, versions)| group_value(&group, &versions))
+        .collect();
     json_response(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
 }
 
 fn group_of(registry: &Registry, group: &str) -> Result<Response<ApiBody>> {
-    let found = registry.groups().into_iter().find(|(name, _)| name == group);
+    let found = registry
+        .groups()
+        .into_iter()
+        .find(|(name, _)| name == group);
     let (group, versions) = found.ok_or_else(Status::no_such_path)?;
     let mut value = group_value(&group, &versions);
     object::set_field(&mut value, "kind", Some(json!("APIGroup")));
@@ -81,8 +123,10 @@ fn group_of(registry: &Registry, group: &str) -> Result<Response<ApiBody>> {
 }
 
 fn group_value(group: &str, versions: &[String]) -> Value {
-    let versions: Vec<Value> =
-        versions.iter().map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version})).collect();
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
+        .collect();
     json!({"name": group, "versions": versions, "preferredVersion": versions.first()})
 }
 
@@ -109,7 +153,9 @@ pub(crate) fn version(registry: &Registry, path: &ResourcePath) -> Result<Respon
             resources.push(value);
         }
     }
-    json_response(&json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}))
+    json_response(
+        &json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}),
+    )
 }
 
 fn resource_value(resource: &Resource) -> Value {
@@ -130,11 +176,19 @@ fn aggregated_group(registry: &Registry, group: &str, versions: &[String]) -> Va
     let versions: Vec<Value> = versions
         .iter()
         .map(|version| {
-            let resources: Vec<Value> = registry.of_version(group, version).into_iter().map(aggregated_resource).collect();
+            let resources: Vec<Value> = registry
+                .of_version(group, version)
+                .into_iter()
+                .map(aggregated_resource)
+                .collect();
             json!({"version": version, "freshness": "Current", "resources": resources})
         })
         .collect();
-    let metadata = if group.is_empty() { json!({}) } else { json!({"name": group}) };
+    let metadata = if group.is_empty() {
+        json!({})
+    } else {
+        json!({"name": group})
+    };
     json!({"metadata": metadata, "versions": versions})
 }
 
@@ -163,9 +217,17 @@ fn aggregated_resource(resource: &Arc<Resource>) -> Value {
 
 fn response_kind(resource: &Resource, subresource: &str) -> (String, String, String) {
     if subresource == "scale" {
-        ("autoscaling".to_owned(), "v1".to_owned(), "Scale".to_owned())
+        (
+            "autoscaling".to_owned(),
+            "v1".to_owned(),
+            "Scale".to_owned(),
+        )
     } else {
-        (resource.group.clone(), resource.version.clone(), resource.kind.clone())
+        (
+            resource.group.clone(),
+            resource.version.clone(),
+            resource.kind.clone(),
+        )
     }
 }
 
@@ -174,5 +236,9 @@ fn verbs(resource: &Resource) -> &'static [&'static str] {
 }
 
 fn subresource_verbs(subresource: &str) -> &'static [&'static str] {
-    if subresource == "finalize" { &["update"] } else { &["get", "patch", "update"] }
+    if subresource == "finalize" {
+        &["update"]
+    } else {
+        &["get", "patch", "update"]
+    }
 }

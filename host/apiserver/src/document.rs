@@ -1,14 +1,18 @@
-//! Bodies of requests: bounded, as JSON or YAML.
+//! Bodies of requests: bounded, as JSON, YAML or in the binary form.
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
 use crate::status::{Result, Status};
+use crate::wire;
 
 /// The media type of a body, without its parameters; `application/json` if none is named.
 pub(crate) fn media_type(headers: &HeaderMap) -> &str {
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     match value.split(';').next().unwrap_or_default().trim() {
         "" => "application/json",
         media => media,
@@ -18,18 +22,25 @@ pub(crate) fn media_type(headers: &HeaderMap) -> &str {
 /// Reads a document of the API, at most `depth` levels deep.
 pub(crate) fn parse(media: &str, body: &[u8], depth: usize) -> Result<Value> {
     let value = match media {
-        "application/json" | "application/merge-patch+json" | "application/json-patch+json" | "application/strategic-merge-patch+json" => {
-            parse_json(body, depth)?
-        }
+        "application/json"
+        | "application/merge-patch+json"
+        | "application/json-patch+json"
+        | "application/strategic-merge-patch+json" => parse_json(body, depth)?,
         "application/yaml" => parse_yaml(body, depth)?,
         // Server-side apply sends YAML, of which JSON is a part that is quicker to read.
-        "application/apply-patch+yaml" => match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
-            Some(b'{') => parse_json(body, depth)?,
-            _ => parse_yaml(body, depth)?,
-        },
+        "application/apply-patch+yaml" => {
+            match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
+                Some(b'{') => parse_json(body, depth)?,
+                _ => parse_yaml(body, depth)?,
+            }
+        }
+        "application/vnd.kubernetes.protobuf" => wire::decode(body, depth).map_err(|why| {
+            Status::bad_request(format!("the body of the request cannot be read: {why}"))
+        })?,
         other => {
             return Err(Status::unsupported_media_type(format!(
-                "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml (not {other})"
+                "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, \
+                 application/vnd.kubernetes.protobuf (not {other})"
             )));
         }
     };
@@ -40,18 +51,29 @@ fn parse_json(body: &[u8], depth: usize) -> Result<Value> {
     if depth_of(body) > depth {
         return Err(too_deep(depth));
     }
-    serde_json::from_slice(body)
-        .map_err(|error| Status::bad_request(format!("the object provided is unrecognized (must be of type Object): {error}")))
+    serde_json::from_slice(body).map_err(|error| {
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type Object): {error}"
+        ))
+    })
 }
 
 fn parse_yaml(body: &[u8], depth: usize) -> Result<Value> {
-    let text = std::str::from_utf8(body).map_err(|_| Status::bad_request("error decoding YAML: not UTF-8"))?;
-    let value: Value = serde_saphyr::from_str(text).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
-    if depth_of_value(&value, depth) { Ok(value) } else { Err(too_deep(depth)) }
+    let text = std::str::from_utf8(body)
+        .map_err(|_| Status::bad_request("error decoding YAML: not UTF-8"))?;
+    let value: Value = serde_saphyr::from_str(text)
+        .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
+    if depth_of_value(&value, depth) {
+        Ok(value)
+    } else {
+        Err(too_deep(depth))
+    }
 }
 
 fn too_deep(depth: usize) -> Status {
-    Status::bad_request(format!("the document is nested too deeply: at most {depth} levels are allowed"))
+    Status::bad_request(format!(
+        "the document is nested too deeply: at most {depth} levels are allowed"
+    ))
 }
 
 /// How deep JSON is nested, found without building anything.
@@ -81,11 +103,25 @@ fn depth_of(body: &[u8]) -> usize {
     deepest
 }
 
+/// Takes out fields that are null, which means to an API of typed objects that they are not there.
+pub(crate) fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
 /// Whether a value is at most `left` levels deep.
 fn depth_of_value(value: &Value, left: usize) -> bool {
     match value {
         Value::Array(items) => left > 0 && items.iter().all(|item| depth_of_value(item, left - 1)),
-        Value::Object(fields) => left > 0 && fields.values().all(|field| depth_of_value(field, left - 1)),
+        Value::Object(fields) => {
+            left > 0 && fields.values().all(|field| depth_of_value(field, left - 1))
+        }
         _ => true,
     }
 }
@@ -98,7 +134,12 @@ mod tests {
     fn deep_documents_are_refused() {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         assert!(parse("application/json", nested(100).as_bytes(), 100).is_ok());
-        assert!(parse("application/json", nested(101).as_bytes(), 100).unwrap_err().message.contains("100 levels"));
+        assert!(
+            parse("application/json", nested(101).as_bytes(), 100)
+                .unwrap_err()
+                .message
+                .contains("100 levels")
+        );
         assert!(parse("application/json", "[".repeat(1_000_000).as_bytes(), 100).is_err());
         assert!(parse("application/yaml", "- ".repeat(5_000).as_bytes(), 100).is_err());
         assert!(parse("application/yaml", "[".repeat(1_000_000).as_bytes(), 100).is_err());
@@ -107,13 +148,23 @@ mod tests {
 
     #[test]
     fn yaml_and_json_are_read_alike() {
-        let yaml = parse("application/apply-patch+yaml", b"kind: A\nmetadata: {name: x}\nn: 9007199254740993\n", 100).unwrap();
-        let json = parse("application/apply-patch+yaml", br#" {"kind":"A","metadata":{"name":"x"},"n":9007199254740993}"#, 100).unwrap();
+        let yaml = parse(
+            "application/apply-patch+yaml",
+            b"kind: A\nmetadata: {name: x}\nn: 9007199254740993\n",
+            100,
+        )
+        .unwrap();
+        let json = parse(
+            "application/apply-patch+yaml",
+            br#" {"kind":"A","metadata":{"name":"x"},"n":9007199254740993}"#,
+            100,
+        )
+        .unwrap();
         assert_eq!(yaml, json);
     }
 
     #[test]
-    fn protobuf_is_refused() {
-        assert_eq!(parse("application/vnd.kubernetes.protobuf", b"", 100).unwrap_err().code, 415);
+    fn other_forms_are_refused() {
+        assert_eq!(parse("application/cbor", b"", 100).unwrap_err().code, 415);
     }
 }

@@ -40,7 +40,11 @@ pub(crate) fn to_events_group(event: Value) -> Value {
     rename(event, "events.k8s.io/v1", |core, other| (core, other))
 }
 
-fn rename(mut event: Value, api_version: &str, direction: impl Fn(&'static str, &'static str) -> (&'static str, &'static str)) -> Value {
+fn rename(
+    mut event: Value,
+    api_version: &str,
+    direction: impl Fn(&'static str, &'static str) -> (&'static str, &'static str),
+) -> Value {
     if let Value::Object(fields) = &mut event {
         for (core, other) in WORDS.into_iter().chain([REPORTING]) {
             let (from, to) = direction(core, other);
@@ -63,17 +67,29 @@ impl EventLimit {
     pub(crate) fn read(store: &Store, limit: usize) -> Result<Self, StoreError> {
         let mut events = Vec::new();
         store.read(|state| {
-            state.scan(keys::resource_prefix(STORAGE).as_bytes(), None, &mut |key, value| {
-                if let Some((namespace, name)) = keys::namespace_and_name(key) {
-                    let revision: u64 = stored_revision(value).and_then(|revision| revision.parse().ok()).unwrap_or(0);
-                    events.push((revision, namespace.to_owned(), name.to_owned()));
-                }
-                ControlFlow::Continue(())
-            })
+            state.scan(
+                keys::resource_prefix(STORAGE).as_bytes(),
+                None,
+                &mut |key, value| {
+                    if let Some((namespace, name)) = keys::namespace_and_name(key) {
+                        let revision: u64 = stored_revision(value)
+                            .and_then(|revision| revision.parse().ok())
+                            .unwrap_or(0);
+                        events.push((revision, namespace.to_owned(), name.to_owned()));
+                    }
+                    ControlFlow::Continue(())
+                },
+            )
         })??;
         events.sort_unstable();
-        let names = events.into_iter().map(|(_, namespace, name)| (namespace, name)).collect();
-        Ok(Self { names: Mutex::new(names), limit })
+        let names = events
+            .into_iter()
+            .map(|(_, namespace, name)| (namespace, name))
+            .collect();
+        Ok(Self {
+            names: Mutex::new(names),
+            limit,
+        })
     }
 
     /// Notes a new event. True if there are too many now.

@@ -33,7 +33,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) async fn run(server: Weak<Inner>, wake: Arc<Notify>) {
     loop {
         wake.notified().await;
-        let Some(server) = server.upgrade() else { return };
+        let Some(server) = server.upgrade() else {
+            return;
+        };
         while let Err(status) = collect(&server).await {
             tracing::warn!("garbage collection: {}", status.message);
             tokio::time::sleep(PAUSE).await;
@@ -43,7 +45,12 @@ pub(crate) async fn run(server: Weak<Inner>, wake: Arc<Notify>) {
 
 async fn collect(server: &Arc<Inner>) -> Result<()> {
     for (namespace, name) in server.events.excess() {
-        let Some(target) = target_at(server, &keys::object(crate::event::STORAGE, &namespace, &name)) else { continue };
+        let Some(target) = target_at(
+            server,
+            &keys::object(crate::event::STORAGE, &namespace, &name),
+        ) else {
+            continue;
+        };
         remove(server, &target).await?;
     }
     loop {
@@ -52,7 +59,11 @@ async fn collect(server: &Arc<Inner>) -> Result<()> {
             return Ok(());
         }
         for (key, order) in chores {
-            let chore = std::str::from_utf8(&key).unwrap_or_default().strip_prefix(keys::CHORES).unwrap_or_default().to_owned();
+            let chore = std::str::from_utf8(&key)
+                .unwrap_or_default()
+                .strip_prefix(keys::CHORES)
+                .unwrap_or_default()
+                .to_owned();
             perform(server, &chore).await?;
             finish(server, key, order).await?;
         }
@@ -71,7 +82,8 @@ async fn finish(server: &Inner, key: Bytes, order: Bytes) -> Result<()> {
         })
         .await;
     finished.map_err(|error| match error {
-        configurator_store::WriteError::Refused(error) | configurator_store::WriteError::Store(error) => error.into(),
+        configurator_store::WriteError::Refused(error)
+        | configurator_store::WriteError::Store(error) => error.into(),
     })
 }
 
@@ -125,13 +137,24 @@ pub(crate) fn chores_of(resource: &Resource, key: &str, object: &Value) -> Vec<S
 }
 
 /// Where the owners of an object are.
-pub(crate) fn owner_keys(registry: &Registry, namespace: &str, owners: &[OwnerReference]) -> Vec<String> {
-    owners.iter().filter_map(|owner| owner_key(registry, namespace, owner)).collect()
+pub(crate) fn owner_keys(
+    registry: &Registry,
+    namespace: &str,
+    owners: &[OwnerReference],
+) -> Vec<String> {
+    owners
+        .iter()
+        .filter_map(|owner| owner_key(registry, namespace, owner))
+        .collect()
 }
 
 fn owner_key(registry: &Registry, namespace: &str, owner: &OwnerReference) -> Option<String> {
     let resource = registry.by_kind(&owner.api_version, &owner.kind)?;
-    Some(keys::object(&resource.storage, if resource.namespaced { namespace } else { "" }, &owner.name))
+    Some(keys::object(
+        &resource.storage,
+        if resource.namespaced { namespace } else { "" },
+        &owner.name,
+    ))
 }
 
 #[derive(Deserialize)]
@@ -163,7 +186,9 @@ pub(crate) fn has_uid(stored: &[u8], uid: &str) -> bool {
 
 /// The refusal of a new object in a namespace that is going.
 pub(crate) fn namespace_terminating(resource: &Resource, name: &str, namespace: &str) -> Status {
-    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let why = format!(
+        "unable to create new content in namespace {namespace} because it is being terminated"
+    );
     let mut status = Status::forbidden(resource, name, &why);
     if let Some(details) = &mut status.details {
         let cause = json!({"reason": "NamespaceTerminating", "message": format!("namespace {namespace} is being terminated"), "field": "metadata.namespace"});
@@ -197,12 +222,23 @@ fn dependents(server: &Inner, uid: &str, after: Option<&str>) -> Result<Vec<Stri
     let after = after.map(|after| keys::dependent(uid, after));
     let mut found = Vec::new();
     server.store.read(|state| {
-        state.scan(prefix.as_bytes(), after.as_deref().map(str::as_bytes), &mut |key, _| {
-            if let Some(dependent) = std::str::from_utf8(key).ok().and_then(|key| key.strip_prefix(&prefix)) {
-                found.push(dependent.to_owned());
-            }
-            if found.len() < BATCH { std::ops::ControlFlow::Continue(()) } else { std::ops::ControlFlow::Break(()) }
-        })
+        state.scan(
+            prefix.as_bytes(),
+            after.as_deref().map(str::as_bytes),
+            &mut |key, _| {
+                if let Some(dependent) = std::str::from_utf8(key)
+                    .ok()
+                    .and_then(|key| key.strip_prefix(&prefix))
+                {
+                    found.push(dependent.to_owned());
+                }
+                if found.len() < BATCH {
+                    std::ops::ControlFlow::Continue(())
+                } else {
+                    std::ops::ControlFlow::Break(())
+                }
+            },
+        )
     })??;
     Ok(found)
 }
@@ -212,17 +248,26 @@ async fn collect_dependents(server: &Arc<Inner>, uid: &str) -> Result<()> {
     let mut after: Option<String> = None;
     loop {
         let batch = dependents(server, uid, after.as_deref())?;
-        let Some(last) = batch.last() else { return Ok(()) };
+        let Some(last) = batch.last() else {
+            return Ok(());
+        };
         after = Some(last.clone());
         for key in &batch {
-            let Some(target) = target_at(server, key) else { continue };
+            let Some(target) = target_at(server, key) else {
+                continue;
+            };
             release_from(server, &target, uid, true).await?;
         }
     }
 }
 
 /// Takes one owner from an object; one that has no other owner left goes, if `collect` says so.
-async fn release_from(server: &Arc<Inner>, target: &Target, uid: &str, collect: bool) -> Result<()> {
+async fn release_from(
+    server: &Arc<Inner>,
+    target: &Target,
+    uid: &str,
+    collect: bool,
+) -> Result<()> {
     let now = server.now();
     let registry = server.registry();
     let result = server
@@ -235,7 +280,10 @@ async fn release_from(server: &Arc<Inner>, target: &Target, uid: &str, collect: 
             let mut kept = false;
             for owner in owners.iter().filter(|owner| owner.uid != uid) {
                 kept |= match owner_key(&registry, &target.namespace, owner) {
-                    Some(key) => server.store.get(key.as_bytes())?.is_some_and(|stored| has_uid(&stored, &owner.uid)),
+                    Some(key) => server
+                        .store
+                        .get(key.as_bytes())?
+                        .is_some_and(|stored| has_uid(&stored, &owner.uid)),
                     // Of a kind that is not served now nobody knows.
                     None => true,
                 };
@@ -244,9 +292,12 @@ async fn release_from(server: &Arc<Inner>, target: &Target, uid: &str, collect: 
                 return Ok(deletion(&target.resource, &live.value, now));
             }
             let mut released = live.value.clone();
-            let references = released.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut);
+            let references = released
+                .pointer_mut("/metadata/ownerReferences")
+                .and_then(Value::as_array_mut);
             if let Some(references) = references {
-                references.retain(|reference| reference.get("uid").and_then(Value::as_str) != Some(uid));
+                references
+                    .retain(|reference| reference.get("uid").and_then(Value::as_str) != Some(uid));
                 if references.is_empty() {
                     object::set_meta(&mut released, "ownerReferences", Value::Null);
                 }
@@ -259,8 +310,12 @@ async fn release_from(server: &Arc<Inner>, target: &Target, uid: &str, collect: 
 
 /// An object that waits for its dependents, either to go or to be let go.
 async fn release_held(server: &Arc<Inner>, key: &str) -> Result<()> {
-    let Some(target) = target_at(server, key) else { return Ok(()) };
-    let Some(live) = server.live(&target)? else { return Ok(()) };
+    let Some(target) = target_at(server, key) else {
+        return Ok(());
+    };
+    let Some(live) = server.live(&target)? else {
+        return Ok(());
+    };
     if !object::is_terminating(&live.value) {
         return Ok(());
     }
@@ -273,14 +328,18 @@ async fn release_held(server: &Arc<Inner>, key: &str) -> Result<()> {
         let Some(last) = batch.last() else { break };
         after = Some(last.clone());
         for key in &batch {
-            let Some(dependent) = target_at(server, key) else { continue };
+            let Some(dependent) = target_at(server, key) else {
+                continue;
+            };
             if orphans {
                 release_from(server, &dependent, &uid, false).await?;
                 continue;
             }
             release_from(server, &dependent, &uid, true).await?;
             if let Some(left) = server.live(&dependent)? {
-                blocked |= object::owners(&left.value).iter().any(|owner| owner.uid == uid && owner.block_owner_deletion);
+                blocked |= object::owners(&left.value)
+                    .iter()
+                    .any(|owner| owner.uid == uid && owner.block_owner_deletion);
             }
         }
     }
@@ -295,12 +354,22 @@ async fn drop_finalizer(server: &Arc<Inner>, target: &Target, finalizer: &str) -
     let result = server
         .commit(target, false, |live| {
             let live = live.ok_or_else(|| Status::not_found(&target.resource, &target.name))?;
-            let left: Vec<&str> = object::finalizers(&live.value).filter(|one| *one != finalizer).collect();
+            let left: Vec<&str> = object::finalizers(&live.value)
+                .filter(|one| *one != finalizer)
+                .collect();
             if left.len() == object::finalizers(&live.value).count() {
                 return Ok(Next::Keep);
             }
             let mut released = live.value.clone();
-            object::set_meta(&mut released, "finalizers", if left.is_empty() { Value::Null } else { json!(left) });
+            object::set_meta(
+                &mut released,
+                "finalizers",
+                if left.is_empty() {
+                    Value::Null
+                } else {
+                    json!(left)
+                },
+            );
             Ok(settle(&target.resource, released))
         })
         .await;
@@ -309,18 +378,32 @@ async fn drop_finalizer(server: &Arc<Inner>, target: &Target, finalizer: &str) -
 
 /// An object came with owners that do not exist: it is as if they had been deleted after it.
 async fn collect_ownerless(server: &Arc<Inner>, key: &str) -> Result<()> {
-    let Some(target) = target_at(server, key) else { return Ok(()) };
-    let Some(live) = server.live(&target)? else { return Ok(()) };
+    let Some(target) = target_at(server, key) else {
+        return Ok(());
+    };
+    let Some(live) = server.live(&target)? else {
+        return Ok(());
+    };
     for owner in object::owners(&live.value) {
         release_from_absent(server, &target, &owner).await?;
     }
     Ok(())
 }
 
-async fn release_from_absent(server: &Arc<Inner>, target: &Target, owner: &OwnerReference) -> Result<()> {
+async fn release_from_absent(
+    server: &Arc<Inner>,
+    target: &Target,
+    owner: &OwnerReference,
+) -> Result<()> {
     let registry = server.registry();
-    let Some(key) = owner_key(&registry, &target.namespace, owner) else { return Ok(()) };
-    if server.store.get(key.as_bytes())?.is_some_and(|stored| has_uid(&stored, &owner.uid)) {
+    let Some(key) = owner_key(&registry, &target.namespace, owner) else {
+        return Ok(());
+    };
+    if server
+        .store
+        .get(key.as_bytes())?
+        .is_some_and(|stored| has_uid(&stored, &owner.uid))
+    {
         return Ok(());
     }
     release_from(server, target, &owner.uid, true).await
@@ -328,14 +411,19 @@ async fn release_from_absent(server: &Arc<Inner>, target: &Target, owner: &Owner
 
 /// Deletes what is in a namespace that is being deleted, then the namespace.
 async fn empty_namespace(server: &Arc<Inner>, name: &str) -> Result<()> {
-    let Some(namespace) = target_at(server, &keys::object("/namespaces", "", name)) else { return Ok(()) };
+    let Some(namespace) = target_at(server, &keys::object("/namespaces", "", name)) else {
+        return Ok(());
+    };
     match server.live(&namespace)? {
         Some(live) if object::is_terminating(&live.value) => {}
         _ => return Ok(()),
     }
     let registry = server.registry();
-    let storages: BTreeSet<Arc<str>> =
-        registry.all().filter(|resource| resource.namespaced && !resource.review).map(|resource| Arc::clone(&resource.storage)).collect();
+    let storages: BTreeSet<Arc<str>> = registry
+        .all()
+        .filter(|resource| resource.namespaced && !resource.review)
+        .map(|resource| Arc::clone(&resource.storage))
+        .collect();
     let mut left = 0;
     for storage in storages {
         left += empty(server, &keys::namespace_prefix(&storage, name)).await?;
@@ -348,8 +436,15 @@ async fn empty_namespace(server: &Arc<Inner>, name: &str) -> Result<()> {
         .commit(&namespace, false, |live| {
             let live = live.ok_or_else(|| Status::not_found(&namespace.resource, name))?;
             let mut emptied = live.value.clone();
-            let finalizers = emptied.pointer("/spec/finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
-            let others: Vec<Value> = finalizers.into_iter().filter(|finalizer| *finalizer != json!("kubernetes")).collect();
+            let finalizers = emptied
+                .pointer("/spec/finalizers")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default();
+            let others: Vec<Value> = finalizers
+                .into_iter()
+                .filter(|finalizer| *finalizer != json!("kubernetes"))
+                .collect();
             object::child_mut(&mut emptied, "spec").insert("finalizers".to_owned(), json!(others));
             if emptied == live.value {
                 return Ok(Next::Keep);
@@ -367,15 +462,27 @@ async fn empty(server: &Arc<Inner>, prefix: &str) -> Result<usize> {
     loop {
         let mut batch = Vec::new();
         server.store.read(|state| {
-            state.scan(prefix.as_bytes(), after.as_deref().map(str::as_bytes), &mut |key, _| {
-                batch.extend(std::str::from_utf8(key).ok().map(str::to_owned));
-                if batch.len() < BATCH { std::ops::ControlFlow::Continue(()) } else { std::ops::ControlFlow::Break(()) }
-            })
+            state.scan(
+                prefix.as_bytes(),
+                after.as_deref().map(str::as_bytes),
+                &mut |key, _| {
+                    batch.extend(std::str::from_utf8(key).ok().map(str::to_owned));
+                    if batch.len() < BATCH {
+                        std::ops::ControlFlow::Continue(())
+                    } else {
+                        std::ops::ControlFlow::Break(())
+                    }
+                },
+            )
         })??;
-        let Some(last) = batch.last() else { return Ok(left) };
+        let Some(last) = batch.last() else {
+            return Ok(left);
+        };
         after = Some(last.clone());
         for key in &batch {
-            let Some(target) = target_at(server, key) else { continue };
+            let Some(target) = target_at(server, key) else {
+                continue;
+            };
             remove(server, &target).await?;
             left += usize::from(server.live(&target)?.is_some());
         }
@@ -384,12 +491,16 @@ async fn empty(server: &Arc<Inner>, prefix: &str) -> Result<usize> {
 
 /// Deletes the objects of a definition that is being deleted, then lets the definition go.
 async fn empty_definition(server: &Arc<Inner>, name: &str) -> Result<()> {
-    let Some(target) = target_at(server, &keys::object(crd::STORAGE, "", name)) else { return Ok(()) };
+    let Some(target) = target_at(server, &keys::object(crd::STORAGE, "", name)) else {
+        return Ok(());
+    };
     match server.live(&target)? {
         Some(live) if object::is_terminating(&live.value) => {}
         _ => return Ok(()),
     }
-    let Some((plural, group)) = name.split_once('.') else { return Ok(()) };
+    let Some((plural, group)) = name.split_once('.') else {
+        return Ok(());
+    };
     let storage = format!("{group}/{plural}");
     if empty(server, &keys::resource_prefix(&storage)).await? > 0 {
         return Ok(());

@@ -67,18 +67,40 @@ struct Ring {
 
 impl History {
     pub(crate) fn new(opened: u64, events: usize, bytes: usize) -> Self {
-        Self { channels: RwLock::default(), opened, published: AtomicU64::new(opened), events, bytes }
+        Self {
+            channels: RwLock::default(),
+            opened,
+            published: AtomicU64::new(opened),
+            events,
+            bytes,
+        }
     }
 
     pub(crate) fn channel(&self, storage: &Arc<str>) -> Arc<Channel> {
-        if let Some(channel) = self.channels.read().unwrap_or_else(PoisonError::into_inner).get(storage) {
+        if let Some(channel) = self
+            .channels
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(storage)
+        {
             return Arc::clone(channel);
         }
-        let mut channels = self.channels.write().unwrap_or_else(PoisonError::into_inner);
+        let mut channels = self
+            .channels
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         let make = || {
             // Nothing of this resource has been published so far, so any position since the opening is good.
-            let ring = Ring { changes: VecDeque::new(), bytes: 0, compacted: self.opened, closed: false };
-            Arc::new(Channel { ring: Mutex::new(ring), head: watch::Sender::new(self.opened) })
+            let ring = Ring {
+                changes: VecDeque::new(),
+                bytes: 0,
+                compacted: self.opened,
+                closed: false,
+            };
+            Arc::new(Channel {
+                ring: Mutex::new(ring),
+                head: watch::Sender::new(self.opened),
+            })
         };
         Arc::clone(channels.entry(Arc::clone(storage)).or_insert_with(make))
     }
@@ -91,8 +113,12 @@ impl History {
             let mut ring = channel.ring.lock().unwrap_or_else(PoisonError::into_inner);
             ring.bytes += change.object.len();
             ring.changes.push_back(change);
-            while ring.changes.len() > self.events.max(1) || (ring.bytes > self.bytes && ring.changes.len() > 1) {
-                let Some(oldest) = ring.changes.pop_front() else { break };
+            while ring.changes.len() > self.events.max(1)
+                || (ring.bytes > self.bytes && ring.changes.len() > 1)
+            {
+                let Some(oldest) = ring.changes.pop_front() else {
+                    break;
+                };
                 ring.bytes -= oldest.object.len();
                 ring.compacted = oldest.revision;
             }
@@ -108,9 +134,17 @@ impl History {
 
     /// Ends the watches of a resource that is served no more.
     pub(crate) fn close(&self, storage: &str) {
-        let channel = self.channels.write().unwrap_or_else(PoisonError::into_inner).remove(storage);
+        let channel = self
+            .channels
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(storage);
         if let Some(channel) = channel {
-            channel.ring.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+            channel
+                .ring
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .closed = true;
             channel.head.send_modify(|_| ());
         }
     }
@@ -121,14 +155,27 @@ impl Channel {
     pub(crate) fn since(&self, revision: u64, limit: usize) -> Result<Vec<Arc<Change>>, Compacted> {
         let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         if revision < ring.compacted {
-            return Err(Compacted { oldest: ring.compacted });
+            return Err(Compacted {
+                oldest: ring.compacted,
+            });
         }
-        let start = ring.changes.partition_point(|change| change.revision <= revision);
-        Ok(ring.changes.iter().skip(start).take(limit).cloned().collect())
+        let start = ring
+            .changes
+            .partition_point(|change| change.revision <= revision);
+        Ok(ring
+            .changes
+            .iter()
+            .skip(start)
+            .take(limit)
+            .cloned()
+            .collect())
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner).closed
+        self.ring
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .closed
     }
 
     /// Tells when there is more.
@@ -159,7 +206,14 @@ mod tests {
     fn the_ring_forgets_the_oldest() {
         let history = History::new(10, 3, 100);
         let channel = history.channel(&Arc::from("/pods"));
-        let revisions = |since| channel.since(since, 10).map(|changes| changes.iter().map(|change| change.revision).collect::<Vec<_>>());
+        let revisions = |since| {
+            channel.since(since, 10).map(|changes| {
+                changes
+                    .iter()
+                    .map(|change| change.revision)
+                    .collect::<Vec<_>>()
+            })
+        };
         assert_eq!(revisions(9), Err(Compacted { oldest: 10 }));
         assert_eq!(revisions(10), Ok(vec![]));
         for revision in 11..=14 {

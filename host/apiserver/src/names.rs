@@ -18,13 +18,17 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 /// What is wrong with a name, if anything.
 pub(crate) fn fault(rule: NameRule, name: &str) -> Option<String> {
     match rule {
-        NameRule::Subdomain if name.len() > 253 => Some("must be no more than 253 characters".to_owned()),
-        NameRule::Subdomain => (!name.split('.').all(is_label)).then(|| SUBDOMAIN.to_owned()),
-        NameRule::Label | NameRule::Label1035 if name.len() > 63 => Some("must be no more than 63 characters".to_owned()),
-        NameRule::Label => (!is_label(name)).then(|| LABEL.to_owned()),
-        NameRule::Label1035 => {
-            (!is_label(name) || !name.starts_with(|first: char| first.is_ascii_lowercase())).then(|| LABEL_1035.to_owned())
+        NameRule::Subdomain if name.len() > 253 => {
+            Some("must be no more than 253 characters".to_owned())
         }
+        NameRule::Subdomain => (!name.split('.').all(is_label)).then(|| SUBDOMAIN.to_owned()),
+        NameRule::Label | NameRule::Label1035 if name.len() > 63 => {
+            Some("must be no more than 63 characters".to_owned())
+        }
+        NameRule::Label => (!is_label(name)).then(|| LABEL.to_owned()),
+        NameRule::Label1035 => (!is_label(name)
+            || !name.starts_with(|first: char| first.is_ascii_lowercase()))
+        .then(|| LABEL_1035.to_owned()),
         NameRule::PathSegment => match name {
             "." | ".." => Some(format!("may not be '{name}'")),
             _ if name.contains('/') => Some("may not contain '/'".to_owned()),
@@ -77,7 +81,9 @@ fn is_qualified(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(u8::is_ascii_alphanumeric)
         && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
-        && bytes.iter().all(|&byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+        && bytes
+            .iter()
+            .all(|&byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
 #[cfg(test)]

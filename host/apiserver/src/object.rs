@@ -22,12 +22,17 @@ impl Live {
 }
 
 pub(crate) fn parse_stored(bytes: &[u8]) -> Result<Value> {
-    serde_json::from_slice(bytes).map_err(|error| Status::internal(format!("a stored object is damaged: {error}")))
+    serde_json::from_slice(bytes)
+        .map_err(|error| Status::internal(format!("a stored object is damaged: {error}")))
 }
 
 /// A field of the metadata that is a string; empty if absent.
 pub(crate) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
-    object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_str).unwrap_or_default()
+    object
+        .get("metadata")
+        .and_then(|metadata| metadata.get(field))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 pub(crate) fn name(object: &Value) -> &str {
@@ -85,7 +90,12 @@ pub(crate) fn set_field(object: &mut Value, field: &str, value: Option<Value>) {
 }
 
 pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
-    object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    object
+        .pointer("/metadata/finalizers")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
 }
 
 pub(crate) fn has_finalizers(object: &Value) -> bool {
@@ -109,8 +119,14 @@ pub(crate) struct OwnerReference {
 }
 
 pub(crate) fn owners(object: &Value) -> Vec<OwnerReference> {
-    let references = object.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
-    references.filter_map(|reference| OwnerReference::deserialize(reference).ok()).collect()
+    let references = object
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    references
+        .filter_map(|reference| OwnerReference::deserialize(reference).ok())
+        .collect()
 }
 
 /// The revision in stored bytes, without parsing them all.
@@ -127,8 +143,12 @@ pub(crate) fn stored_revision(bytes: &[u8]) -> Option<&str> {
 /// Stored bytes under another apiVersion; the stored form begins with it.
 pub(crate) fn with_api_version(bytes: &Bytes, api_version: &str) -> Bytes {
     const MARK: &[u8] = br#"{"apiVersion":""#;
-    let Some(rest) = bytes.strip_prefix(MARK) else { return bytes.clone() };
-    let Some(end) = rest.iter().position(|&byte| byte == b'"') else { return bytes.clone() };
+    let Some(rest) = bytes.strip_prefix(MARK) else {
+        return bytes.clone();
+    };
+    let Some(end) = rest.iter().position(|&byte| byte == b'"') else {
+        return bytes.clone();
+    };
     if rest.get(..end) == Some(api_version.as_bytes()) {
         return bytes.clone();
     }
@@ -153,7 +173,10 @@ impl Encoded {
         let mut bytes = Vec::with_capacity(1024);
         let empty = Map::new();
         let fields = object.as_object().unwrap_or(&empty);
-        let metadata = fields.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
+        let metadata = fields
+            .get("metadata")
+            .and_then(Value::as_object)
+            .unwrap_or(&empty);
         bytes.extend_from_slice(br#"{"apiVersion":"#);
         write(&mut bytes, &Value::from(api_version))?;
         bytes.extend_from_slice(br#","kind":"#);
@@ -165,7 +188,10 @@ impl Encoded {
             write_field(&mut bytes, key, value)?;
         }
         bytes.push(b'}');
-        for (key, value) in fields.iter().filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata")) {
+        for (key, value) in fields
+            .iter()
+            .filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata"))
+        {
             write_field(&mut bytes, key, value)?;
         }
         bytes.push(b'}');
@@ -179,7 +205,10 @@ impl Encoded {
 
     pub(crate) fn with_revision(&self, revision: u64) -> Bytes {
         let digits = revision.to_string();
-        let (head, tail) = self.bytes.split_at_checked(self.revision_at).unwrap_or((&self.bytes, &[]));
+        let (head, tail) = self
+            .bytes
+            .split_at_checked(self.revision_at)
+            .unwrap_or((&self.bytes, &[]));
         let mut bytes = Vec::with_capacity(self.bytes.len() + digits.len());
         bytes.extend_from_slice(head);
         bytes.extend_from_slice(digits.as_bytes());
@@ -209,19 +238,33 @@ pub(crate) struct Traits {
 
 impl Traits {
     pub(crate) fn of(object: &Value, resource: &Resource) -> Self {
-        let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
-        let labels = labels.into_iter().flatten().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
-        let fields = resource.fields.iter().map(|field| match object.pointer(&field.pointer) {
-            Some(Value::String(text)) => text.clone(),
-            None | Some(Value::Null) => field.absent.to_owned(),
-            Some(other) => other.to_string(),
-        });
-        Self { labels: labels.collect(), fields: fields.collect() }
+        let labels = object
+            .pointer("/metadata/labels")
+            .and_then(Value::as_object);
+        let labels = labels
+            .into_iter()
+            .flatten()
+            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+        let fields = resource
+            .fields
+            .iter()
+            .map(|field| match object.pointer(&field.pointer) {
+                Some(Value::String(text)) => text.clone(),
+                None | Some(Value::Null) => field.absent.to_owned(),
+                Some(other) => other.to_string(),
+            });
+        Self {
+            labels: labels.collect(),
+            fields: fields.collect(),
+        }
     }
 
     /// The value of a label.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
-        self.labels.iter().find(|(label, _)| label == key).map(|(_, value)| value.as_str())
+        self.labels
+            .iter()
+            .find(|(label, _)| label == key)
+            .map(|(_, value)| value.as_str())
     }
 }
 

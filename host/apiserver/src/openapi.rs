@@ -21,15 +21,26 @@ pub(crate) struct Cache(Mutex<BTreeMap<String, Bytes>>);
 impl Cache {
     /// The resources have changed.
     pub(crate) fn forget(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
     }
 
     fn get(&self, key: &str, make: impl FnOnce() -> Result<Value>) -> Result<Bytes> {
-        if let Some(bytes) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key) {
+        if let Some(bytes) = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(key)
+        {
             return Ok(bytes.clone());
         }
         let bytes = crate::output::encode(&make()?)?;
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), bytes.clone());
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key.to_owned(), bytes.clone());
         Ok(bytes)
     }
 }
@@ -37,10 +48,14 @@ impl Cache {
 pub(crate) fn answer(server: &Inner, path: &str) -> Result<Response<ApiBody>> {
     let registry = server.registry();
     let bytes = match path {
-        "/openapi/v2" => server.openapi.get("v2", || Ok(document(&registry, None, openapi::v2)))?,
+        "/openapi/v2" => server
+            .openapi
+            .get("v2", || Ok(document(&registry, None, openapi::v2)))?,
         "/openapi/v3" => server.openapi.get("v3", || index(server, &registry))?,
         _ => {
-            let version = path.strip_prefix("/openapi/v3/").ok_or_else(Status::no_such_path)?;
+            let version = path
+                .strip_prefix("/openapi/v3/")
+                .ok_or_else(Status::no_such_path)?;
             of_version(server, &registry, version)?
         }
     };
@@ -52,10 +67,17 @@ fn index(server: &Inner, registry: &Registry) -> Result<Value> {
     let mut paths = serde_json::Map::new();
     for (group, versions) in registry.groups() {
         for version in versions {
-            let name = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
+            let name = if group.is_empty() {
+                format!("api/{version}")
+            } else {
+                format!("apis/{group}/{version}")
+            };
             let digest = Sha256::digest(of_version(server, registry, &name)?);
             let hash: String = digest.iter().map(|byte| format!("{byte:02X}")).collect();
-            paths.insert(name.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{name}?hash={hash}")}));
+            paths.insert(
+                name.clone(),
+                json!({"serverRelativeURL": format!("/openapi/v3/{name}?hash={hash}")}),
+            );
         }
     }
     Ok(json!({"paths": paths}))
@@ -64,19 +86,37 @@ fn index(server: &Inner, registry: &Registry) -> Result<Value> {
 fn of_version(server: &Inner, registry: &Registry, name: &str) -> Result<Bytes> {
     let (group, version) = match name.strip_prefix("apis/") {
         Some(rest) => rest.split_once('/').ok_or_else(Status::no_such_path)?,
-        None => ("", name.strip_prefix("api/").ok_or_else(Status::no_such_path)?),
+        None => (
+            "",
+            name.strip_prefix("api/").ok_or_else(Status::no_such_path)?,
+        ),
     };
     if !registry.has_version(group, version) {
         return Err(Status::no_such_path());
     }
-    server.openapi.get(name, || Ok(document(registry, Some((group, version)), openapi::v3)))
+    server.openapi.get(name, || {
+        Ok(document(registry, Some((group, version)), openapi::v3))
+    })
 }
 
 /// The document of one version, or of all.
-fn document(registry: &Registry, only: Option<(&str, &str)>, make: impl FnOnce(&[openapi::Resource<'_>]) -> Value) -> Value {
-    let chosen: Vec<_> =
-        registry.all().filter(|resource| only.is_none_or(|(group, version)| resource.group == group && resource.version == version)).collect();
-    let subresources: Vec<Vec<&'static str>> = chosen.iter().map(|resource| resource.subresources()).collect();
+fn document(
+    registry: &Registry,
+    only: Option<(&str, &str)>,
+    make: impl FnOnce(&[openapi::Resource<'_>]) -> Value,
+) -> Value {
+    let chosen: Vec<_> = registry
+        .all()
+        .filter(|resource| {
+            only.is_none_or(|(group, version)| {
+                resource.group == group && resource.version == version
+            })
+        })
+        .collect();
+    let subresources: Vec<Vec<&'static str>> = chosen
+        .iter()
+        .map(|resource| resource.subresources())
+        .collect();
     let resources: Vec<openapi::Resource<'_>> = chosen
         .iter()
         .zip(&subresources)
@@ -87,7 +127,10 @@ fn document(registry: &Registry, only: Option<(&str, &str)>, make: impl FnOnce(&
             plural: &resource.plural,
             namespaced: resource.namespaced,
             subresources,
-            crd_schema: resource.custom.as_ref().map(|custom| custom.openapi.as_ref()),
+            crd_schema: resource
+                .custom
+                .as_ref()
+                .map(|custom| custom.openapi.as_ref()),
         })
         .collect();
     make(&resources)

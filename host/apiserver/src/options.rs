@@ -64,6 +64,9 @@ impl ApiServerOptions {
 
 impl std::fmt::Debug for ApiServerOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ApiServerOptions").field("watches", &self.watches).field("events", &self.events).finish_non_exhaustive()
+        f.debug_struct("ApiServerOptions")
+            .field("watches", &self.watches)
+            .field("events", &self.events)
+            .finish_non_exhaustive()
     }
 }

@@ -4,11 +4,11 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::event;
 use crate::media::Form;
 use crate::object::{self, Traits};
 use crate::resource::Resource;
 use crate::status::Result;
-use crate::event;
 
 /// How a request wants its objects.
 #[derive(Debug, Clone)]
@@ -29,7 +29,9 @@ pub(crate) enum Include {
 impl Output {
     /// Whether objects go out just as most watchers get them.
     pub(crate) fn is_native(&self, resource: &Resource) -> bool {
-        self.form == Form::Object && !event::is_converted(resource) && resource.api_version() == resource.stored_api_version
+        self.form == Form::Object
+            && !event::is_converted(resource)
+            && resource.api_version() == resource.stored_api_version
     }
 
     /// One object.
@@ -45,7 +47,12 @@ impl Output {
     }
 
     /// A table of some objects, with or without the definitions of its columns.
-    pub(crate) fn table(&self, resource: &Resource, stored: &[Bytes], columns: bool) -> Result<Value> {
+    pub(crate) fn table(
+        &self,
+        resource: &Resource,
+        stored: &[Bytes],
+        columns: bool,
+    ) -> Result<Value> {
         let table = resource.table();
         let mut rows = Vec::with_capacity(stored.len());
         let mut revision = String::new();
@@ -63,7 +70,11 @@ impl Output {
             object::set_field(&mut row, "object", shown);
             rows.push(row);
         }
-        let definitions = if columns { table.columns() } else { Value::Array(Vec::new()) };
+        let definitions = if columns {
+            table.columns()
+        } else {
+            Value::Array(Vec::new())
+        };
         Ok(json!({
             "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": revision},
             "columnDefinitions": definitions, "rows": rows,
@@ -71,19 +82,28 @@ impl Output {
     }
 
     /// A list, in one piece.
-    pub(crate) fn list(&self, resource: &Resource, items: &[Bytes], meta: &ListMeta) -> Result<Bytes> {
+    pub(crate) fn list(
+        &self,
+        resource: &Resource,
+        items: &[Bytes],
+        meta: &ListMeta,
+    ) -> Result<Bytes> {
         if self.form == Form::Table {
             let mut table = self.table(resource, items, true)?;
             object::set_field(&mut table, "metadata", Some(meta.to_value()));
             return encode(&table);
         }
         let (kind, api_version) = match self.form {
-            Form::Metadata => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
+            Form::Metadata => (
+                "PartialObjectMetadataList".to_owned(),
+                "meta.k8s.io/v1".to_owned(),
+            ),
             Form::Object | Form::Table => (resource.list_kind.clone(), resource.api_version()),
         };
         let size: usize = items.iter().map(|item| item.len() + 1).sum();
         let mut bytes = Vec::with_capacity(size + 256);
-        let head = json!({"kind": kind, "apiVersion": api_version, "metadata": meta.to_value()}).to_string();
+        let head = json!({"kind": kind, "apiVersion": api_version, "metadata": meta.to_value()})
+            .to_string();
         bytes.extend_from_slice(head.strip_suffix('}').unwrap_or(&head).as_bytes());
         bytes.extend_from_slice(br#","items":["#);
         for (at, item) in items.iter().enumerate() {
@@ -108,8 +128,16 @@ pub(crate) struct ListMeta {
 impl ListMeta {
     fn to_value(&self) -> Value {
         let mut meta = json!({"resourceVersion": self.revision.to_string()});
-        object::set_field(&mut meta, "continue", self.continue_token.clone().map(Value::from));
-        object::set_field(&mut meta, "remainingItemCount", self.remaining.map(Value::from));
+        object::set_field(
+            &mut meta,
+            "continue",
+            self.continue_token.clone().map(Value::from),
+        );
+        object::set_field(
+            &mut meta,
+            "remainingItemCount",
+            self.remaining.map(Value::from),
+        );
         meta
     }
 }
@@ -131,7 +159,9 @@ fn metadata_only(value: &Value) -> Value {
 }
 
 pub(crate) fn encode(value: &Value) -> Result<Bytes> {
-    serde_json::to_vec(value).map(Bytes::from).map_err(crate::status::Status::internal)
+    serde_json::to_vec(value)
+        .map(Bytes::from)
+        .map_err(crate::status::Status::internal)
 }
 
 /// What selectors see of stored bytes.

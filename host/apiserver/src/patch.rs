@@ -16,17 +16,26 @@ use crate::update::{self, Part};
 use crate::write::Next;
 use crate::{document, event};
 
-pub(crate) async fn patch(server: &Arc<Inner>, call: &Call, name: &str, part: Part) -> Result<Reply> {
+pub(crate) async fn patch(
+    server: &Arc<Inner>,
+    call: &Call,
+    name: &str,
+    part: Part,
+) -> Result<Reply> {
     let kind = match call.media.as_str() {
         "application/merge-patch+json" => Kind::Merge,
         "application/json-patch+json" => Kind::Json,
-        "application/strategic-merge-patch+json" if call.resource.custom.is_none() => Kind::Strategic,
+        "application/strategic-merge-patch+json" if call.resource.custom.is_none() => {
+            Kind::Strategic
+        }
         "application/apply-patch+yaml" => return apply(server, call, name, part).await,
         other => return Err(unsupported(call, other)),
     };
     let document = document::parse(&call.media, &call.body, call.depth)?;
     if kind != Kind::Json && !document.is_object() {
-        return Err(Status::bad_request("error decoding patch: the patch must be an object"));
+        return Err(Status::bad_request(
+            "error decoding patch: the patch must be an object",
+        ));
     }
     let warnings = std::sync::Mutex::new(Vec::new());
     let outcome = server
@@ -34,12 +43,20 @@ pub(crate) async fn patch(server: &Arc<Inner>, call: &Call, name: &str, part: Pa
             let live = live.ok_or_else(|| Status::not_found(&call.resource, name))?;
             let mut found = Vec::new();
             let wanted = patched(call, live, kind, &document, &mut found)?;
-            *warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = found;
+            *warnings
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner) = found;
             update::change(server, call, live, wanted, part, Recording::Update)
         })
         .await?;
-    let warnings = warnings.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    Ok(Reply { code: StatusCode::OK, body: call.output.one(&call.resource, &outcome.object)?, warnings })
+    let warnings = warnings
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    Ok(Reply {
+        code: StatusCode::OK,
+        body: call.output.one(&call.resource, &outcome.object)?,
+        warnings,
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,17 +66,31 @@ enum Kind {
     Strategic,
 }
 
-fn patched(call: &Call, live: &Live, kind: Kind, patch: &Value, warnings: &mut Vec<String>) -> Result<Value> {
+fn patched(
+    call: &Call,
+    live: &Live,
+    kind: Kind,
+    patch: &Value,
+    warnings: &mut Vec<String>,
+) -> Result<Value> {
     let mut object = as_served(call, &live.value);
     let unprocessable = |error: patches::PatchError| {
-        Status::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("the server rejected our request due to an error in our request: {error}"))
+        Status::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            format!("the server rejected our request due to an error in our request: {error}"),
+        )
     };
     match kind {
         Kind::Merge => patches::merge(&mut object, patch),
         Kind::Json => patches::json(&mut object, patch).map_err(unprocessable)?,
         Kind::Strategic => {
-            let schema = call.resource.schema().ok_or_else(|| unsupported(call, &call.media))?;
-            patches::strategic(&schema, &mut object, patch).map_err(|error| Status::bad_request(error.to_string()))?;
+            let schema = call
+                .resource
+                .schema()
+                .ok_or_else(|| unsupported(call, &call.media))?;
+            patches::strategic(&schema, &mut object, patch)
+                .map_err(|error| Status::bad_request(error.to_string()))?;
         }
     }
     check_identity(call, live, &object)?;
@@ -68,15 +99,27 @@ fn patched(call: &Call, live: &Live, kind: Kind, patch: &Value, warnings: &mut V
 
 /// The stored object in the version of the request.
 fn as_served(call: &Call, stored: &Value) -> Value {
-    let mut object = if event::is_converted(&call.resource) { event::to_events_group(stored.clone()) } else { stored.clone() };
-    object::set_field(&mut object, "apiVersion", Some(json!(call.resource.api_version())));
+    let mut object = if event::is_converted(&call.resource) {
+        event::to_events_group(stored.clone())
+    } else {
+        stored.clone()
+    };
+    object::set_field(
+        &mut object,
+        "apiVersion",
+        Some(json!(call.resource.api_version())),
+    );
     object
 }
 
 fn check_identity(call: &Call, live: &Live, object: &Value) -> Result<()> {
     let name = object::name(&live.value);
     if object::name(object) != name {
-        let error = FieldError::invalid("metadata.name", &json!(object::name(object)), "field is immutable");
+        let error = FieldError::invalid(
+            "metadata.name",
+            &json!(object::name(object)),
+            "field is immutable",
+        );
         return Err(Status::invalid(&call.resource, name, &[error]));
     }
     Ok(())
@@ -86,21 +129,38 @@ fn check_identity(call: &Call, live: &Live, object: &Value) -> Result<()> {
 async fn apply(server: &Arc<Inner>, call: &Call, name: &str, part: Part) -> Result<Reply> {
     if call.query.field_manager.is_none() {
         let error = FieldError::required("fieldManager", "is required for apply patch");
-        return Err(Status::invalid_kind("meta.k8s.io", "PatchOptions", "", &[error]));
+        return Err(Status::invalid_kind(
+            "meta.k8s.io",
+            "PatchOptions",
+            "",
+            &[error],
+        ));
     }
     let mut warnings = Vec::new();
-    let mut config = create::decode_applied(call, document::parse(&call.media, &call.body, call.depth)?, &mut warnings)?;
+    let mut config = create::decode_applied(
+        call,
+        document::parse(&call.media, &call.body, call.depth)?,
+        &mut warnings,
+    )?;
     match object::name(&config) {
         "" => object::set_meta(&mut config, "name", json!(name)),
         given if given != name => {
-            return Err(Status::bad_request(format!("the name of the object ({given}) does not match the name on the URL ({name})")));
+            return Err(Status::bad_request(format!(
+                "the name of the object ({given}) does not match the name on the URL ({name})"
+            )));
         }
         _ => {}
     }
-    if config.pointer("/metadata/managedFields").is_some_and(|fields| !fields.is_null() && *fields != json!([])) {
+    if config
+        .pointer("/metadata/managedFields")
+        .is_some_and(|fields| !fields.is_null() && *fields != json!([]))
+    {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
     }
-    let schema = call.resource.schema().ok_or_else(|| unsupported(call, &call.media))?;
+    let schema = call
+        .resource
+        .schema()
+        .ok_or_else(|| unsupported(call, &call.media))?;
     let api_version = call.resource.api_version();
     let outcome = server
         .commit(&call.target(name), call.query.dry_run, |live| {
@@ -137,8 +197,16 @@ async fn apply(server: &Arc<Inner>, call: &Call, name: &str, part: Part) -> Resu
             }
         })
         .await?;
-    let code = if outcome.created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(Reply { code, body: call.output.one(&call.resource, &outcome.object)?, warnings })
+    let code = if outcome.created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Ok(Reply {
+        code,
+        body: call.output.one(&call.resource, &outcome.object)?,
+        warnings,
+    })
 }
 
 /// Through the main path nobody applies a status, and through the status path nothing else.
@@ -147,7 +215,9 @@ fn only_part(call: &Call, mut config: Value, part: Part) -> Value {
         Part::Main if call.resource.status => object::set_field(&mut config, "status", None),
         Part::Status => {
             if let Value::Object(fields) = &mut config {
-                fields.retain(|key, _| matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
+                fields.retain(|key, _| {
+                    matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status")
+                });
             }
             if let Some(Value::Object(metadata)) = config.get_mut("metadata") {
                 metadata.retain(|key, _| matches!(key.as_str(), "name" | "namespace"));
@@ -176,7 +246,11 @@ fn refused(error: ApplyError) -> Status {
 }
 
 fn unsupported(call: &Call, media: &str) -> Status {
-    let mut accepted = vec!["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+    let mut accepted = vec![
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/apply-patch+yaml",
+    ];
     if call.resource.custom.is_none() {
         accepted.push("application/strategic-merge-patch+json");
     }

@@ -47,23 +47,47 @@ impl Query {
                 "fieldSelector" => parsed.field_selector = value.into_owned(),
                 "resourceVersion" => parsed.resource_version = value.into_owned(),
                 "resourceVersionMatch" => parsed.resource_version_match = value.into_owned(),
-                "limit" => parsed.limit = number::<i64>(&key, &value)?.max(0).try_into().unwrap_or(0),
+                "limit" => {
+                    parsed.limit = number::<i64>(&key, &value)?.max(0).try_into().unwrap_or(0)
+                }
                 "continue" => parsed.continue_token = value.into_owned(),
-                "timeoutSeconds" => parsed.timeout_seconds = (!value.is_empty()).then(|| number(&key, &value)).transpose()?,
+                "timeoutSeconds" => {
+                    parsed.timeout_seconds = (!value.is_empty())
+                        .then(|| number(&key, &value))
+                        .transpose()?
+                }
                 "allowWatchBookmarks" => parsed.allow_watch_bookmarks = boolean(&key, &value)?,
                 "sendInitialEvents" => parsed.send_initial_events = Some(boolean(&key, &value)?),
                 "dryRun" => match value.as_ref() {
                     "" => {}
                     "All" => parsed.dry_run = true,
                     other => {
-                        let error = FieldError::not_supported("dryRun", &serde_json::Value::from(other), ["All"]);
-                        return Err(Status::invalid_kind("meta.k8s.io", "CreateOptions", "", &[error]));
+                        let error = FieldError::not_supported(
+                            "dryRun",
+                            &serde_json::Value::from(other),
+                            ["All"],
+                        );
+                        return Err(Status::invalid_kind(
+                            "meta.k8s.io",
+                            "CreateOptions",
+                            "",
+                            &[error],
+                        ));
                     }
                 },
                 "fieldManager" => {
                     if value.chars().count() > 128 {
-                        let error = FieldError::new("fieldManager", Reason::TooLong, "Too long: may not be more than 128 bytes");
-                        return Err(Status::invalid_kind("meta.k8s.io", "PatchOptions", "", &[error]));
+                        let error = FieldError::new(
+                            "fieldManager",
+                            Reason::TooLong,
+                            "Too long: may not be more than 128 bytes",
+                        );
+                        return Err(Status::invalid_kind(
+                            "meta.k8s.io",
+                            "PatchOptions",
+                            "",
+                            &[error],
+                        ));
                     }
                     parsed.field_manager = (!value.is_empty()).then(|| value.into_owned());
                 }
@@ -73,9 +97,17 @@ impl Query {
                         "Ignore" => FieldValidation::Ignore,
                         "Strict" => FieldValidation::Strict,
                         other => {
-                            let error =
-                                FieldError::not_supported("fieldValidation", &serde_json::Value::from(other), ["Ignore", "Strict", "Warn"]);
-                            return Err(Status::invalid_kind("meta.k8s.io", "CreateOptions", "", &[error]));
+                            let error = FieldError::not_supported(
+                                "fieldValidation",
+                                &serde_json::Value::from(other),
+                                ["Ignore", "Strict", "Warn"],
+                            );
+                            return Err(Status::invalid_kind(
+                                "meta.k8s.io",
+                                "CreateOptions",
+                                "",
+                                &[error],
+                            ));
                         }
                     }
                 }
@@ -96,10 +128,16 @@ fn boolean(key: &str, value: &str) -> Result<bool> {
     match value {
         "" | "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        other => Err(Status::bad_request(format!("invalid value {other:?} for {key}: must be true or false"))),
+        other => Err(Status::bad_request(format!(
+            "invalid value {other:?} for {key}: must be true or false"
+        ))),
     }
 }
 
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T> {
-    value.parse().map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax ({key})")))
+    value.parse().map_err(|_| {
+        Status::bad_request(format!(
+            "strconv.ParseInt: parsing {value:?}: invalid syntax ({key})"
+        ))
+    })
 }

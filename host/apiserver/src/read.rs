@@ -24,14 +24,32 @@ use crate::server::Inner;
 use crate::status::{Result, Status};
 
 /// One object as it is stored.
-pub(crate) fn one(server: &Inner, resource: &Resource, namespace: &str, name: &str) -> Result<Bytes> {
+pub(crate) fn one(
+    server: &Inner,
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+) -> Result<Bytes> {
     let key = keys::object(&resource.storage, namespace, name);
-    server.store.get(key.as_bytes())?.ok_or_else(|| Status::not_found(resource, name))
+    server
+        .store
+        .get(key.as_bytes())?
+        .ok_or_else(|| Status::not_found(resource, name))
 }
 
 /// All selected objects now, and the revision of that state.
-pub(crate) fn all(server: &Inner, resource: &Resource, path: &ResourcePath, selector: &Selector) -> Result<(u64, Vec<Bytes>)> {
-    let scope = Scope { resource, namespace: path.namespace.as_deref(), name: path.name.as_deref(), selector };
+pub(crate) fn all(
+    server: &Inner,
+    resource: &Resource,
+    path: &ResourcePath,
+    selector: &Selector,
+) -> Result<(u64, Vec<Bytes>)> {
+    let scope = Scope {
+        resource,
+        namespace: path.namespace.as_deref(),
+        name: path.name.as_deref(),
+        selector,
+    };
     server.store.read(|state| {
         let mut items = Vec::new();
         scope.scan(state, None, &mut |_, value| {
@@ -46,10 +64,21 @@ pub(crate) fn all(server: &Inner, resource: &Resource, path: &ResourcePath, sele
 ///
 /// A page that follows another one belongs to the state of the first, as far as what has come and gone since is concerned; an object
 /// that was modified in between is shown as it is now, and a watch from the list's revision repeats that change.
-pub(crate) fn list(server: &Inner, resource: &Arc<Resource>, path: &ResourcePath, query: &Query, output: &Output) -> Result<Bytes> {
+pub(crate) fn list(
+    server: &Inner,
+    resource: &Arc<Resource>,
+    path: &ResourcePath,
+    query: &Query,
+    output: &Output,
+) -> Result<Bytes> {
     let selector = Selector::parse(&query.label_selector, &query.field_selector, resource)?;
     let start = Start::of(query)?;
-    let scope = Scope { resource, namespace: path.namespace.as_deref(), name: None, selector: &selector };
+    let scope = Scope {
+        resource,
+        namespace: path.namespace.as_deref(),
+        name: None,
+        selector: &selector,
+    };
     let channel = server.history.channel(&resource.storage);
     let (items, meta) = server.store.read(|state| {
         let current = state.revision();
@@ -57,13 +86,37 @@ pub(crate) fn list(server: &Inner, resource: &Arc<Resource>, path: &ResourcePath
         let past = if revision == current {
             Past::default()
         } else {
-            let expired = || Status::expired(if start.after.is_some() { CONTINUE_EXPIRED } else { LIST_EXPIRED });
-            Past::between(channel.since(revision, usize::MAX).map_err(|_| expired())?, current, &scope)?
+            let expired = || {
+                Status::expired(if start.after.is_some() {
+                    CONTINUE_EXPIRED
+                } else {
+                    LIST_EXPIRED
+                })
+            };
+            Past::between(
+                channel.since(revision, usize::MAX).map_err(|_| expired())?,
+                current,
+                &scope,
+            )?
         };
         collect(&scope, state, &start, query.limit, past).map(|(items, next, remaining)| {
-            let continue_token = next.map(|after| Token { v: "meta.k8s.io/v1".to_owned(), rv: revision, start: after }.encode());
+            let continue_token = next.map(|after| {
+                Token {
+                    v: "meta.k8s.io/v1".to_owned(),
+                    rv: revision,
+                    start: after,
+                }
+                .encode()
+            });
             let remaining = (selector.is_empty() && continue_token.is_some()).then_some(remaining);
-            (items, ListMeta { revision, continue_token, remaining })
+            (
+                items,
+                ListMeta {
+                    revision,
+                    continue_token,
+                    remaining,
+                },
+            )
         })
     })??;
     output.list(resource, &items, &meta)
@@ -90,21 +143,36 @@ impl Scope<'_> {
     }
 
     fn selects(&self, namespace: &str, name: &str, value: &[u8]) -> Result<bool> {
-        if self.name.is_some_and(|only| only != name) || !self.selector.matches_key(namespace, name) {
+        if self.name.is_some_and(|only| only != name) || !self.selector.matches_key(namespace, name)
+        {
             return Ok(false);
         }
         if !self.selector.needs_traits() {
             return Ok(true);
         }
-        Ok(self.selector.matches(namespace, name, &traits_of(value, self.resource)?))
+        Ok(self
+            .selector
+            .matches(namespace, name, &traits_of(value, self.resource)?))
     }
 
     /// Visits the selected objects after a key, until told to stop by `false`.
-    fn scan(&self, state: &dyn Read, after: Option<&str>, visit: &mut dyn FnMut(&str, &[u8]) -> bool) -> Result<()> {
+    fn scan(
+        &self,
+        state: &dyn Read,
+        after: Option<&str>,
+        visit: &mut dyn FnMut(&str, &[u8]) -> bool,
+    ) -> Result<()> {
         let prefix = self.prefix();
         // A single object is found without looking at the others.
         let only = self.name.or_else(|| self.selector.only_name());
-        if let (Some(name), Some(namespace)) = (only, if self.resource.namespaced { self.namespace } else { Some("") }) {
+        if let (Some(name), Some(namespace)) = (
+            only,
+            if self.resource.namespaced {
+                self.namespace
+            } else {
+                Some("")
+            },
+        ) {
             let key = keys::object(&self.resource.storage, namespace, name);
             if let Some(value) = state.get(key.as_bytes())?
                 && after.is_none_or(|after| key.as_str() > after)
@@ -115,20 +183,26 @@ impl Scope<'_> {
             return Ok(());
         }
         let mut fault = None;
-        state.scan(prefix.as_bytes(), after.map(str::as_bytes), &mut |key, value| {
-            let Some((namespace, name)) = keys::namespace_and_name(key) else { return ControlFlow::Continue(()) };
-            match self.selects(namespace, name, value) {
-                Ok(false) => ControlFlow::Continue(()),
-                Ok(true) => match std::str::from_utf8(key) {
-                    Ok(key) if !visit(key, value) => ControlFlow::Break(()),
-                    _ => ControlFlow::Continue(()),
-                },
-                Err(status) => {
-                    fault = Some(status);
-                    ControlFlow::Break(())
+        state.scan(
+            prefix.as_bytes(),
+            after.map(str::as_bytes),
+            &mut |key, value| {
+                let Some((namespace, name)) = keys::namespace_and_name(key) else {
+                    return ControlFlow::Continue(());
+                };
+                match self.selects(namespace, name, value) {
+                    Ok(false) => ControlFlow::Continue(()),
+                    Ok(true) => match std::str::from_utf8(key) {
+                        Ok(key) if !visit(key, value) => ControlFlow::Break(()),
+                        _ => ControlFlow::Continue(()),
+                    },
+                    Err(status) => {
+                        fault = Some(status);
+                        ControlFlow::Break(())
+                    }
                 }
-            }
-        })?;
+            },
+        )?;
         fault.map_or(Ok(()), Err)
     }
 }
@@ -143,7 +217,11 @@ struct Past {
 }
 
 impl Past {
-    fn between(changes: Vec<Arc<crate::history::Change>>, current: u64, scope: &Scope<'_>) -> Result<Self> {
+    fn between(
+        changes: Vec<Arc<crate::history::Change>>,
+        current: u64,
+        scope: &Scope<'_>,
+    ) -> Result<Self> {
         let mut past = Self::default();
         let mut existed: HashMap<String, bool> = HashMap::new();
         let prefix = scope.prefix();
@@ -152,7 +230,9 @@ impl Past {
             if change.revision > current || !key.starts_with(&prefix) {
                 continue;
             }
-            let existed = *existed.entry(key.clone()).or_insert(change.kind != ChangeKind::Added);
+            let existed = *existed
+                .entry(key.clone())
+                .or_insert(change.kind != ChangeKind::Added);
             match change.kind {
                 ChangeKind::Added if !existed => {
                     past.added.insert(key, ());
@@ -176,7 +256,13 @@ impl Past {
 type Page = (Vec<Bytes>, Option<String>, usize);
 
 /// A page: its objects, the key to go on after, and how many are left.
-fn collect(scope: &Scope<'_>, state: &dyn Read, start: &Start, limit: usize, mut past: Past) -> Result<Page> {
+fn collect(
+    scope: &Scope<'_>,
+    state: &dyn Read,
+    start: &Start,
+    limit: usize,
+    mut past: Past,
+) -> Result<Page> {
     let limit = if limit == 0 { usize::MAX } else { limit };
     let mut items: Vec<Bytes> = Vec::new();
     let mut last = String::new();
@@ -235,33 +321,61 @@ enum Wanted {
 
 impl Start {
     fn of(query: &Query) -> Result<Self> {
-        let invalid = |error| Err(Status::invalid_kind("meta.k8s.io", "ListOptions", "", &[error]));
+        let invalid = |error| {
+            Err(Status::invalid_kind(
+                "meta.k8s.io",
+                "ListOptions",
+                "",
+                &[error],
+            ))
+        };
         let revision = parse_revision(&query.resource_version)?;
         if query.send_initial_events.is_some() {
-            return invalid(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+            return invalid(FieldError::forbidden(
+                "sendInitialEvents",
+                "sendInitialEvents is forbidden for list",
+            ));
         }
         if !query.resource_version_match.is_empty() && revision.is_none() {
-            return invalid(FieldError::forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"));
+            return invalid(FieldError::forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ));
         }
         if !query.continue_token.is_empty() {
             if revision.is_some_and(|revision| revision != 0) {
-                return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
+                return Err(Status::bad_request(
+                    "specifying resource version is not allowed when using continue",
+                ));
             }
             let token = Token::decode(&query.continue_token)?;
-            return Ok(Self { after: Some(token.start), wanted: Wanted::Exactly(token.rv) });
+            return Ok(Self {
+                after: Some(token.start),
+                wanted: Wanted::Exactly(token.rv),
+            });
         }
         let wanted = match (query.resource_version_match.as_str(), revision) {
             (_, None) => Wanted::Newest,
             ("Exact", Some(0)) => {
-                return invalid(FieldError::forbidden("resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
+                return invalid(FieldError::forbidden(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+                ));
             }
             ("Exact", Some(revision)) => Wanted::Exactly(revision),
             ("" | "NotOlderThan", Some(revision)) => Wanted::NotOlderThan(revision),
             (other, Some(_)) => {
-                return invalid(FieldError::not_supported("resourceVersionMatch", &json!(other), ["Exact", "NotOlderThan", ""]));
+                return invalid(FieldError::not_supported(
+                    "resourceVersionMatch",
+                    &json!(other),
+                    ["Exact", "NotOlderThan", ""],
+                ));
             }
         };
-        Ok(Self { after: None, wanted })
+        Ok(Self {
+            after: None,
+            wanted,
+        })
     }
 
     fn revision(&self, current: u64) -> Result<u64> {
@@ -273,7 +387,9 @@ impl Start {
                     "Timeout",
                     format!("Too large resource version: {wanted}, current: {current}"),
                 );
-                status.details = Some(json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1}));
+                status.details = Some(
+                    json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1}),
+                );
                 Err(status)
             }
             Wanted::NotOlderThan(_) => Ok(current),
@@ -288,7 +404,11 @@ pub(crate) fn parse_revision(text: &str) -> Result<Option<u64>> {
         return Ok(None);
     }
     text.parse().map(Some).map_err(|_| {
-        let error = FieldError::invalid("resourceVersion", &json!(text), format!("strconv.ParseUint: parsing {text:?}: invalid syntax"));
+        let error = FieldError::invalid(
+            "resourceVersion",
+            &json!(text),
+            format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
+        );
         Status::invalid_kind("meta.k8s.io", "ListOptions", "", &[error])
     })
 }
@@ -308,8 +428,15 @@ impl Token {
 
     fn decode(text: &str) -> Result<Self> {
         let invalid = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
-        let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|error| invalid(&error.to_string()))?;
-        let token: Self = serde_json::from_slice(&bytes).map_err(|error| invalid(&error.to_string()))?;
-        if token.v == "meta.k8s.io/v1" { Ok(token) } else { Err(invalid("server does not recognize this encoded version")) }
+        let bytes = URL_SAFE_NO_PAD
+            .decode(text.trim_end_matches('='))
+            .map_err(|error| invalid(&error.to_string()))?;
+        let token: Self =
+            serde_json::from_slice(&bytes).map_err(|error| invalid(&error.to_string()))?;
+        if token.v == "meta.k8s.io/v1" {
+            Ok(token)
+        } else {
+            Err(invalid("server does not recognize this encoded version"))
+        }
     }
 }

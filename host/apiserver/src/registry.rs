@@ -23,7 +23,10 @@ impl Registry {
         Self::assemble(builtin::resources().into(), BTreeMap::new())
     }
 
-    fn assemble(builtin: Arc<[Arc<Resource>]>, custom: BTreeMap<String, Vec<Arc<Resource>>>) -> Self {
+    fn assemble(
+        builtin: Arc<[Arc<Resource>]>,
+        custom: BTreeMap<String, Vec<Arc<Resource>>>,
+    ) -> Self {
         let mut served: HashMap<_, HashMap<_, _>> = HashMap::new();
         for resource in builtin.iter().chain(custom.values().flatten()) {
             served
@@ -31,7 +34,11 @@ impl Registry {
                 .or_default()
                 .insert(resource.plural.clone(), Arc::clone(resource));
         }
-        Self { builtin, custom, served }
+        Self {
+            builtin,
+            custom,
+            served,
+        }
     }
 
     /// The set after a definition was written.
@@ -54,24 +61,39 @@ impl Registry {
         Self::assemble(Arc::clone(&self.builtin), custom)
     }
 
-    pub(crate) fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+    pub(crate) fn resource(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+    ) -> Option<Arc<Resource>> {
         // The tuple of owned strings keeps the map simple; this is the only look-up of a request.
-        self.served.get(&(group.to_owned(), version.to_owned()))?.get(plural).cloned()
+        self.served
+            .get(&(group.to_owned(), version.to_owned()))?
+            .get(plural)
+            .cloned()
     }
 
     /// The resource of an `apiVersion` and a `kind`.
     pub(crate) fn by_kind(&self, api_version: &str, kind: &str) -> Option<Arc<Resource>> {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-        self.served.get(&(group.to_owned(), version.to_owned()))?.values().find(|resource| resource.kind == kind).cloned()
+        self.served
+            .get(&(group.to_owned(), version.to_owned()))?
+            .values()
+            .find(|resource| resource.kind == kind)
+            .cloned()
     }
 
     /// Any served version of what is stored at `storage`.
     pub(crate) fn by_storage(&self, storage: &str) -> Option<Arc<Resource>> {
-        self.all().find(|resource| &*resource.storage == storage).cloned()
+        self.all()
+            .find(|resource| &*resource.storage == storage)
+            .cloned()
     }
 
     pub(crate) fn has_version(&self, group: &str, version: &str) -> bool {
-        self.served.contains_key(&(group.to_owned(), version.to_owned()))
+        self.served
+            .contains_key(&(group.to_owned(), version.to_owned()))
     }
 
     /// All resources in the order of discovery.
@@ -83,7 +105,10 @@ impl Registry {
     pub(crate) fn groups(&self) -> Vec<(String, Vec<String>)> {
         let mut groups: Vec<(String, Vec<String>)> = Vec::new();
         for resource in self.all() {
-            match groups.iter_mut().find(|(group, _)| *group == resource.group) {
+            match groups
+                .iter_mut()
+                .find(|(group, _)| *group == resource.group)
+            {
                 Some((_, versions)) if versions.contains(&resource.version) => {}
                 Some((_, versions)) => versions.push(resource.version.clone()),
                 None => groups.push((resource.group.clone(), vec![resource.version.clone()])),
@@ -97,13 +122,24 @@ impl Registry {
 
     /// The resources of one group and version, by name.
     pub(crate) fn of_version(&self, group: &str, version: &str) -> Vec<&Arc<Resource>> {
-        let mut resources: Vec<_> = self.all().filter(|resource| resource.group == group && resource.version == version).collect();
+        let mut resources: Vec<_> = self
+            .all()
+            .filter(|resource| resource.group == group && resource.version == version)
+            .collect();
         resources.sort_by(|a, b| a.plural.cmp(&b.plural));
         resources
     }
 
     /// Whether a name is taken in a group by another definition than `except`.
-    pub(crate) fn custom_in_group<'a>(&'a self, group: &'a str, except: &'a str) -> impl Iterator<Item = &'a Arc<Resource>> {
-        self.custom.iter().filter(move |(name, _)| *name != except).flat_map(|(_, resources)| resources).filter(move |r| r.group == group)
+    pub(crate) fn custom_in_group<'a>(
+        &'a self,
+        group: &'a str,
+        except: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Resource>> {
+        self.custom
+            .iter()
+            .filter(move |(name, _)| *name != except)
+            .flat_map(|(_, resources)| resources)
+            .filter(move |r| r.group == group)
     }
 }

@@ -22,7 +22,10 @@ pub(crate) struct ResourcePath {
 impl ResourcePath {
     /// Reads a path like `/apis/apps/v1/namespaces/default/deployments/web/scale`. None if it is no such path.
     pub(crate) fn parse(path: &str) -> Option<Self> {
-        let mut segments = path.trim_start_matches('/').trim_end_matches('/').split('/');
+        let mut segments = path
+            .trim_start_matches('/')
+            .trim_end_matches('/')
+            .split('/');
         let group = match segments.next()? {
             "api" => String::new(),
             "apis" => decode(segments.next()?)?,
@@ -33,7 +36,11 @@ impl ResourcePath {
         if rest.iter().any(String::is_empty) || version.is_empty() {
             return None;
         }
-        let mut parsed = Self { group, version, ..Self::default() };
+        let mut parsed = Self {
+            group,
+            version,
+            ..Self::default()
+        };
         if rest.first().is_some_and(|first| first == "watch") {
             parsed.watch = true;
             rest.remove(0);
@@ -41,7 +48,9 @@ impl ResourcePath {
         // `namespaces/x/status` is about the namespace; `namespaces/x/pods` about the pods in it.
         let mut rest = rest.into_iter().peekable();
         let first = rest.next();
-        let Some(first) = first else { return Some(parsed) };
+        let Some(first) = first else {
+            return Some(parsed);
+        };
         if first == "namespaces" {
             let namespace = rest.next();
             match rest.next() {
@@ -66,7 +75,10 @@ impl ResourcePath {
 }
 
 fn decode(segment: &str) -> Option<String> {
-    percent_decode_str(segment).decode_utf8().ok().map(Cow::into_owned)
+    percent_decode_str(segment)
+        .decode_utf8()
+        .ok()
+        .map(Cow::into_owned)
 }
 
 #[cfg(test)]
@@ -80,7 +92,13 @@ mod tests {
             None => "none".to_owned(),
             Some(p) => format!(
                 "{}/{} ns={:?} {} {:?} {:?}{}",
-                p.group, p.version, p.namespace, p.resource, p.name, p.subresource, if p.watch { " watch" } else { "" }
+                p.group,
+                p.version,
+                p.namespace,
+                p.resource,
+                p.name,
+                p.subresource,
+                if p.watch { " watch" } else { "" }
             ),
         };
         expect.assert_eq(&shown);
@@ -90,14 +108,40 @@ mod tests {
     fn paths_name_objects() {
         check("/api/v1", expect!["/v1 ns=None  None None"]);
         check("/api/v1/pods", expect!["/v1 ns=None pods None None"]);
-        check("/api/v1/namespaces", expect!["/v1 ns=None namespaces None None"]);
-        check("/api/v1/namespaces/a", expect![[r#"/v1 ns=None namespaces Some("a") None"#]]);
-        check("/api/v1/namespaces/a/status", expect![[r#"/v1 ns=None namespaces Some("a") Some("status")"#]]);
-        check("/api/v1/namespaces/a/pods", expect![[r#"/v1 ns=Some("a") pods None None"#]]);
-        check("/api/v1/namespaces/a/pods/b/status", expect![[r#"/v1 ns=Some("a") pods Some("b") Some("status")"#]]);
-        check("/apis/apps/v1/namespaces/a/deployments/b", expect![[r#"apps/v1 ns=Some("a") deployments Some("b") None"#]]);
-        check("/api/v1/watch/namespaces/a/pods", expect![[r#"/v1 ns=Some("a") pods None None watch"#]]);
-        check("/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode", expect![[r#"rbac.authorization.k8s.io/v1 ns=None clusterroles Some("system:node") None"#]]);
+        check(
+            "/api/v1/namespaces",
+            expect!["/v1 ns=None namespaces None None"],
+        );
+        check(
+            "/api/v1/namespaces/a",
+            expect![[r#"/v1 ns=None namespaces Some("a") None"#]],
+        );
+        check(
+            "/api/v1/namespaces/a/status",
+            expect![[r#"/v1 ns=None namespaces Some("a") Some("status")"#]],
+        );
+        check(
+            "/api/v1/namespaces/a/pods",
+            expect![[r#"/v1 ns=Some("a") pods None None"#]],
+        );
+        check(
+            "/api/v1/namespaces/a/pods/b/status",
+            expect![[r#"/v1 ns=Some("a") pods Some("b") Some("status")"#]],
+        );
+        check(
+            "/apis/apps/v1/namespaces/a/deployments/b",
+            expect![[r#"apps/v1 ns=Some("a") deployments Some("b") None"#]],
+        );
+        check(
+            "/api/v1/watch/namespaces/a/pods",
+            expect![[r#"/v1 ns=Some("a") pods None None watch"#]],
+        );
+        check(
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode",
+            expect![[
+                r#"rbac.authorization.k8s.io/v1 ns=None clusterroles Some("system:node") None"#
+            ]],
+        );
         check("/api/v1/namespaces/a/pods/b/c/d", expect!["none"]);
         check("/api/v1//pods", expect!["none"]);
         check("/apis", expect!["none"]);

@@ -38,7 +38,8 @@ enum Field {
 
 impl Selector {
     pub(crate) fn parse(labels: &str, fields: &str, resource: &Resource) -> Result<Self> {
-        let labels = parse_labels(labels).map_err(|why| Status::bad_request(format!("unable to parse requirement: {why}")))?;
+        let labels = parse_labels(labels)
+            .map_err(|why| Status::bad_request(format!("unable to parse requirement: {why}")))?;
         let fields = parse_fields(fields, resource)?;
         Ok(Self { labels, fields })
     }
@@ -50,39 +51,65 @@ impl Selector {
 
     /// Whether more than the key is needed to decide.
     pub(crate) fn needs_traits(&self) -> bool {
-        !self.labels.is_empty() || self.fields.iter().any(|requirement| matches!(requirement.field, Field::Other(_)))
+        !self.labels.is_empty()
+            || self
+                .fields
+                .iter()
+                .any(|requirement| matches!(requirement.field, Field::Other(_)))
     }
 
     /// Whether a key can belong to a selected object at all.
     pub(crate) fn matches_key(&self, namespace: &str, name: &str) -> bool {
-        self.fields.iter().all(|requirement| match requirement.field {
-            Field::Name => (requirement.value == name) == requirement.equal,
-            Field::Namespace => (requirement.value == namespace) == requirement.equal,
-            Field::Other(_) => true,
-        })
+        self.fields
+            .iter()
+            .all(|requirement| match requirement.field {
+                Field::Name => (requirement.value == name) == requirement.equal,
+                Field::Namespace => (requirement.value == namespace) == requirement.equal,
+                Field::Other(_) => true,
+            })
     }
 
     /// The only name that can match, if the selector asks for one.
     pub(crate) fn only_name(&self) -> Option<&str> {
-        self.fields.iter().find(|r| r.equal && matches!(r.field, Field::Name)).map(|r| r.value.as_str())
+        self.fields
+            .iter()
+            .find(|r| r.equal && matches!(r.field, Field::Name))
+            .map(|r| r.value.as_str())
     }
 
     pub(crate) fn matches(&self, namespace: &str, name: &str, traits: &Traits) -> bool {
         self.matches_key(namespace, name)
-            && self.fields.iter().all(|requirement| match requirement.field {
-                Field::Name | Field::Namespace => true,
-                Field::Other(at) => traits.fields.get(at).is_some_and(|value| (*value == requirement.value) == requirement.equal),
-            })
-            && self.labels.iter().all(|requirement| requirement.matches(traits))
+            && self
+                .fields
+                .iter()
+                .all(|requirement| match requirement.field {
+                    Field::Name | Field::Namespace => true,
+                    Field::Other(at) => traits
+                        .fields
+                        .get(at)
+                        .is_some_and(|value| (*value == requirement.value) == requirement.equal),
+                })
+            && self
+                .labels
+                .iter()
+                .all(|requirement| requirement.matches(traits))
     }
 }
 
 impl LabelRequirement {
     fn matches(&self, traits: &Traits) -> bool {
-        let number = |key: &str| traits.label(key).and_then(|value| value.parse::<i64>().ok());
+        let number = |key: &str| {
+            traits
+                .label(key)
+                .and_then(|value| value.parse::<i64>().ok())
+        };
         match self {
-            Self::In(key, values) => traits.label(key).is_some_and(|value| values.iter().any(|one| one == value)),
-            Self::NotIn(key, values) => traits.label(key).is_none_or(|value| values.iter().all(|one| one != value)),
+            Self::In(key, values) => traits
+                .label(key)
+                .is_some_and(|value| values.iter().any(|one| one == value)),
+            Self::NotIn(key, values) => traits
+                .label(key)
+                .is_none_or(|value| values.iter().all(|one| one != value)),
             Self::Exists(key) => traits.label(key).is_some(),
             Self::Absent(key) => traits.label(key).is_none(),
             Self::Greater(key, bound) => number(key).is_some_and(|value| value > *bound),
@@ -110,7 +137,10 @@ fn parse_labels(text: &str) -> Result<Vec<LabelRequirement>, String> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    split_requirements(text).into_iter().map(|requirement| parse_label(requirement.trim())).collect()
+    split_requirements(text)
+        .into_iter()
+        .map(|requirement| parse_label(requirement.trim()))
+        .collect()
 }
 
 fn parse_label(text: &str) -> Result<LabelRequirement, String> {
@@ -118,10 +148,18 @@ fn parse_label(text: &str) -> Result<LabelRequirement, String> {
         return Ok(LabelRequirement::Absent(label_key(key)?));
     }
     if let Some(list) = text.strip_suffix(')') {
-        let (head, values) = list.split_once('(').ok_or_else(|| format!("found ')' without '(' in {text:?}"))?;
-        let (key, operator) = head.trim().rsplit_once(char::is_whitespace).ok_or_else(|| format!("found no operator in {text:?}"))?;
+        let (head, values) = list
+            .split_once('(')
+            .ok_or_else(|| format!("found ')' without '(' in {text:?}"))?;
+        let (key, operator) = head
+            .trim()
+            .rsplit_once(char::is_whitespace)
+            .ok_or_else(|| format!("found no operator in {text:?}"))?;
         let key = label_key(key)?;
-        let values: Vec<String> = values.split(',').map(|value| label_value(value.trim())).collect::<Result<_, _>>()?;
+        let values: Vec<String> = values
+            .split(',')
+            .map(|value| label_value(value.trim()))
+            .collect::<Result<_, _>>()?;
         return match operator {
             "in" => Ok(LabelRequirement::In(key, values)),
             "notin" => Ok(LabelRequirement::NotIn(key, values)),
@@ -129,12 +167,22 @@ fn parse_label(text: &str) -> Result<LabelRequirement, String> {
         };
     }
     if let Some((key, value)) = text.split_once("!=") {
-        return Ok(LabelRequirement::NotIn(label_key(key)?, vec![label_value(value.trim())?]));
+        return Ok(LabelRequirement::NotIn(
+            label_key(key)?,
+            vec![label_value(value.trim())?],
+        ));
     }
     if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        return Ok(LabelRequirement::In(label_key(key)?, vec![label_value(value.trim())?]));
+        return Ok(LabelRequirement::In(
+            label_key(key)?,
+            vec![label_value(value.trim())?],
+        ));
     }
-    let number = |value: &str| value.trim().parse().map_err(|_| format!("for 'Gt', 'Lt' operators, the value must be an integer: {text:?}"));
+    let number = |value: &str| {
+        value.trim().parse().map_err(|_| {
+            format!("for 'Gt', 'Lt' operators, the value must be an integer: {text:?}")
+        })
+    };
     if let Some((key, value)) = text.split_once('>') {
         return Ok(LabelRequirement::Greater(label_key(key)?, number(value)?));
     }
@@ -170,7 +218,9 @@ fn parse_fields(text: &str, resource: &Resource) -> Result<Vec<FieldRequirement>
         } else if let Some((name, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
             (name, value, true)
         } else {
-            return Err(Status::bad_request(format!("invalid selector: '{part}'; can't understand '{part}'")));
+            return Err(Status::bad_request(format!(
+                "invalid selector: '{part}'; can't understand '{part}'"
+            )));
         };
         let field = match name {
             "metadata.name" => Field::Name,
@@ -180,12 +230,19 @@ fn parse_fields(text: &str, resource: &Resource) -> Result<Vec<FieldRequirement>
                 None => {
                     return Err(Status::bad_request(format!(
                         "Unable to find {:?} that match label selector \"\", field selector {text:?}: field label not supported: {other}",
-                        format!("{}/{}, Resource={}", resource.group, resource.version, resource.plural)
+                        format!(
+                            "{}/{}, Resource={}",
+                            resource.group, resource.version, resource.plural
+                        )
                     )));
                 }
             },
         };
-        requirements.push(FieldRequirement { field, value: unescape(value), equal });
+        requirements.push(FieldRequirement {
+            field,
+            value: unescape(value),
+            equal,
+        });
     }
     Ok(requirements)
 }
@@ -205,7 +262,11 @@ fn unescape(value: &str) -> String {
     let mut plain = String::with_capacity(value.len());
     let mut characters = value.chars();
     while let Some(character) = characters.next() {
-        if character == '\\' { plain.extend(characters.next()) } else { plain.push(character) }
+        if character == '\\' {
+            plain.extend(characters.next())
+        } else {
+            plain.push(character)
+        }
     }
     plain
 }
@@ -216,17 +277,33 @@ mod tests {
     use proptest::prelude::*;
 
     fn pods() -> std::sync::Arc<Resource> {
-        crate::registry::Registry::builtin().resource("", "v1", "pods").unwrap()
+        crate::registry::Registry::builtin()
+            .resource("", "v1", "pods")
+            .unwrap()
     }
 
     #[track_caller]
     fn check(labels: &str, fields: &str, expected: bool) {
         let traits = Traits {
             labels: vec![("app".into(), "web".into()), ("tier".into(), "3".into())],
-            fields: pods().fields.iter().map(|field| if field.name == "spec.nodeName" { "n1".into() } else { String::new() }).collect(),
+            fields: pods()
+                .fields
+                .iter()
+                .map(|field| {
+                    if field.name == "spec.nodeName" {
+                        "n1".into()
+                    } else {
+                        String::new()
+                    }
+                })
+                .collect(),
         };
         let selector = Selector::parse(labels, fields, &pods()).unwrap();
-        assert_eq!(selector.matches("default", "a", &traits), expected, "{labels} {fields}");
+        assert_eq!(
+            selector.matches("default", "a", &traits),
+            expected,
+            "{labels} {fields}"
+        );
     }
 
     #[test]
@@ -254,7 +331,13 @@ mod tests {
             assert!(Selector::parse(labels, "", &pods()).is_err(), "{labels}");
         }
         let error = Selector::parse("", "spec.foo=1", &pods()).unwrap_err();
-        assert!(error.message.ends_with("field label not supported: spec.foo"), "{}", error.message);
+        assert!(
+            error
+                .message
+                .ends_with("field label not supported: spec.foo"),
+            "{}",
+            error.message
+        );
         assert!(Selector::parse("", "metadata.name", &pods()).is_err());
     }
 

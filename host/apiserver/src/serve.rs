@@ -73,7 +73,9 @@ impl ServedAt {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address can be reached from other machines.
-    #[error("{0} is no loopback address. The embedded API is only for this machine: use 127.0.0.1 or [::1]")]
+    #[error(
+        "{0} is no loopback address. The embedded API is only for this machine: use 127.0.0.1 or [::1]"
+    )]
     NotLoopback(SocketAddr),
     /// Another program listens there.
     #[error("port {port} of {ip} is in use by another program. Stop it, or choose another port", port = .0.port(), ip = .0.ip())]
@@ -116,16 +118,35 @@ impl ApiServer {
         if !options.addr.ip().is_loopback() {
             return Err(ServeError::NotLoopback(options.addr));
         }
-        let listener = TcpListener::bind(options.addr).await.map_err(|source| match source.kind() {
-            std::io::ErrorKind::AddrInUse => ServeError::PortInUse(options.addr),
-            _ => ServeError::Listen { addr: options.addr, source },
+        let listener =
+            TcpListener::bind(options.addr)
+                .await
+                .map_err(|source| match source.kind() {
+                    std::io::ErrorKind::AddrInUse => ServeError::PortInUse(options.addr),
+                    _ => ServeError::Listen {
+                        addr: options.addr,
+                        source,
+                    },
+                })?;
+        let addr = listener.local_addr().map_err(|source| ServeError::Listen {
+            addr: options.addr,
+            source,
         })?;
-        let addr = listener.local_addr().map_err(|source| ServeError::Listen { addr: options.addr, source })?;
         let identity = Identity::of(&self.inner.store, &self.inner.options).await?;
         let token = options.token.unwrap_or_else(|| identity.token.clone());
         let acceptor = TlsAcceptor::from(Arc::new(identity.server_config()?));
-        let served = ServedAt { url: format!("https://{addr}"), addr, ca_pem: identity.ca_pem, token: token.clone() };
-        let door = Door { server: self, acceptor, expected: Arc::from(format!("Bearer {token}")), graceful: GracefulShutdown::new() };
+        let served = ServedAt {
+            url: format!("https://{addr}"),
+            addr,
+            ca_pem: identity.ca_pem,
+            token: token.clone(),
+        };
+        let door = Door {
+            server: self,
+            acceptor,
+            expected: Arc::from(format!("Bearer {token}")),
+            graceful: GracefulShutdown::new(),
+        };
         Ok((served, door.run(listener, shutdown)))
     }
 }
@@ -168,13 +189,20 @@ impl Door {
         }
         drop(listener);
         self.server.stop_watches();
-        if tokio::time::timeout(GRACE, self.graceful.shutdown()).await.is_err() {
+        if tokio::time::timeout(GRACE, self.graceful.shutdown())
+            .await
+            .is_err()
+        {
             tracing::warn!("some clients were still busy when the API stopped");
         }
     }
 
     fn connection(&self, stream: TcpStream) -> impl Future<Output = ()> + Send + 'static {
-        let (server, acceptor, expected) = (self.server.clone(), self.acceptor.clone(), Arc::clone(&self.expected));
+        let (server, acceptor, expected) = (
+            self.server.clone(),
+            self.acceptor.clone(),
+            Arc::clone(&self.expected),
+        );
         let watcher = self.graceful.watcher();
         async move {
             // Watch events are small, and late if they wait for each other.
@@ -188,15 +216,28 @@ impl Door {
                 let (mut server, expected) = (server.clone(), Arc::clone(&expected));
                 async move {
                     if !is_authorised(&request, &expected) {
-                        return Ok::<Response<ApiBody>, Infallible>(refuse(&Status::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")));
+                        return Ok::<Response<ApiBody>, Infallible>(refuse(&Status::new(
+                            StatusCode::UNAUTHORIZED,
+                            "Unauthorized",
+                            "Unauthorized",
+                        )));
                     }
                     server.call(request).await
                 }
             });
             let mut builder = auto::Builder::new(TokioExecutor::new());
-            builder.http1().timer(TokioTimer::new()).header_read_timeout(HANDSHAKE);
-            builder.http2().timer(TokioTimer::new()).max_concurrent_streams(1_000).keep_alive_interval(Some(Duration::from_secs(30)));
-            let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
+            builder
+                .http1()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HANDSHAKE);
+            builder
+                .http2()
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(1_000)
+                .keep_alive_interval(Some(Duration::from_secs(30)));
+            let connection = builder
+                .serve_connection_with_upgrades(TokioIo::new(stream), service)
+                .into_owned();
             if let Err(error) = watcher.watch(connection).await {
                 tracing::debug!("a connection ended: {error}");
             }
@@ -210,6 +251,14 @@ fn is_authorised(request: &Request<Incoming>, expected: &str) -> bool {
     if matches!(path, "/healthz" | "/livez" | "/readyz") {
         return true;
     }
-    let given = request.headers().get(AUTHORIZATION).map_or(&b""[..], |value| value.as_bytes());
-    given.len() == expected.len() && given.iter().zip(expected.as_bytes()).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+    let given = request
+        .headers()
+        .get(AUTHORIZATION)
+        .map_or(&b""[..], |value| value.as_bytes());
+    given.len() == expected.len()
+        && given
+            .iter()
+            .zip(expected.as_bytes())
+            .fold(0, |difference, (a, b)| difference | (a ^ b))
+            == 0
 }

@@ -28,7 +28,10 @@ use crate::request::ResourcePath;
 use crate::resource::Resource;
 use crate::status::{Result, Status};
 use crate::write::Target;
-use crate::{bootstrap, create, delete, discovery, document, garbage, openapi, patch, read, review, scale, update, watch as watches};
+use crate::{
+    bootstrap, create, delete, discovery, document, garbage, openapi, patch, read, review, scale,
+    update, watch as watches,
+};
 
 /// The embedded API; clones share it.
 ///
@@ -45,7 +48,9 @@ pub enum OpenServerError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Something in the store is no object of this API.
-    #[error("the store holds something that is no object of the API: {0}. Restore the file from a copy, or move it away to start with an empty one")]
+    #[error(
+        "the store holds something that is no object of the API: {0}. Restore the file from a copy, or move it away to start with an empty one"
+    )]
     Damaged(String),
 }
 
@@ -81,7 +86,11 @@ impl ApiServer {
         let registry = bootstrap::registry(&store)?;
         let events = EventLimit::read(&store, options.events)?;
         let inner = Arc::new(Inner {
-            history: History::new(store.revision()?, options.history_events, options.history_bytes),
+            history: History::new(
+                store.revision()?,
+                options.history_events,
+                options.history_bytes,
+            ),
             watches: Arc::new(Semaphore::new(options.watches)),
             registry: RwLock::new(Arc::new(registry)),
             events,
@@ -91,10 +100,15 @@ impl ApiServer {
             store,
             options,
         });
-        bootstrap::namespaces(&inner).await.map_err(|status| OpenServerError::Damaged(status.message))?;
+        bootstrap::namespaces(&inner)
+            .await
+            .map_err(|status| OpenServerError::Damaged(status.message))?;
         // What a crash left undone is done first.
         inner.collector.notify_one();
-        tokio::spawn(garbage::run(Arc::downgrade(&inner), Arc::clone(&inner.collector)));
+        tokio::spawn(garbage::run(
+            Arc::downgrade(&inner),
+            Arc::clone(&inner.collector),
+        ));
         Ok(Self { inner })
     }
 
@@ -131,13 +145,25 @@ where
             let limit = inner.options.body_bytes;
             // Watches and reads send nothing; what they send all the same is bounded too.
             let response = match Limited::new(body, limit).collect().await {
-                Ok(collected) => answer(&inner, &parts.method, parts.uri.path(), parts.uri.query(), &parts.headers, collected.to_bytes()).await,
+                Ok(collected) => {
+                    answer(
+                        &inner,
+                        &parts.method,
+                        parts.uri.path(),
+                        parts.uri.query(),
+                        &parts.headers,
+                        collected.to_bytes(),
+                    )
+                    .await
+                }
                 Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(Status::new(
                     StatusCode::PAYLOAD_TOO_LARGE,
                     "RequestEntityTooLarge",
                     format!("Request entity too large: limit is {limit}"),
                 )),
-                Err(error) => Err(Status::bad_request(format!("the body of the request could not be read: {error}"))),
+                Err(error) => Err(Status::bad_request(format!(
+                    "the body of the request could not be read: {error}"
+                ))),
             };
             Ok(response.unwrap_or_else(|status| refuse(&status)))
         })
@@ -150,7 +176,10 @@ impl Inner {
     }
 
     pub(crate) fn change_registry(&self, change: impl FnOnce(&Registry) -> Registry) {
-        let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);
+        let mut registry = self
+            .registry
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         *registry = Arc::new(change(&registry));
         self.openapi.forget();
     }
@@ -203,7 +232,11 @@ pub(crate) struct Reply {
 
 impl Reply {
     pub(crate) fn ok(body: Bytes) -> Self {
-        Self { code: StatusCode::OK, body, warnings: Vec::new() }
+        Self {
+            code: StatusCode::OK,
+            body,
+            warnings: Vec::new(),
+        }
     }
 
     pub(crate) fn value(value: &Value) -> Result<Self> {
@@ -213,7 +246,16 @@ impl Reply {
     fn into_response(self) -> Response<ApiBody> {
         let mut response = respond(self.code, "application/json", self.body);
         for warning in self.warnings {
-            let text: String = warning.chars().map(|c| if matches!(c, '"' | '\\') || c.is_control() { '\'' } else { c }).collect();
+            let text: String = warning
+                .chars()
+                .map(|c| {
+                    if matches!(c, '"' | '\\') || c.is_control() {
+                        '\''
+                    } else {
+                        c
+                    }
+                })
+                .collect();
             if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
                 response.headers_mut().append(WARNING, value);
             }
@@ -225,23 +267,48 @@ impl Reply {
 pub(crate) fn respond(code: StatusCode, media: &'static str, body: Bytes) -> Response<ApiBody> {
     let mut response = Response::new(ApiBody::whole(body));
     *response.status_mut() = code;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
-    response.headers_mut().insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    response.headers_mut().insert(
+        http::header::CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, private"),
+    );
     response
 }
 
 pub(crate) fn refuse(status: &Status) -> Response<ApiBody> {
-    let mut response = respond(status.code, "application/json", status.to_value().to_string().into());
+    let mut response = respond(
+        status.code,
+        "application/json",
+        status.to_value().to_string().into(),
+    );
     if let Some(seconds) = status.retry_after_seconds {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }
 
-async fn answer(server: &Arc<Inner>, method: &Method, path: &str, query: Option<&str>, headers: &HeaderMap, body: Bytes) -> Result<Response<ApiBody>> {
+async fn answer(
+    server: &Arc<Inner>,
+    method: &Method,
+    path: &str,
+    query: Option<&str>,
+    headers: &HeaderMap,
+    body: Bytes,
+) -> Result<Response<ApiBody>> {
     let query = query.unwrap_or_default();
     if path.len() + query.len() > server.options.uri_bytes {
-        return Err(Status::new(StatusCode::URI_TOO_LONG, "RequestURITooLong", format!("the path and query are longer than {} bytes", server.options.uri_bytes)));
+        return Err(Status::new(
+            StatusCode::URI_TOO_LONG,
+            "RequestURITooLong",
+            format!(
+                "the path and query are longer than {} bytes",
+                server.options.uri_bytes
+            ),
+        ));
     }
     if let Some(response) = discovery::answer(server, method, path, headers)? {
         return Ok(response);
@@ -251,7 +318,9 @@ async fn answer(server: &Arc<Inner>, method: &Method, path: &str, query: Option<
     if path.resource.is_empty() {
         return discovery::version(&registry, &path);
     }
-    let resource = registry.resource(&path.group, &path.version, &path.resource).ok_or_else(Status::no_such_path)?;
+    let resource = registry
+        .resource(&path.group, &path.version, &path.resource)
+        .ok_or_else(Status::no_such_path)?;
     if !resource.namespaced && path.namespace.is_some() {
         return Err(Status::no_such_path());
     }
@@ -279,47 +348,87 @@ async fn answer(server: &Arc<Inner>, method: &Method, path: &str, query: Option<
         return if *method == Method::POST && call.path.name.is_none() {
             review::create(&call).map(Reply::into_response)
         } else {
-            Err(Status::method_not_allowed(&call.resource, verb(method, &call)))
+            Err(Status::method_not_allowed(
+                &call.resource,
+                verb(method, &call),
+            ))
         };
     }
     // Objects of a namespaced resource are reached through their namespace; only lists go without.
     if call.resource.namespaced && call.path.namespace.is_none() && call.path.name.is_some() {
         return Err(Status::no_such_path());
     }
-    if *method == Method::GET && (call.query.watch || call.path.watch) && call.path.subresource.is_none() {
-        let lines = watches::start(server, &call.resource, &call.path, &call.query, call.output.clone())?;
+    if *method == Method::GET
+        && (call.query.watch || call.path.watch)
+        && call.path.subresource.is_none()
+    {
+        let lines = watches::start(
+            server,
+            &call.resource,
+            &call.path,
+            &call.query,
+            call.output.clone(),
+        )?;
         let mut response = respond(StatusCode::OK, "application/json", Bytes::new());
         *response.body_mut() = ApiBody::stream(lines);
         return Ok(response);
     }
-    dispatch(server, method, &call).await.map(Reply::into_response)
+    dispatch(server, method, &call)
+        .await
+        .map(Reply::into_response)
 }
 
 async fn dispatch(server: &Arc<Inner>, method: &Method, call: &Call) -> Result<Reply> {
     let name = call.path.name.as_deref();
     let subresource = call.path.subresource.as_deref();
     let mut reply = match (method.as_str(), name, subresource) {
-        ("GET", None, None) => Reply::ok(read::list(server, &call.resource, &call.path, &call.query, &call.output)?),
+        ("GET", None, None) => Reply::ok(read::list(
+            server,
+            &call.resource,
+            &call.path,
+            &call.query,
+            &call.output,
+        )?),
         ("GET", Some(name), None) => get(server, call, name)?,
         ("GET", Some(name), Some("status")) if call.resource.status => get(server, call, name)?,
         ("POST", None, None) => create::create(server, call).await?,
-        ("PUT", Some(name), None) => update::replace(server, call, name, update::Part::Main).await?,
-        ("PUT", Some(name), Some("status")) if call.resource.status => update::replace(server, call, name, update::Part::Status).await?,
+        ("PUT", Some(name), None) => {
+            update::replace(server, call, name, update::Part::Main).await?
+        }
+        ("PUT", Some(name), Some("status")) if call.resource.status => {
+            update::replace(server, call, name, update::Part::Status).await?
+        }
         ("PUT", Some(name), Some("finalize")) if call.resource.is("", "namespaces") => {
             update::replace(server, call, name, update::Part::Finalize).await?
         }
         ("PATCH", Some(name), None) => patch::patch(server, call, name, update::Part::Main).await?,
-        ("PATCH", Some(name), Some("status")) if call.resource.status => patch::patch(server, call, name, update::Part::Status).await?,
+        ("PATCH", Some(name), Some("status")) if call.resource.status => {
+            patch::patch(server, call, name, update::Part::Status).await?
+        }
         ("DELETE", Some(name), None) => delete::one(server, call, name).await?,
         ("DELETE", None, None) => delete::collection(server, call).await?,
-        (_, Some(name), Some("scale")) if call.resource.scale.is_some() => scale::answer(server, method, call, name).await?,
-        ("POST", Some(name), Some(subresource @ ("binding" | "eviction"))) if call.resource.is("", "pods") => {
+        (_, Some(name), Some("scale")) if call.resource.scale.is_some() => {
+            scale::answer(server, method, call, name).await?
+        }
+        ("POST", Some(name), Some(subresource @ ("binding" | "eviction")))
+            if call.resource.is("", "pods") =>
+        {
             create::pod_subresource(server, call, name, subresource).await?
         }
         (_, _, Some(_)) => return Err(Status::no_such_path()),
-        _ => return Err(Status::method_not_allowed(&call.resource, verb(method, call))),
+        _ => {
+            return Err(Status::method_not_allowed(
+                &call.resource,
+                verb(method, call),
+            ));
+        }
     };
-    if let Some(deprecation) = call.resource.custom.as_ref().and_then(|custom| custom.deprecation.clone()) {
+    if let Some(deprecation) = call
+        .resource
+        .custom
+        .as_ref()
+        .and_then(|custom| custom.deprecation.clone())
+    {
         reply.warnings.push(deprecation);
     }
     Ok(reply)
@@ -349,7 +458,14 @@ fn manager(query: &Query, headers: &HeaderMap) -> String {
     if let Some(manager) = &query.field_manager {
         return manager.clone();
     }
-    let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let agent = headers
+        .get(USER_AGENT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let program = agent.split('/').next().unwrap_or_default().trim();
-    if program.is_empty() { "unknown".to_owned() } else { program.chars().take(128).collect() }
+    if program.is_empty() {
+        "unknown".to_owned()
+    } else {
+        program.chars().take(128).collect()
+    }
 }

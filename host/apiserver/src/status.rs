@@ -21,7 +21,13 @@ pub(crate) type Result<T, E = Status> = std::result::Result<T, E>;
 
 impl Status {
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, retry_after_seconds: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            retry_after_seconds: None,
+        }
     }
 
     fn about(mut self, resource: &Resource, name: &str) -> Self {
@@ -35,36 +41,72 @@ impl Status {
 
     /// There is nothing at this path.
     pub(crate) fn no_such_path() -> Self {
-        let mut status = Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource");
-        status.details = Some(json!({"causes": [{"reason": "UnexpectedServerResponse", "message": "404 page not found"}]}));
+        let mut status = Self::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            "the server could not find the requested resource",
+        );
+        status.details = Some(
+            json!({"causes": [{"reason": "UnexpectedServerResponse", "message": "404 page not found"}]}),
+        );
         status
     }
 
     pub(crate) fn not_found(resource: &Resource, name: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{} {name:?} not found", resource.qualified())).about(resource, name)
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            format!("{} {name:?} not found", resource.qualified()),
+        )
+        .about(resource, name)
     }
 
     pub(crate) fn namespace_not_found(name: &str) -> Self {
-        let mut status = Self::new(StatusCode::NOT_FOUND, "NotFound", format!("namespaces {name:?} not found"));
+        let mut status = Self::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            format!("namespaces {name:?} not found"),
+        );
         status.details = Some(details("", "namespaces", name));
         status
     }
 
     pub(crate) fn already_exists(resource: &Resource, name: &str) -> Self {
-        Self::new(StatusCode::CONFLICT, "AlreadyExists", format!("{} {name:?} already exists", resource.qualified())).about(resource, name)
+        Self::new(
+            StatusCode::CONFLICT,
+            "AlreadyExists",
+            format!("{} {name:?} already exists", resource.qualified()),
+        )
+        .about(resource, name)
     }
 
     pub(crate) fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
-        Self::new(StatusCode::CONFLICT, "Conflict", format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified()))
-            .about(resource, name)
+        Self::new(
+            StatusCode::CONFLICT,
+            "Conflict",
+            format!(
+                "Operation cannot be fulfilled on {} {name:?}: {why}",
+                resource.qualified()
+            ),
+        )
+        .about(resource, name)
     }
 
     pub(crate) fn modified(resource: &Resource, name: &str) -> Self {
-        Self::conflict(resource, name, "the object has been modified; please apply your changes to the latest version and try again")
+        Self::conflict(
+            resource,
+            name,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
     }
 
     pub(crate) fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("{} {name:?} is forbidden: {why}", resource.qualified())).about(resource, name)
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "Forbidden",
+            format!("{} {name:?} is forbidden: {why}", resource.qualified()),
+        )
+        .about(resource, name)
     }
 
     pub(crate) fn invalid(resource: &Resource, name: &str, errors: &[FieldError]) -> Self {
@@ -77,8 +119,16 @@ impl Status {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let mut status = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("{qualified} {name:?} is invalid: {all}"));
+        let qualified = if group.is_empty() {
+            kind.to_owned()
+        } else {
+            format!("{kind}.{group}")
+        };
+        let mut status = Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            format!("{qualified} {name:?} is invalid: {all}"),
+        );
         let causes: Vec<Value> = errors
             .iter()
             .map(|error| json!({"reason": error.reason.as_str(), "message": error.message, "field": error.path}))
@@ -93,7 +143,10 @@ impl Status {
         let mut status = Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "MethodNotAllowed",
-            format!("{verb} is not supported on resources of kind {:?}", resource.qualified()),
+            format!(
+                "{verb} is not supported on resources of kind {:?}",
+                resource.qualified()
+            ),
         );
         status.details = Some(json!({"group": resource.group, "kind": resource.plural}));
         status
@@ -111,11 +164,19 @@ impl Status {
     }
 
     pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", format!("Internal error occurred: {message}"))
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        )
     }
 
     pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            message,
+        )
     }
 
     /// The document that is sent.
@@ -142,7 +203,11 @@ impl From<StoreError> for Status {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Full { .. } | StoreError::Io { .. } | StoreError::Closed => {
-                let mut status = Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", error.to_string());
+                let mut status = Self::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "ServiceUnavailable",
+                    error.to_string(),
+                );
                 status.retry_after_seconds = Some(1);
                 status
             }

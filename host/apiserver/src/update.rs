@@ -37,13 +37,20 @@ impl Part {
     }
 }
 
-pub(crate) async fn replace(server: &Arc<Inner>, call: &Call, name: &str, part: Part) -> Result<Reply> {
+pub(crate) async fn replace(
+    server: &Arc<Inner>,
+    call: &Call,
+    name: &str,
+    part: Part,
+) -> Result<Reply> {
     let mut warnings = Vec::new();
     let mut document = create::decode(call, call.document()?, &mut warnings)?;
     match object::name(&document) {
         "" => object::set_meta(&mut document, "name", json!(name)),
         given if given != name => {
-            return Err(Status::bad_request(format!("the name of the object ({given}) does not match the name on the URL ({name})")));
+            return Err(Status::bad_request(format!(
+                "the name of the object ({given}) does not match the name on the URL ({name})"
+            )));
         }
         _ => {}
     }
@@ -52,26 +59,61 @@ pub(crate) async fn replace(server: &Arc<Inner>, call: &Call, name: &str, part: 
         .commit(&call.target(name), call.query.dry_run, |live| match live {
             Some(live) => {
                 let revision = object::meta(&document, "resourceVersion");
-                if revision.is_empty() && (call.resource.custom.is_some() || !call.resource.rules.unconditional_update) {
-                    let error = FieldError::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
+                if revision.is_empty()
+                    && (call.resource.custom.is_some() || !call.resource.rules.unconditional_update)
+                {
+                    let error = FieldError::invalid(
+                        "metadata.resourceVersion",
+                        &json!(0),
+                        "must be specified for an update",
+                    );
                     return Err(Status::invalid(&call.resource, name, &[error]));
                 }
-                change(server, call, live, document.clone(), part, Recording::Update)
+                change(
+                    server,
+                    call,
+                    live,
+                    document.clone(),
+                    part,
+                    Recording::Update,
+                )
             }
             None if creates && object::meta(&document, "resourceVersion").is_empty() => {
-                create::prepare(server, call, document.clone(), Recording::Update, &mut Vec::new()).map(Next::Put)
+                create::prepare(
+                    server,
+                    call,
+                    document.clone(),
+                    Recording::Update,
+                    &mut Vec::new(),
+                )
+                .map(Next::Put)
             }
             None => Err(Status::not_found(&call.resource, name)),
         })
         .await?;
-    let code = if outcome.created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(Reply { code, body: call.output.one(&call.resource, &outcome.object)?, warnings })
+    let code = if outcome.created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Ok(Reply {
+        code,
+        body: call.output.one(&call.resource, &outcome.object)?,
+        warnings,
+    })
 }
 
 /// What becomes of a stored object when a request wants it to be `wanted`.
 ///
 /// `wanted` is a whole object, of which only `part` counts. Nothing is written if nothing but the times of managed fields would change.
-pub(crate) fn change(server: &Inner, call: &Call, live: &Live, mut wanted: Value, part: Part, recording: Recording) -> Result<Next> {
+pub(crate) fn change(
+    server: &Inner,
+    call: &Call,
+    live: &Live,
+    mut wanted: Value,
+    part: Part,
+    recording: Recording,
+) -> Result<Next> {
     let resource = &call.resource;
     let old = &live.value;
     let name = object::name(old);
@@ -81,15 +123,40 @@ pub(crate) fn change(server: &Inner, call: &Call, live: &Live, mut wanted: Value
     }
     let uid = object::uid(&wanted);
     if !uid.is_empty() && uid != object::uid(old) {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", object::uid(old));
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            object::uid(old)
+        );
         return Err(Status::conflict(resource, name, &why));
     }
-    let applied = (recording == Recording::Applied).then(|| managed_fields(&wanted).cloned()).flatten();
-    let cleared = recording == Recording::Update && managed_fields(&wanted).and_then(Value::as_array).is_some_and(|list| list.is_empty() || list.len() == 1 && list.iter().all(|entry| *entry == json!({})));
+    let applied = (recording == Recording::Applied)
+        .then(|| managed_fields(&wanted).cloned())
+        .flatten();
+    let cleared = recording == Recording::Update
+        && managed_fields(&wanted)
+            .and_then(Value::as_array)
+            .is_some_and(|list| {
+                list.is_empty() || list.len() == 1 && list.iter().all(|entry| *entry == json!({}))
+            });
     wanted = keep_other_parts(resource, old, wanted, part);
     // What only the server says.
-    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion", "managedFields", "name", "namespace", "generateName"] {
-        let kept = old.get("metadata").and_then(|metadata| metadata.get(field)).cloned().unwrap_or(Value::Null);
+    for field in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "resourceVersion",
+        "managedFields",
+        "name",
+        "namespace",
+        "generateName",
+    ] {
+        let kept = old
+            .get("metadata")
+            .and_then(|metadata| metadata.get(field))
+            .cloned()
+            .unwrap_or(Value::Null);
         object::set_meta(&mut wanted, field, kept);
     }
     object::set_meta(&mut wanted, "selfLink", Value::Null);
@@ -107,12 +174,22 @@ pub(crate) fn change(server: &Inner, call: &Call, live: &Live, mut wanted: Value
     errors.extend(create::validate(resource, &wanted, Some(old)));
     errors.extend(crd::validate(resource, &wanted, Some(old)));
     let mut seen = Vec::new();
-    errors.retain(|error| !seen.contains(error) && { seen.push(error.clone()); true });
+    errors.retain(|error| {
+        !seen.contains(error) && {
+            seen.push(error.clone());
+            true
+        }
+    });
     if !errors.is_empty() {
         return Err(Status::invalid(resource, name, &errors));
     }
-    if (resource.custom.is_some() || resource.rules.generation) && generation_counts(resource, old, &wanted) {
-        let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+    if (resource.custom.is_some() || resource.rules.generation)
+        && generation_counts(resource, old, &wanted)
+    {
+        let generation = old
+            .pointer("/metadata/generation")
+            .and_then(Value::as_i64)
+            .unwrap_or(0);
         object::set_meta(&mut wanted, "generation", json!(generation + 1));
     }
     if cleared {
@@ -137,7 +214,10 @@ fn managed_fields(object: &Value) -> Option<&Value> {
 /// An object that is being deleted goes when nothing holds it any more.
 pub(crate) fn settle(resource: &Resource, object: Value) -> Next {
     let held_by_namespace = resource.is("", "namespaces")
-        && object.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|finalizers| !finalizers.is_empty());
+        && object
+            .pointer("/spec/finalizers")
+            .and_then(Value::as_array)
+            .is_some_and(|finalizers| !finalizers.is_empty());
     if object::is_terminating(&object) && !object::has_finalizers(&object) && !held_by_namespace {
         Next::Remove(object)
     } else {
@@ -163,14 +243,21 @@ fn keep_other_parts(resource: &Resource, old: &Value, wanted: Value, part: Part)
                 && let Some(Value::Object(metadata)) = wanted.get("metadata")
             {
                 for field in ["labels", "annotations", "finalizers"] {
-                    object::set_meta(&mut merged, field, metadata.get(field).cloned().unwrap_or(Value::Null));
+                    object::set_meta(
+                        &mut merged,
+                        field,
+                        metadata.get(field).cloned().unwrap_or(Value::Null),
+                    );
                 }
             }
             merged
         }
         Part::Finalize => {
             let mut merged = old.clone();
-            let finalizers = wanted.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
+            let finalizers = wanted
+                .pointer("/spec/finalizers")
+                .cloned()
+                .unwrap_or_else(|| json!([]));
             object::child_mut(&mut merged, "spec").insert("finalizers".to_owned(), finalizers);
             merged
         }
@@ -179,46 +266,92 @@ fn keep_other_parts(resource: &Resource, old: &Value, wanted: Value, part: Part)
 }
 
 fn refuse_new_finalizers(resource: &Resource, old: &Value, wanted: &Value) -> Result<()> {
-    let added: Vec<&str> = object::finalizers(wanted).filter(|new| object::finalizers(old).all(|old| old != *new)).collect();
+    let added: Vec<&str> = object::finalizers(wanted)
+        .filter(|new| object::finalizers(old).all(|old| old != *new))
+        .collect();
     if added.is_empty() {
         return Ok(());
     }
-    let why = format!("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", added.iter().map(|f| format!("{f:?}")).collect::<Vec<_>>().join(", "));
-    Err(Status::invalid(resource, object::name(old), &[FieldError::forbidden("metadata.finalizers", &why)]))
+    let why = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        added
+            .iter()
+            .map(|f| format!("{f:?}"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    );
+    Err(Status::invalid(
+        resource,
+        object::name(old),
+        &[FieldError::forbidden("metadata.finalizers", &why)],
+    ))
 }
 
 /// Whether a change is one of what is wanted, not of what is seen or of what is noted about the object.
 fn generation_counts(resource: &Resource, old: &Value, new: &Value) -> bool {
     let empty = serde_json::Map::new();
-    let (old, new) = (old.as_object().unwrap_or(&empty), new.as_object().unwrap_or(&empty));
-    let counts = |key: &str| !matches!(key, "apiVersion" | "kind" | "metadata") && !(key == "status" && resource.status);
-    old.iter().any(|(key, value)| counts(key) && new.get(key) != Some(value)) || new.keys().any(|key| counts(key) && !old.contains_key(key))
+    let (old, new) = (
+        old.as_object().unwrap_or(&empty),
+        new.as_object().unwrap_or(&empty),
+    );
+    let counts = |key: &str| {
+        !matches!(key, "apiVersion" | "kind" | "metadata") && !(key == "status" && resource.status)
+    };
+    old.iter()
+        .any(|(key, value)| counts(key) && new.get(key) != Some(value))
+        || new.keys().any(|key| counts(key) && !old.contains_key(key))
 }
 
 /// Whether two objects differ at most in when their managed fields were written, and in the version they were written through.
 fn same_but_times(old: &Value, new: &Value) -> bool {
     let empty = serde_json::Map::new();
-    let (old, new) = (old.as_object().unwrap_or(&empty), new.as_object().unwrap_or(&empty));
-    let metadata = |object: &serde_json::Map<String, Value>| object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
-    let fields = |map: &serde_json::Map<String, Value>| -> Vec<(String, Value)> {
-        map.iter().filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "metadata")).map(|(key, value)| (key.clone(), value.clone())).collect()
+    let (old, new) = (
+        old.as_object().unwrap_or(&empty),
+        new.as_object().unwrap_or(&empty),
+    );
+    let metadata = |object: &serde_json::Map<String, Value>| {
+        object
+            .get("metadata")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default()
     };
-    let same_fields = old.len() == new.len() && old.iter().all(|(key, value)| matches!(key.as_str(), "apiVersion" | "metadata") || new.get(key) == Some(value));
+    let fields = |map: &serde_json::Map<String, Value>| -> Vec<(String, Value)> {
+        map.iter()
+            .filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "metadata"))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    };
+    let same_fields = old.len() == new.len()
+        && old.iter().all(|(key, value)| {
+            matches!(key.as_str(), "apiVersion" | "metadata") || new.get(key) == Some(value)
+        });
     if !same_fields && fields(old) != fields(new) {
         return false;
     }
     let (mut old, mut new) = (metadata(old), metadata(new));
     let without_times = |fields: Option<Value>| {
-        let mut entries = fields.and_then(|fields| if let Value::Array(entries) = fields { Some(entries) } else { None }).unwrap_or_default();
+        let mut entries = fields
+            .and_then(|fields| {
+                if let Value::Array(entries) = fields {
+                    Some(entries)
+                } else {
+                    None
+                }
+            })
+            .unwrap_or_default();
         for entry in &mut entries {
             object::set_field(entry, "time", None);
         }
         entries
     };
-    without_times(old.remove("managedFields")) == without_times(new.remove("managedFields")) && old == new
+    without_times(old.remove("managedFields")) == without_times(new.remove("managedFields"))
+        && old == new
 }
 
 /// A time as the API writes it: whole seconds.
 pub(crate) fn timestamp(now: Timestamp) -> String {
-    Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
+    Timestamp::from_second(now.as_second())
+        .unwrap_or(now)
+        .to_string()
 }

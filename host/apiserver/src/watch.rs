@@ -33,11 +33,16 @@ pub(crate) fn start(
 ) -> Result<impl Stream<Item = Bytes> + Send + use<>> {
     let permit = Arc::clone(&server.watches)
         .try_acquire_owned()
-        .map_err(|_| Status::too_many_requests("too many watches are open; close some, or try again later"))?;
+        .map_err(|_| {
+            Status::too_many_requests("too many watches are open; close some, or try again later")
+        })?;
     let selector = Selector::parse(&query.label_selector, &query.field_selector, resource)?;
     let initial = Initial::of(query)?;
     let channel = server.history.channel(&resource.storage);
-    let timeout = query.timeout_seconds.filter(|&seconds| seconds > 0).map_or(server.options.watch_timeout, Duration::from_secs);
+    let timeout = query
+        .timeout_seconds
+        .filter(|&seconds| seconds > 0)
+        .map_or(server.options.watch_timeout, Duration::from_secs);
     let bookmarks = query.allow_watch_bookmarks.then(|| {
         let period = server.options.bookmark_interval;
         let mut interval = tokio::time::interval_at(Instant::now() + period, period);
@@ -75,7 +80,9 @@ pub(crate) fn start(
             }
         }
     }
-    Ok(stream::unfold(watcher, |mut watcher| async move { watcher.next().await.map(|line| (line, watcher)) }))
+    Ok(stream::unfold(watcher, |mut watcher| async move {
+        watcher.next().await.map(|line| (line, watcher))
+    }))
 }
 
 /// What a watch begins with.
@@ -92,12 +99,23 @@ impl Initial {
         match (query.send_initial_events, revision) {
             (Some(true), _) => {
                 if query.resource_version_match != "NotOlderThan" {
-                    return Err(invalid_list_options("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+                    return Err(invalid_list_options(
+                        "resourceVersionMatch",
+                        "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                    ));
                 }
-                Ok(Self::State { bookmark: query.allow_watch_bookmarks })
+                Ok(Self::State {
+                    bookmark: query.allow_watch_bookmarks,
+                })
             }
-            (_, _) if !query.resource_version_match.is_empty() && query.send_initial_events.is_none() => {
-                Err(invalid_list_options("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+            (_, _)
+                if !query.resource_version_match.is_empty()
+                    && query.send_initial_events.is_none() =>
+            {
+                Err(invalid_list_options(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                ))
             }
             (None, None | Some(0)) => Ok(Self::State { bookmark: false }),
             (Some(false), None | Some(0)) => Ok(Self::From(u64::MAX)),
@@ -191,12 +209,20 @@ impl Watcher {
 
     /// What this watcher sees of a change: with a selector, an object can come and go by being modified.
     fn event(&mut self, change: &Change) -> Result<Option<Bytes>> {
-        if self.namespace.as_ref().is_some_and(|namespace| *namespace != change.namespace)
+        if self
+            .namespace
+            .as_ref()
+            .is_some_and(|namespace| *namespace != change.namespace)
             || self.name.as_ref().is_some_and(|name| *name != change.name)
         {
             return Ok(None);
         }
-        let matches = |traits| self.selector.is_empty() || self.selector.matches(&change.namespace, &change.name, traits);
+        let matches = |traits| {
+            self.selector.is_empty()
+                || self
+                    .selector
+                    .matches(&change.namespace, &change.name, traits)
+        };
         let before = change.before.as_ref().is_some_and(matches);
         let after = change.kind != ChangeKind::Deleted && matches(&change.traits);
         let kind = match (before, after) {
@@ -211,7 +237,12 @@ impl Watcher {
             ChangeKind::Deleted => "DELETED",
         };
         if kind == native && self.output.is_native(&self.resource) {
-            return Ok(Some(change.line.get_or_init(|| line(kind, &change.object)).clone()));
+            return Ok(Some(
+                change
+                    .line
+                    .get_or_init(|| line(kind, &change.object))
+                    .clone(),
+            ));
         }
         self.line(kind, &change.object).map(Some)
     }
@@ -220,7 +251,11 @@ impl Watcher {
         let object = match self.output.form {
             Form::Table => {
                 let columns = !std::mem::replace(&mut self.columns_sent, true);
-                crate::output::encode(&self.output.table(&self.resource, std::slice::from_ref(stored), columns)?)?
+                crate::output::encode(&self.output.table(
+                    &self.resource,
+                    std::slice::from_ref(stored),
+                    columns,
+                )?)?
             }
             Form::Object | Form::Metadata => self.output.one(&self.resource, stored)?,
         };
@@ -228,30 +263,44 @@ impl Watcher {
     }
 
     fn push_bookmark(&mut self, initial_events_end: bool) -> Result<()> {
-        let mut metadata = json!({"resourceVersion": self.cursor.to_string(), "creationTimestamp": null});
+        let mut metadata =
+            json!({"resourceVersion": self.cursor.to_string(), "creationTimestamp": null});
         if initial_events_end {
-            crate::object::set_field(&mut metadata, "annotations", Some(json!({"k8s.io/initial-events-end": "true"})));
+            crate::object::set_field(
+                &mut metadata,
+                "annotations",
+                Some(json!({"k8s.io/initial-events-end": "true"})),
+            );
         }
         let object = match self.output.form {
-            Form::Object => json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata}),
-            Form::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}),
+            Form::Object => {
+                json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata})
+            }
+            Form::Metadata => {
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+            }
             Form::Table => json!({
                 "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": self.cursor.to_string()},
                 "columnDefinitions": [], "rows": [{"cells": [], "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}}],
             }),
         };
-        self.pending.push_back(line("BOOKMARK", &crate::output::encode(&object)?));
+        self.pending
+            .push_back(line("BOOKMARK", &crate::output::encode(&object)?));
         Ok(())
     }
 
     fn expire(&mut self, compacted: &Compacted) {
-        let message = format!("too old resource version: {} ({})", self.cursor, compacted.oldest);
+        let message = format!(
+            "too old resource version: {} ({})",
+            self.cursor, compacted.oldest
+        );
         self.fail(&Status::expired(message));
     }
 
     fn fail(&mut self, status: &Status) {
         let value: Value = status.to_value();
-        self.pending.push_back(line("ERROR", value.to_string().as_bytes()));
+        self.pending
+            .push_back(line("ERROR", value.to_string().as_bytes()));
         self.ended = true;
     }
 }

@@ -57,17 +57,30 @@ const ATTEMPTS: usize = 64;
 impl Inner {
     /// The object as it is now.
     pub(crate) fn live(&self, target: &Target) -> Result<Option<Live>> {
-        self.store.get(target.key().as_bytes())?.map(Live::parse).transpose()
+        self.store
+            .get(target.key().as_bytes())?
+            .map(Live::parse)
+            .transpose()
     }
 
     /// Changes one object. `compute` may be called again, if others change the object at the same time.
-    pub(crate) async fn commit(self: &Arc<Self>, target: &Target, dry_run: bool, compute: impl Fn(Option<&Live>) -> Result<Next>) -> Result<Outcome> {
+    pub(crate) async fn commit(
+        self: &Arc<Self>,
+        target: &Target,
+        dry_run: bool,
+        compute: impl Fn(Option<&Live>) -> Result<Next>,
+    ) -> Result<Outcome> {
         for _ in 0..ATTEMPTS {
             let live = self.live(target)?;
             let (value, remove) = match compute(live.as_ref())? {
                 Next::Keep => {
-                    let live = live.ok_or_else(|| Status::not_found(&target.resource, &target.name))?;
-                    return Ok(Outcome { object: live.bytes, created: false, removed: false });
+                    let live =
+                        live.ok_or_else(|| Status::not_found(&target.resource, &target.name))?;
+                    return Ok(Outcome {
+                        object: live.bytes,
+                        created: false,
+                        removed: false,
+                    });
                 }
                 Next::Put(value) => (value, false),
                 Next::Remove(value) => (value, true),
@@ -76,21 +89,46 @@ impl Inner {
             let plan = self.plan(target, live, &value, remove)?;
             if dry_run {
                 let object = self.store.read(|state| plan.rehearse(state))??;
-                return Ok(Outcome { object, created, removed: remove });
+                return Ok(Outcome {
+                    object,
+                    created,
+                    removed: remove,
+                });
             }
             let publisher = Publisher::new(self, target, value, remove);
-            match self.store.write_then(move |tx| plan.run(tx), move |written| publisher.publish(written)).await {
-                Ok(written) => return Ok(Outcome { object: written.change.object.clone(), created, removed: remove }),
+            match self
+                .store
+                .write_then(
+                    move |tx| plan.run(tx),
+                    move |written| publisher.publish(written),
+                )
+                .await
+            {
+                Ok(written) => {
+                    return Ok(Outcome {
+                        object: written.change.object.clone(),
+                        created,
+                        removed: remove,
+                    });
+                }
                 Err(WriteError::Refused(Refusal::Stale)) => {}
                 Err(WriteError::Refused(Refusal::Status(status))) => return Err(*status),
                 Err(WriteError::Store(error)) => return Err(error.into()),
             }
         }
-        Err(Status::too_many_requests("the object is being changed by too many clients at once; try again"))
+        Err(Status::too_many_requests(
+            "the object is being changed by too many clients at once; try again",
+        ))
     }
 
     /// Everything that the transaction needs, worked out beforehand.
-    fn plan(&self, target: &Target, live: Option<Live>, value: &Value, remove: bool) -> Result<Plan> {
+    fn plan(
+        &self,
+        target: &Target,
+        live: Option<Live>,
+        value: &Value,
+        remove: bool,
+    ) -> Result<Plan> {
         let resource = &target.resource;
         let key = target.key();
         let (old, expected) = match live {
@@ -100,18 +138,41 @@ impl Inner {
         // Without conversion an object keeps no trace of the version it was written in.
         let encoded = Encoded::new(value, &resource.stored_api_version)?;
         let old_owners = old.as_ref().map(object::owners).unwrap_or_default();
-        let new_owners = if remove { Vec::new() } else { object::owners(value) };
-        let old_claims = old.as_ref().map(|old| admission::claims(resource, old)).unwrap_or_default();
-        let new_claims = if remove { Vec::new() } else { admission::claims(resource, value) };
-        let is_new_owner = |owner: &object::OwnerReference| old_owners.iter().all(|old| old.uid != owner.uid);
+        let new_owners = if remove {
+            Vec::new()
+        } else {
+            object::owners(value)
+        };
+        let old_claims = old
+            .as_ref()
+            .map(|old| admission::claims(resource, old))
+            .unwrap_or_default();
+        let new_claims = if remove {
+            Vec::new()
+        } else {
+            admission::claims(resource, value)
+        };
+        let is_new_owner =
+            |owner: &object::OwnerReference| old_owners.iter().all(|old| old.uid != owner.uid);
         let registry = self.registry();
-        let added_owners: Vec<_> = new_owners.iter().filter(|owner| is_new_owner(owner)).cloned().collect();
+        let added_owners: Vec<_> = new_owners
+            .iter()
+            .filter(|owner| is_new_owner(owner))
+            .cloned()
+            .collect();
         let owner_keys = added_owners
             .iter()
             .map(|owner| {
                 let resource = registry.by_kind(&owner.api_version, &owner.kind)?;
-                let namespace = if resource.namespaced { target.namespace.as_str() } else { "" };
-                Some((keys::object(&resource.storage, namespace, &owner.name), owner.uid.clone()))
+                let namespace = if resource.namespaced {
+                    target.namespace.as_str()
+                } else {
+                    ""
+                };
+                Some((
+                    keys::object(&resource.storage, namespace, &owner.name),
+                    owner.uid.clone(),
+                ))
             })
             .collect();
         let mut chores = Vec::new();
@@ -121,16 +182,30 @@ impl Inner {
         Ok(Plan {
             before: old.as_ref().map(|old| Traits::of(old, resource)),
             traits: Traits::of(value, resource),
-            index_add: added_owners.iter().map(|owner| keys::dependent(&owner.uid, &key)).collect(),
+            index_add: added_owners
+                .iter()
+                .map(|owner| keys::dependent(&owner.uid, &key))
+                .collect(),
             index_remove: old_owners
                 .iter()
                 .filter(|old| new_owners.iter().all(|owner| owner.uid != old.uid))
                 .map(|owner| keys::dependent(&owner.uid, &key))
                 .collect(),
-            claims_add: new_claims.iter().filter(|claim| !old_claims.contains(claim)).cloned().collect(),
-            claims_remove: old_claims.into_iter().filter(|claim| !new_claims.contains(claim)).collect(),
+            claims_add: new_claims
+                .iter()
+                .filter(|claim| !old_claims.contains(claim))
+                .cloned()
+                .collect(),
+            claims_remove: old_claims
+                .into_iter()
+                .filter(|claim| !new_claims.contains(claim))
+                .collect(),
             owner_keys,
-            waiting_owners: if remove { garbage::owner_keys(&registry, &target.namespace, &old_owners) } else { Vec::new() },
+            waiting_owners: if remove {
+                garbage::owner_keys(&registry, &target.namespace, &old_owners)
+            } else {
+                Vec::new()
+            },
             uid: object::uid(value).to_owned(),
             target: target.clone(),
             key,
@@ -158,19 +233,25 @@ struct Publisher {
 impl Publisher {
     fn new(server: &Arc<Inner>, target: &Target, value: Value, remove: bool) -> Self {
         let is_definition = &*target.resource.storage == crate::crd::STORAGE;
-        Self { server: Arc::clone(server), definition: (is_definition && !remove).then_some(value) }
+        Self {
+            server: Arc::clone(server),
+            definition: (is_definition && !remove).then_some(value),
+        }
     }
 
     fn publish(self, written: &Written) {
         let change = &written.change;
         // Whoever sees the definition can use it.
         if &*change.storage == crate::crd::STORAGE {
-            self.server.change_registry(|registry| match &self.definition {
-                Some(definition) => registry.with_definition(definition),
-                None => registry.without_definition(&change.name),
-            });
+            self.server
+                .change_registry(|registry| match &self.definition {
+                    Some(definition) => registry.with_definition(definition),
+                    None => registry.without_definition(&change.name),
+                });
         }
-        let too_many_events = change.kind == ChangeKind::Added && &*change.storage == crate::event::STORAGE && self.server.events.add(&change.name, &change.namespace);
+        let too_many_events = change.kind == ChangeKind::Added
+            && &*change.storage == crate::event::STORAGE
+            && self.server.events.add(&change.name, &change.namespace);
         self.server.history.publish(Arc::clone(change));
         if written.has_chores || too_many_events {
             self.server.collector.notify_one();
@@ -225,7 +306,8 @@ impl Plan {
         self.check(state)?;
         Ok(match &self.expected {
             Some(live) => {
-                let revision = object::stored_revision(live).and_then(|revision| revision.parse().ok());
+                let revision =
+                    object::stored_revision(live).and_then(|revision| revision.parse().ok());
                 self.encoded.with_revision(revision.unwrap_or(0))
             }
             None => self.encoded.without_revision(),
@@ -236,11 +318,16 @@ impl Plan {
     fn check(&self, state: &dyn Read) -> Result<()> {
         let resource = &self.target.resource;
         if self.expected.is_none() && resource.namespaced {
-            let namespace = state.get(keys::object("/namespaces", "", &self.target.namespace).as_bytes())?;
+            let namespace =
+                state.get(keys::object("/namespaces", "", &self.target.namespace).as_bytes())?;
             match namespace {
                 None => return Err(Status::namespace_not_found(&self.target.namespace)),
                 Some(bytes) if garbage::is_terminating(&bytes) => {
-                    return Err(garbage::namespace_terminating(resource, &self.target.name, &self.target.namespace));
+                    return Err(garbage::namespace_terminating(
+                        resource,
+                        &self.target.name,
+                        &self.target.namespace,
+                    ));
                 }
                 Some(_) => {}
             }
@@ -276,7 +363,10 @@ impl Plan {
         let has_chores = !chores.is_empty();
         for chore in chores {
             // The value tells this order of the chore from a later one.
-            tx.put(format!("{}{chore}", keys::CHORES), tx.revision().to_string());
+            tx.put(
+                format!("{}{chore}", keys::CHORES),
+                tx.revision().to_string(),
+            );
         }
         let object = self.encoded.with_revision(tx.revision());
         let kind = match (&self.expected, self.remove) {
@@ -309,7 +399,9 @@ impl Plan {
         if !self.owner_keys.is_empty() {
             let mut any = false;
             for (key, uid) in self.owner_keys.iter().flatten() {
-                any |= tx.get(key.as_bytes())?.is_some_and(|owner| garbage::has_uid(&owner, uid));
+                any |= tx
+                    .get(key.as_bytes())?
+                    .is_some_and(|owner| garbage::has_uid(&owner, uid));
             }
             // An owner that is in no served kind may yet be served: only what is certain is collected.
             if !any && self.owner_keys.iter().all(Option::is_some) {
@@ -320,29 +412,42 @@ impl Plan {
             return Ok(chores);
         }
         let mut has_dependents = false;
-        tx.scan(keys::dependents_prefix(&self.uid).as_bytes(), None, &mut |_, _| {
-            has_dependents = true;
-            ControlFlow::Break(())
-        })?;
+        tx.scan(
+            keys::dependents_prefix(&self.uid).as_bytes(),
+            None,
+            &mut |_, _| {
+                has_dependents = true;
+                ControlFlow::Break(())
+            },
+        )?;
         if has_dependents {
             chores.push(garbage::dependents_chore(&self.uid));
         }
         for owner in &self.waiting_owners {
-            if tx.get(owner.as_bytes())?.is_some_and(|owner| garbage::is_terminating(&owner)) {
+            if tx
+                .get(owner.as_bytes())?
+                .is_some_and(|owner| garbage::is_terminating(&owner))
+            {
                 chores.push(garbage::foreground_chore(owner));
             }
         }
         let resource = &self.target.resource;
         if resource.namespaced {
             let namespace = keys::object("/namespaces", "", &self.target.namespace);
-            if tx.get(namespace.as_bytes())?.is_some_and(|namespace| garbage::is_terminating(&namespace)) {
+            if tx
+                .get(namespace.as_bytes())?
+                .is_some_and(|namespace| garbage::is_terminating(&namespace))
+            {
                 chores.push(garbage::namespace_chore(&self.target.namespace));
             }
         }
         if resource.custom.is_some() {
             let name = resource.qualified();
             let definition = keys::object(crate::crd::STORAGE, "", &name);
-            if tx.get(definition.as_bytes())?.is_some_and(|definition| garbage::is_terminating(&definition)) {
+            if tx
+                .get(definition.as_bytes())?
+                .is_some_and(|definition| garbage::is_terminating(&definition))
+            {
                 chores.push(garbage::definition_chore(&name));
             }
         }

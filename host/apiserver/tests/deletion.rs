@@ -1,5 +1,11 @@
 //! Finalizers, owners, namespaces.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
 
 mod support;
 
@@ -19,7 +25,10 @@ fn owned(name: &str, owners: &[(&str, &str)], blocks: bool) -> Value {
 }
 
 async fn create(api: &Api, object: Value) -> String {
-    api.post(MAPS, object).await.ok()["metadata"]["uid"].as_str().unwrap().to_owned()
+    api.post(MAPS, object).await.ok()["metadata"]["uid"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 async fn settle() {
@@ -31,14 +40,29 @@ async fn settle() {
 #[tokio::test]
 async fn finalizers_hold_an_object() {
     let api = Api::new().await;
-    create(&api, json!({"metadata": {"name": "a", "finalizers": ["example.com/hold"]}})).await;
+    create(
+        &api,
+        json!({"metadata": {"name": "a", "finalizers": ["example.com/hold"]}}),
+    )
+    .await;
     let path = format!("{MAPS}/a");
     let held = api.delete(&path).await.ok();
     assert!(held["metadata"]["deletionTimestamp"].is_string());
     assert_eq!(api.delete(&path).await.ok(), held);
-    let more = api.patch("merge", &path, json!({"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}})).await;
-    assert!(more.refused(422).contains("no new finalizers can be added if the object is being deleted"));
-    api.patch("merge", &path, json!({"metadata": {"finalizers": null}})).await.ok();
+    let more = api
+        .patch(
+            "merge",
+            &path,
+            json!({"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}}),
+        )
+        .await;
+    assert!(
+        more.refused(422)
+            .contains("no new finalizers can be added if the object is being deleted")
+    );
+    api.patch("merge", &path, json!({"metadata": {"finalizers": null}}))
+        .await
+        .ok();
     assert_eq!(api.get(&path).await.code, 404);
 }
 
@@ -47,17 +71,45 @@ async fn preconditions_protect() {
     let api = Api::new().await;
     let uid = create(&api, config_map("a", json!({}))).await;
     let path = format!("{MAPS}/a");
-    let delete = |uid: &str| json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}).to_string();
-    let refused = api.request("DELETE", &path, &[("content-type", "application/json")], delete("other")).await.refused(409);
-    assert!(refused.contains("Precondition failed: UID in precondition: other"), "{refused}");
-    let gone = api.request("DELETE", &path, &[("content-type", "application/json")], delete(&uid)).await.ok();
-    assert_eq!((&gone["status"], &gone["details"]["uid"]), (&json!("Success"), &json!(uid)));
+    let delete = |uid: &str| {
+        json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}})
+            .to_string()
+    };
+    let refused = api
+        .request(
+            "DELETE",
+            &path,
+            &[("content-type", "application/json")],
+            delete("other"),
+        )
+        .await
+        .refused(409);
+    assert!(
+        refused.contains("Precondition failed: UID in precondition: other"),
+        "{refused}"
+    );
+    let gone = api
+        .request(
+            "DELETE",
+            &path,
+            &[("content-type", "application/json")],
+            delete(&uid),
+        )
+        .await
+        .ok();
+    assert_eq!(
+        (&gone["status"], &gone["details"]["uid"]),
+        (&json!("Success"), &json!(uid))
+    );
 }
 
 #[tokio::test]
 async fn dependents_go_with_their_last_owner() {
     let api = Api::new().await;
-    let (a, b) = (create(&api, config_map("a", json!({}))).await, create(&api, config_map("b", json!({}))).await);
+    let (a, b) = (
+        create(&api, config_map("a", json!({}))).await,
+        create(&api, config_map("b", json!({}))).await,
+    );
     create(&api, owned("both", &[("a", &a), ("b", &b)], false)).await;
     let child = create(&api, owned("child", &[("a", &a)], false)).await;
     create(&api, owned("grandchild", &[("child", &child)], false)).await;
@@ -65,7 +117,13 @@ async fn dependents_go_with_their_last_owner() {
     api.gone(&format!("{MAPS}/grandchild")).await;
     assert_eq!(api.get(&format!("{MAPS}/child")).await.code, 404);
     let both = api.get(&format!("{MAPS}/both")).await.ok();
-    assert_eq!(both["metadata"]["ownerReferences"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        both["metadata"]["ownerReferences"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     api.delete(&format!("{MAPS}/b")).await.ok();
     api.gone(&format!("{MAPS}/both")).await;
 }
@@ -90,11 +148,24 @@ async fn foreground_waits_for_the_dependents() {
     let mut child = owned("child", &[("a", &a)], true);
     child["metadata"]["finalizers"] = json!(["example.com/hold"]);
     create(&api, child).await;
-    api.delete(&format!("{MAPS}/a?propagationPolicy=Foreground")).await.ok();
+    api.delete(&format!("{MAPS}/a?propagationPolicy=Foreground"))
+        .await
+        .ok();
     settle().await;
-    assert_eq!(api.get(&format!("{MAPS}/a")).await.ok()["metadata"]["finalizers"], json!(["foregroundDeletion"]));
-    assert!(api.get(&format!("{MAPS}/child")).await.ok()["metadata"]["deletionTimestamp"].is_string());
-    api.patch("json", &format!("{MAPS}/child"), json!([{"op": "remove", "path": "/metadata/finalizers"}])).await.ok();
+    assert_eq!(
+        api.get(&format!("{MAPS}/a")).await.ok()["metadata"]["finalizers"],
+        json!(["foregroundDeletion"])
+    );
+    assert!(
+        api.get(&format!("{MAPS}/child")).await.ok()["metadata"]["deletionTimestamp"].is_string()
+    );
+    api.patch(
+        "json",
+        &format!("{MAPS}/child"),
+        json!([{"op": "remove", "path": "/metadata/finalizers"}]),
+    )
+    .await
+    .ok();
     api.gone(&format!("{MAPS}/a")).await;
 }
 
@@ -103,42 +174,91 @@ async fn orphans_are_let_go() {
     let api = Api::new().await;
     let a = create(&api, config_map("a", json!({}))).await;
     create(&api, owned("child", &[("a", &a)], false)).await;
-    api.delete(&format!("{MAPS}/a?propagationPolicy=Orphan")).await.ok();
+    api.delete(&format!("{MAPS}/a?propagationPolicy=Orphan"))
+        .await
+        .ok();
     api.gone(&format!("{MAPS}/a")).await;
     settle().await;
-    assert!(api.get(&format!("{MAPS}/child")).await.ok()["metadata"].get("ownerReferences").is_none());
+    assert!(
+        api.get(&format!("{MAPS}/child")).await.ok()["metadata"]
+            .get("ownerReferences")
+            .is_none()
+    );
 }
 
 #[tokio::test]
 async fn a_namespace_goes_with_its_content() {
     let api = Api::new().await;
-    let namespace = api.post("/api/v1/namespaces", json!({"metadata": {"name": "team"}})).await.ok();
-    assert_eq!((&namespace["status"]["phase"], &namespace["spec"]["finalizers"]), (&json!("Active"), &json!(["kubernetes"])));
+    let namespace = api
+        .post("/api/v1/namespaces", json!({"metadata": {"name": "team"}}))
+        .await
+        .ok();
+    assert_eq!(
+        (
+            &namespace["status"]["phase"],
+            &namespace["spec"]["finalizers"]
+        ),
+        (&json!("Active"), &json!(["kubernetes"]))
+    );
     let maps = "/api/v1/namespaces/team/configmaps";
     api.post(maps, config_map("plain", json!({}))).await.ok();
-    api.post(maps, json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}})).await.ok();
+    api.post(
+        maps,
+        json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}}),
+    )
+    .await
+    .ok();
     let terminating = api.delete("/api/v1/namespaces/team").await.ok();
     assert_eq!(terminating["status"]["phase"], "Terminating");
-    let refused = api.post(maps, config_map("late", json!({}))).await.refused(403);
-    assert_eq!(refused, "Forbidden: configmaps \"late\" is forbidden: unable to create new content in namespace team because it is being terminated");
+    let refused = api
+        .post(maps, config_map("late", json!({})))
+        .await
+        .refused(403);
+    assert_eq!(
+        refused,
+        "Forbidden: configmaps \"late\" is forbidden: unable to create new content in namespace team because it is being terminated"
+    );
     api.gone(&format!("{maps}/plain")).await;
     settle().await;
     api.get("/api/v1/namespaces/team").await.ok();
-    api.patch("merge", &format!("{maps}/held"), json!({"metadata": {"finalizers": []}})).await.ok();
+    api.patch(
+        "merge",
+        &format!("{maps}/held"),
+        json!({"metadata": {"finalizers": []}}),
+    )
+    .await
+    .ok();
     api.gone("/api/v1/namespaces/team").await;
-    api.post("/api/v1/namespaces", json!({"metadata": {"name": "team"}})).await.ok();
-    assert!(api.delete("/api/v1/namespaces/default").await.refused(403).contains("may not be deleted"));
+    api.post("/api/v1/namespaces", json!({"metadata": {"name": "team"}}))
+        .await
+        .ok();
+    assert!(
+        api.delete("/api/v1/namespaces/default")
+            .await
+            .refused(403)
+            .contains("may not be deleted")
+    );
 }
 
 #[tokio::test]
 async fn collections_are_deleted_by_selector() {
     let api = Api::new().await;
     for (name, app) in [("a", "x"), ("b", "x"), ("c", "y")] {
-        create(&api, json!({"metadata": {"name": name, "labels": {"app": app}}})).await;
+        create(
+            &api,
+            json!({"metadata": {"name": name, "labels": {"app": app}}}),
+        )
+        .await;
     }
-    let deleted = api.delete(&format!("{MAPS}?labelSelector=app%3Dx")).await.ok();
+    let deleted = api
+        .delete(&format!("{MAPS}?labelSelector=app%3Dx"))
+        .await
+        .ok();
     assert_eq!(deleted["items"].as_array().unwrap().len(), 2);
-    assert_eq!(api.get(MAPS).await.ok()["items"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        api.get(MAPS).await.ok()["items"].as_array().unwrap().len(),
+        1
+    );
 }
 
 #[tokio::test]

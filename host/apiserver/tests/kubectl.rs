@@ -1,5 +1,11 @@
 //! kubectl against the served API, with a real application. It needs `kubectl` on the PATH.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
 
 mod support;
 
@@ -25,7 +31,10 @@ impl Cluster {
         let store = Store::open(&folder.path().join("api.redb"), StoreOptions::default()).unwrap();
         let api = Api::on(store).await;
         let (stop, stopped) = oneshot::channel::<()>();
-        let options = ServeOptions { addr: "127.0.0.1:0".parse().unwrap(), token: None };
+        let options = ServeOptions {
+            addr: "127.0.0.1:0".parse().unwrap(),
+            token: None,
+        };
         let (at, serving) = api
             .server
             .clone()
@@ -36,7 +45,12 @@ impl Cluster {
             .unwrap();
         std::fs::write(folder.path().join("kubeconfig"), at.kubeconfig()).unwrap();
         let served = tokio::spawn(serving);
-        Self { folder, api, stop: Some(stop), served }
+        Self {
+            folder,
+            api,
+            stop: Some(stop),
+            served,
+        }
     }
 
     fn command(&self, arguments: &str) -> Command {
@@ -49,8 +63,19 @@ impl Cluster {
     }
 
     async fn output(&self, arguments: &str) -> (bool, String) {
-        let output = self.command(arguments).output().await.expect("this test needs kubectl on the PATH");
-        (output.status.success(), format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)))
+        let output = self
+            .command(arguments)
+            .output()
+            .await
+            .expect("this test needs kubectl on the PATH");
+        (
+            output.status.success(),
+            format!(
+                "{}{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            ),
+        )
     }
 
     #[track_caller]
@@ -72,7 +97,8 @@ impl Cluster {
 
 /// A real application of 35 objects, where it is at hand.
 fn application() -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/online-boutique.yaml");
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/online-boutique.yaml");
     if !path.exists() {
         println!("no data: {} is absent", path.display());
         return None;
@@ -92,8 +118,17 @@ async fn a_real_application_is_applied_twice_and_changes_once() {
         let state = |_: &ApiServer| async { cluster.kubectl("get all,sa,cm -A -o json").await };
         let one = state(&before).await;
         let second = cluster.kubectl(&apply).await;
-        assert!(second.lines().all(|line| line.ends_with("unchanged") || line.ends_with("serverside-applied")), "{second}");
-        assert_eq!(one, state(&before).await, "the second apply changed something");
+        assert!(
+            second
+                .lines()
+                .all(|line| line.ends_with("unchanged") || line.ends_with("serverside-applied")),
+            "{second}"
+        );
+        assert_eq!(
+            one,
+            state(&before).await,
+            "the second apply changed something"
+        );
         cluster.stop().await;
     }
 }
@@ -105,38 +140,94 @@ async fn the_usual_commands_work() {
     assert!(c.kubectl("api-resources").await.contains("deployments"));
     assert!(c.kubectl("api-versions").await.contains("apps/v1"));
     assert!(c.kubectl("version").await.contains("Server Version"));
-    assert!(c.kubectl("explain pod.spec.containers").await.contains("imagePullPolicy"));
+    assert!(
+        c.kubectl("explain pod.spec.containers")
+            .await
+            .contains("imagePullPolicy")
+    );
     assert_eq!(c.kubectl("auth can-i create pods").await.trim(), "yes");
     assert!(c.kubectl("auth whoami").await.contains("kubernetes-admin"));
     c.kubectl("create namespace team").await;
-    c.kubectl("create deployment web --image=nginx --replicas=2 -n team").await;
+    c.kubectl("create deployment web --image=nginx --replicas=2 -n team")
+        .await;
     let listed = c.kubectl("get deploy -n team").await;
-    assert!(listed.starts_with("NAME") && listed.contains("web") && listed.contains("0/2"), "{listed}");
-    assert!(c.kubectl("get deploy -n team -o wide").await.contains("nginx"));
-    assert!(c.kubectl("get all -n team").await.contains("deployment.apps/web"));
-    assert!(c.kubectl("describe deploy web -n team").await.contains("RollingUpdateStrategy"));
+    assert!(
+        listed.starts_with("NAME") && listed.contains("web") && listed.contains("0/2"),
+        "{listed}"
+    );
+    assert!(
+        c.kubectl("get deploy -n team -o wide")
+            .await
+            .contains("nginx")
+    );
+    assert!(
+        c.kubectl("get all -n team")
+            .await
+            .contains("deployment.apps/web")
+    );
+    assert!(
+        c.kubectl("describe deploy web -n team")
+            .await
+            .contains("RollingUpdateStrategy")
+    );
     c.kubectl("scale deploy web --replicas=5 -n team").await;
-    assert_eq!(c.kubectl("get deploy web -n team -o jsonpath={.spec.replicas}").await, "5");
+    assert_eq!(
+        c.kubectl("get deploy web -n team -o jsonpath={.spec.replicas}")
+            .await,
+        "5"
+    );
     c.kubectl("label deploy web tier=front -n team").await;
-    assert!(c.kubectl("get deploy -l tier=front -n team").await.contains("web"));
+    assert!(
+        c.kubectl("get deploy -l tier=front -n team")
+            .await
+            .contains("web")
+    );
     c.kubectl("annotate deploy web note=x -n team").await;
     c.kubectl(r#"patch deploy web -n team -p {"spec":{"template":{"spec":{"containers":[{"name":"nginx","image":"nginx:2"}]}}}}"#).await;
-    assert_eq!(c.kubectl("get deploy web -n team -o jsonpath={.spec.template.spec.containers[*].image}").await, "nginx:2");
-    c.kubectl("set image deploy/web nginx=nginx:3 -n team").await;
-    assert_eq!(c.kubectl("get deploy web -n team -o jsonpath={.metadata.generation}").await, "4");
-    c.kubectl("create configmap settings --from-literal=a=b -n team").await;
-    c.kubectl("create secret generic key --from-literal=a=b -n team").await;
-    assert!(c.kubectl("describe secret key -n team").await.contains("a:  1 bytes"));
+    assert_eq!(
+        c.kubectl("get deploy web -n team -o jsonpath={.spec.template.spec.containers[*].image}")
+            .await,
+        "nginx:2"
+    );
+    c.kubectl("set image deploy/web nginx=nginx:3 -n team")
+        .await;
+    assert_eq!(
+        c.kubectl("get deploy web -n team -o jsonpath={.metadata.generation}")
+            .await,
+        "4"
+    );
+    c.kubectl("create configmap settings --from-literal=plain=b -n team")
+        .await;
+    c.kubectl("create secret generic key --from-literal=a=b -n team")
+        .await;
+    assert!(
+        c.kubectl("describe secret key -n team")
+            .await
+            .contains("a:  1 bytes")
+    );
     let mut edit = c.command("edit cm settings -n team");
-    edit.env("KUBE_EDITOR", "sed -i s/a:/edited:/");
+    edit.env("KUBE_EDITOR", "sed -i s/plain/edited/");
     let edited = edit.output().await.unwrap();
-    assert!(edited.status.success(), "{}", String::from_utf8_lossy(&edited.stderr));
-    assert!(c.kubectl("get cm settings -n team -o yaml").await.contains("edited: b"));
+    assert!(
+        edited.status.success(),
+        "{}",
+        String::from_utf8_lossy(&edited.stderr)
+    );
+    assert!(
+        c.kubectl("get cm settings -n team -o yaml")
+            .await
+            .contains("edited: b")
+    );
     c.kubectl("run one --image=nginx -n team").await;
     let pods = c.kubectl("get pods -n team").await;
     assert!(pods.contains("one") && pods.contains("Pending"), "{pods}");
-    assert!(c.kubectl("describe pod one -n team").await.contains("QoS Class"));
-    c.kubectl("wait --for=jsonpath={.status.phase}=Pending pod/one -n team --timeout=10s").await;
+    assert!(
+        c.kubectl("describe pod one -n team")
+            .await
+            .contains("QoS Class")
+    );
+    c.kubectl("wait --for=jsonpath={.status.phase}=Pending pod/one -n team --timeout=10s")
+        .await;
     c.kubectl("get events -n team").await;
     let wait = c.kubectl("wait --for=delete pod/one -n team --timeout=20s");
     let delete = c.kubectl("delete pod one -n team");
@@ -160,14 +251,34 @@ async fn strangers_are_refused() {
 async fn addresses_are_checked_before_anything_is_served() {
     let api = Api::new().await;
     let serve = |addr: &str| {
-        let options = ServeOptions { addr: addr.parse().unwrap(), token: None };
+        let options = ServeOptions {
+            addr: addr.parse().unwrap(),
+            token: None,
+        };
         let server = api.server.clone();
-        async move { server.serve(options, std::future::pending()).await.map(|(at, _)| at) }
+        async move {
+            server
+                .serve(options, std::future::pending())
+                .await
+                .map(|(at, _)| at)
+        }
     };
-    assert!(serve("0.0.0.0:0").await.unwrap_err().to_string().contains("no loopback address"));
+    assert!(
+        serve("0.0.0.0:0")
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("no loopback address")
+    );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let error = serve(&taken.local_addr().unwrap().to_string()).await.unwrap_err().to_string();
+    let error = serve(&taken.local_addr().unwrap().to_string())
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("is in use by another program"), "{error}");
-    let (first, second) = (serve("127.0.0.1:0").await.unwrap(), serve("127.0.0.1:0").await.unwrap());
+    let (first, second) = (
+        serve("127.0.0.1:0").await.unwrap(),
+        serve("127.0.0.1:0").await.unwrap(),
+    );
     assert_eq!((first.ca_pem, first.token), (second.ca_pem, second.token));
 }

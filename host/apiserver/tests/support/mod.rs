@@ -37,13 +37,19 @@ impl Answer {
     pub fn refused(self, code: u16) -> String {
         assert_eq!(self.code, code, "{}", self.body);
         assert_eq!(self.body["kind"], "Status");
-        format!("{}: {}", self.body["reason"].as_str().unwrap_or_default(), self.body["message"].as_str().unwrap_or_default())
+        format!(
+            "{}: {}",
+            self.body["reason"].as_str().unwrap_or_default(),
+            self.body["message"].as_str().unwrap_or_default()
+        )
     }
 }
 
 pub fn options() -> ApiServerOptions {
     let seconds = Arc::new(AtomicI64::new(1_700_000_000));
-    ApiServerOptions::new(move || Timestamp::from_second(seconds.fetch_add(1, Ordering::Relaxed)).unwrap())
+    ApiServerOptions::new(move || {
+        Timestamp::from_second(seconds.fetch_add(1, Ordering::Relaxed)).unwrap()
+    })
 }
 
 impl Api {
@@ -52,28 +58,56 @@ impl Api {
     }
 
     pub async fn on(store: Store) -> Self {
-        Self { server: ApiServer::open(store, options()).await.unwrap() }
+        Self {
+            server: ApiServer::open(store, options()).await.unwrap(),
+        }
     }
 
     pub fn client(&self) -> kube::Client {
         kube::Client::new(self.server.clone(), "default")
     }
 
-    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Response<ApiBody> {
+    pub async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Response<ApiBody> {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        self.server.clone().oneshot(request.body(Full::new(body.into())).unwrap()).await.unwrap()
+        self.server
+            .clone()
+            .oneshot(request.body(Full::new(body.into())).unwrap())
+            .await
+            .unwrap()
     }
 
-    pub async fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
+    pub async fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
         let response = self.send(method, path, headers, body).await;
         let code = response.status().as_u16();
-        let warnings = response.headers().get_all("warning").iter().map(|value| value.to_str().unwrap().to_owned()).collect();
+        let warnings = response
+            .headers()
+            .get_all("warning")
+            .iter()
+            .map(|value| value.to_str().unwrap().to_owned())
+            .collect();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&bytes)));
-        Answer { code, warnings, body }
+        let body = serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&bytes)));
+        Answer {
+            code,
+            warnings,
+            body,
+        }
     }
 
     pub async fn get(&self, path: &str) -> Answer {
@@ -81,11 +115,23 @@ impl Api {
     }
 
     pub async fn post(&self, path: &str, body: Value) -> Answer {
-        self.request("POST", path, &[("content-type", "application/json")], body.to_string()).await
+        self.request(
+            "POST",
+            path,
+            &[("content-type", "application/json")],
+            body.to_string(),
+        )
+        .await
     }
 
     pub async fn put(&self, path: &str, body: Value) -> Answer {
-        self.request("PUT", path, &[("content-type", "application/json")], body.to_string()).await
+        self.request(
+            "PUT",
+            path,
+            &[("content-type", "application/json")],
+            body.to_string(),
+        )
+        .await
     }
 
     pub async fn delete(&self, path: &str) -> Answer {
@@ -98,7 +144,8 @@ impl Api {
             "strategic" => "application/strategic-merge-patch+json".to_owned(),
             other => format!("application/{other}-patch+json"),
         };
-        self.request("PATCH", path, &[("content-type", &media)], body.to_string()).await
+        self.request("PATCH", path, &[("content-type", &media)], body.to_string())
+            .await
     }
 
     /// The lines of a watch, until it ends or `count` have come.
@@ -128,7 +175,10 @@ pub struct Lines {
 
 impl Lines {
     pub fn of(response: Response<ApiBody>) -> Self {
-        Self { body: response.into_body(), rest: Vec::new() }
+        Self {
+            body: response.into_body(),
+            rest: Vec::new(),
+        }
     }
 
     pub async fn next(&mut self) -> Option<Value> {
@@ -154,7 +204,13 @@ impl Lines {
 
 /// Types and names of watch events, one a line.
 pub fn shown(events: &[Value]) -> String {
-    let line = |event: &Value| format!("{} {}", event["type"].as_str().unwrap(), event["object"]["metadata"]["name"].as_str().unwrap_or("-"));
+    let line = |event: &Value| {
+        format!(
+            "{} {}",
+            event["type"].as_str().unwrap(),
+            event["object"]["metadata"]["name"].as_str().unwrap_or("-")
+        )
+    };
     events.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
