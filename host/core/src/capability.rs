@@ -233,7 +233,9 @@ pub fn host_of(url: &str) -> Option<String> {
         return None;
     }
     let host = authority.to_ascii_lowercase();
-    Some(host.strip_suffix(default_port).unwrap_or(&host).to_owned())
+    let host = host.strip_suffix(default_port).unwrap_or(&host);
+    let is_named = !host.is_empty() && !host.starts_with(':');
+    is_named.then(|| host.to_owned())
 }
 
 fn any(patterns: &[String], text: &str) -> bool {
@@ -428,6 +430,8 @@ mod tests {
             ),
             ("file:///etc/passwd", None),
             ("https:///x", None),
+            ("https://:443/x", None),
+            ("https://:8080/x", None),
             ("HTTP://A:80", Some("a")),
         ] {
             assert_eq!(host_of(url).as_deref(), host, "{url}");

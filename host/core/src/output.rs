@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::document::Document;
 use crate::fault::{Fault, FaultKind};
 use crate::handler::{HandlerOutput, Outcome};
 use crate::layers;
@@ -11,8 +12,12 @@ use crate::request::{
     ObjectRef, Operation, Request,
 };
 
-/// The longest name of a request, a group or an argument, in bytes.
+/// The longest name of a request or a group, in bytes.
 pub const MAX_NAME: usize = 256;
+
+/// What the phases of a run have applied to so far, each with the phase that did. A subresource has owners of its
+/// own at the server, so it is told apart from the object.
+pub type Applied = BTreeMap<(ObjectKey, Option<String>), String>;
 
 /// What an output is checked against.
 #[derive(Debug, Clone, Copy)]
@@ -23,8 +28,8 @@ pub struct OutputRules<'a> {
     pub is_batch: bool,
     /// The most requests.
     pub max_requests: usize,
-    /// Objects that earlier phases of the run applied to, with the phase that did.
-    pub applied: &'a BTreeMap<ObjectKey, String>,
+    /// What earlier phases of the run applied to.
+    pub applied: &'a Applied,
 }
 
 /// Checks an output.
@@ -43,6 +48,11 @@ pub fn check(output: &HandlerOutput, rules: OutputRules<'_>) -> Result<(), Fault
             rules.max_requests
         )));
     }
+    if output.requests.execute_strategy == ExecuteStrategy::Graph {
+        return Err(unsupported(
+            "the strategy `graph` is not offered by this host".to_owned(),
+        ));
+    }
     check_names(requests)?;
     check_applies(requests, rules.applied)?;
     let default_namespace = rules
@@ -50,13 +60,7 @@ pub fn check(output: &HandlerOutput, rules: OutputRules<'_>) -> Result<(), Fault
         .first()
         .map_or("", |member| member.namespace.as_str());
     for request in requests {
-        check_request(
-            request,
-            output.requests.execute_strategy,
-            rules,
-            default_namespace,
-        )
-        .map_err(|fault| Fault {
+        check_request(request, rules, default_namespace).map_err(|fault| Fault {
             message: format!("request {:?}: {}", request.name, fault.message),
             ..fault
         })?;
@@ -65,22 +69,23 @@ pub fn check(output: &HandlerOutput, rules: OutputRules<'_>) -> Result<(), Fault
     for (name, _) in &output.pass_through_args {
         if !names.insert(name) {
             return Err(invalid(format!(
-                "two pass-through arguments are named {name:?}"
+                "two pass-through arguments are named {}",
+                shown(name)
             )));
         }
     }
-    let of_statuses = output.statuses.iter().map(|status| ("status", &status.of));
-    let of_events = output.events.iter().map(|event| ("event", &event.of));
+    let of_statuses = output.statuses.iter().map(|status| ("a status", &status.of));
+    let of_events = output.events.iter().map(|event| ("an event", &event.of));
     for (what, of) in of_statuses.chain(of_events) {
-        check_of(of.as_ref(), rules).map_err(|why| invalid(format!("a {what} {why}")))?;
+        check_of(of.as_ref(), rules).map_err(|why| invalid(format!("{what} {why}")))?;
         if of.is_none() && rules.is_batch {
             return Err(invalid(format!(
-                "a {what} of a batch must name its object in `of`"
+                "{what} of a batch must name its object in `of`"
             )));
         }
     }
     for status in &output.statuses {
-        if !status.status.as_str().trim_start().starts_with('{') {
+        if !is_object(status.status.as_str()) {
             return Err(invalid("a status must be a JSON object".to_owned()));
         }
     }
@@ -125,7 +130,8 @@ fn check_names(requests: &[Request]) -> Result<(), Fault> {
         {
             if name.is_empty() || name.len() > MAX_NAME {
                 return Err(invalid(format!(
-                    "the name {name:.40?} of a request or group must have 1 to {MAX_NAME} bytes"
+                    "the name {} of a request or group must have 1 to {MAX_NAME} bytes",
+                    shown(name)
                 )));
             }
         }
@@ -152,10 +158,10 @@ fn check_names(requests: &[Request]) -> Result<(), Fault> {
 }
 
 /// Each apply is complete, so two of one manager to one object would undo one another.
-fn check_applies(requests: &[Request], applied: &BTreeMap<ObjectKey, String>) -> Result<(), Fault> {
-    let mut here: BTreeMap<(ObjectKey, Option<&str>), &str> = BTreeMap::new();
+fn check_applies(requests: &[Request], applied: &Applied) -> Result<(), Fault> {
+    let mut here: BTreeMap<(ObjectKey, Option<String>), &str> = BTreeMap::new();
     for (request, kubernetes) in applies(requests) {
-        let key = kubernetes.object_key();
+        let key = (kubernetes.object_key(), kubernetes.subresource.clone());
         let named = describe(kubernetes);
         if let Some(phase) = applied.get(&key) {
             return Err(invalid(format!(
@@ -163,7 +169,7 @@ fn check_applies(requests: &[Request], applied: &BTreeMap<ObjectKey, String>) ->
                 request.name
             )));
         }
-        if let Some(other) = here.insert((key, kubernetes.subresource.as_deref()), &request.name) {
+        if let Some(other) = here.insert(key, &request.name) {
             return Err(invalid(format!(
                 "the requests {other:?} and {:?} both apply to {named}",
                 request.name
@@ -202,20 +208,28 @@ fn describe(request: &KubernetesRequest) -> String {
     } else {
         format!("{}/", request.namespace)
     };
-    format!("{}{group} {namespace}{}", request.plural, request.name)
+    let subresource = request
+        .subresource
+        .as_ref()
+        .map(|subresource| format!("/{subresource}"))
+        .unwrap_or_default();
+    let named = format!("{}{group}{subresource} {namespace}{}", request.plural, request.name);
+    format!("{named:.MAX_NAME$}")
+}
+
+/// What a module wrote, quoted; of a long text the beginning, since messages end up in conditions and Events.
+fn shown(text: &str) -> String {
+    const MOST: usize = 80;
+    let short = format!("{text:.MOST$}");
+    let dots = if short.len() < text.len() { "…" } else { "" };
+    format!("{short:?}{dots}")
 }
 
 fn check_request(
     request: &Request,
-    strategy: ExecuteStrategy,
     rules: OutputRules<'_>,
     default_namespace: &str,
 ) -> Result<(), Fault> {
-    if strategy == ExecuteStrategy::Graph {
-        return Err(unsupported(
-            "the strategy `graph` is not offered by this host".to_owned(),
-        ));
-    }
     if !request.depends_on.is_empty() || request.ready_when.is_some() {
         return Err(invalid(
             "`depends-on` and `ready-when` are valid with the strategy `graph` only".to_owned(),
@@ -265,15 +279,19 @@ fn check_request(
             if http.method.is_empty() || !http.method.bytes().all(|byte| byte.is_ascii_uppercase())
             {
                 return Err(invalid(format!(
-                    "{:?} is no HTTP method in upper case",
-                    http.method
+                    "{} is no HTTP method in upper case",
+                    shown(&http.method)
                 )));
             }
             match crate::capability::host_of(&http.url) {
                 Some(_) => Ok(()),
+                None if http.url.contains('@') => Err(invalid(
+                    "the URL has credentials in it, or no host; send credentials in a header"
+                        .to_owned(),
+                )),
                 None => Err(invalid(format!(
-                    "{:?} is no http or https URL with a host",
-                    http.url
+                    "{} is no http or https URL with a host",
+                    shown(&http.url)
                 ))),
             }
         }
@@ -283,6 +301,7 @@ fn check_request(
 fn check_of(of: Option<&ObjectRef>, rules: OutputRules<'_>) -> Result<(), String> {
     match of {
         Some(of) if !rules.members.contains(of) => {
+            let of = format!("{:.MAX_NAME$}", of.to_string());
             Err(format!("names {of} in `of`, which is not in this run"))
         }
         _ => Ok(()),
@@ -310,8 +329,16 @@ fn check_kubernetes(request: &KubernetesRequest) -> Result<(), Fault> {
     let subresource = request.subresource.as_deref().unwrap_or_default();
     for segment in path.into_iter().map(String::as_str).chain([subresource]) {
         if segment.contains(['/', '?', '#', '%']) || segment == "." || segment == ".." {
-            return Err(invalid(format!("{segment:?} cannot be part of a path")));
+            return Err(invalid(format!(
+                "{} cannot be part of a path",
+                shown(segment)
+            )));
         }
+    }
+    if request.subresource.as_deref() == Some("") {
+        return Err(invalid(
+            "`subresource` is empty; leave it out for the object itself".to_owned(),
+        ));
     }
     match request.verb {
         KubernetesVerb::List if !request.name.is_empty() => {
@@ -332,18 +359,25 @@ fn check_kubernetes(request: &KubernetesRequest) -> Result<(), Fault> {
     {
         return Err(invalid(format!("`{verb}` takes no `precondition`")));
     }
-    match request.verb {
-        KubernetesVerb::Patch
-        | KubernetesVerb::Create
-        | KubernetesVerb::Replace
-        | KubernetesVerb::Apply => {
-            if request.body.is_none() {
-                return Err(invalid(format!("`{verb}` needs `resource-body`")));
+    let body = request.body.as_ref().map(Document::as_str);
+    match (request.verb, body) {
+        (KubernetesVerb::Get | KubernetesVerb::List | KubernetesVerb::Delete, _)
+        | (KubernetesVerb::Patch, Some(_)) => {}
+        (_, None) => return Err(invalid(format!("`{verb}` needs `resource-body`"))),
+        (KubernetesVerb::Create | KubernetesVerb::Replace | KubernetesVerb::Apply, Some(body)) => {
+            if !is_object(body) {
+                return Err(invalid(format!(
+                    "the `resource-body` of `{verb}` must be a JSON object"
+                )));
             }
         }
-        KubernetesVerb::Get | KubernetesVerb::List | KubernetesVerb::Delete => {}
     }
     Ok(())
+}
+
+/// Whether a well-formed document is an object.
+fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{')
 }
 
 fn check_config(operation: &ConfigOperation, default_namespace: &str) -> Result<(), Fault> {

@@ -3,7 +3,7 @@
 //! A [`Run`] is a state machine. Whoever drives it does what its [`Step`] says and hands back what came of it,
 //! until it has finished. It persists nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::handler::{
     CallFault, Cause, Context, Event, HandlerError, HandlerInput, HandlerOutput, Outcome,
     ResourceObject, StatusUpdate, WatchEvent, WatchedObject,
 };
-use crate::output::{self, OutputRules};
+use crate::output::{self, Applied, OutputRules};
 use crate::plan::{self, Failure, Kept, Plan};
-use crate::request::{ObjectKey, ObjectRef, SinkName};
+use crate::request::{ObjectRef, SinkName};
 use crate::result::{RequestResult, ResultEntry};
 use crate::time::Timestamp;
 
@@ -166,7 +166,7 @@ pub struct Run {
     next_args: Vec<(String, Document)>,
     plan: Option<Plan>,
     kept: Kept,
-    applied: BTreeMap<ObjectKey, String>,
+    applied: Applied,
     pending: Effects,
     effects: Effects,
     departed: Vec<Departed>,
@@ -200,7 +200,7 @@ impl Run {
             next_args: Vec::new(),
             plan: None,
             kept: Kept::new(),
-            applied: BTreeMap::new(),
+            applied: Applied::new(),
             pending: Effects::default(),
             effects: Effects::default(),
             departed: Vec::new(),
@@ -363,7 +363,7 @@ impl Run {
         self.settle_effects();
         for (_, request) in output::applies_of(&plan) {
             let phase = self.phase().to_owned();
-            self.applied.insert(request.object_key(), phase);
+            self.applied.insert((request.object_key(), request.subresource.clone()), phase);
         }
         self.position += 1;
         self.entered = now;
