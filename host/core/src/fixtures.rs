@@ -8,10 +8,14 @@ use crate::configurator::{Configurator, Deletion, DeletionBy, Phase, Watch};
 use crate::content::ContentDigest;
 use crate::document::Document;
 use crate::fault::{Fault, FaultKind};
-use crate::handler::{CallLimits, WatchEvent};
+use crate::handler::{CallLimits, HandlerOutput, WatchEvent};
 use crate::plan::Failure;
 use crate::projection::Projection;
-use crate::request::ObjectRef;
+use crate::request::{
+    ConfigBasic, ConfigOperation, ConfigRequest, ConfigVerb, HttpRequest, KubernetesRequest,
+    KubernetesVerb, ObjectRef, Operation, Request, Requests, SecretRequest, SecretVerb,
+};
+use crate::result::RequestResult;
 use crate::run::Member;
 use crate::time::Timestamp;
 
@@ -74,4 +78,79 @@ pub(crate) fn failure(kind: FaultKind) -> Failure {
 
 pub(crate) fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
+}
+
+pub(crate) fn document(text: &str) -> Document {
+    Document::parse(text).expect("a test writes well-formed JSON")
+}
+
+/// A request for the ConfigMap `name` in the namespace `ns`, with a body where the verb needs one.
+pub(crate) fn kubernetes(verb: KubernetesVerb, name: &str) -> KubernetesRequest {
+    let has_body = verb.is_mutating() && verb != KubernetesVerb::Delete;
+    KubernetesRequest {
+        kind: "ConfigMap".into(),
+        namespace: "ns".into(),
+        name: if verb == KubernetesVerb::List { String::new() } else { name.into() },
+        body: has_body.then(Document::empty_object),
+        ..KubernetesRequest::new(verb, "", "v1", "configmaps")
+    }
+}
+
+/// Reads the ConfigMap of the request's name.
+pub(crate) fn get(name: &str) -> Request {
+    Request::new(name, Operation::Kubernetes(kubernetes(KubernetesVerb::Get, name)))
+}
+
+/// Applies the ConfigMap of the request's name.
+pub(crate) fn apply(name: &str) -> Request {
+    Request::new(name, Operation::Kubernetes(kubernetes(KubernetesVerb::Apply, name)))
+}
+
+/// Puts `value` under the plain key of the request's name.
+pub(crate) fn put(name: &str, value: &str) -> Request {
+    let operation = ConfigOperation::Basic(ConfigBasic {
+        verb: ConfigVerb::Update,
+        key: name.into(),
+        value: Some(value.into()),
+    });
+    let config = ConfigRequest { is_transaction: false, operations: vec![operation] };
+    Request::new(name, Operation::Config(config))
+}
+
+/// Does `verb` with the secret of the request's name.
+pub(crate) fn secret(verb: SecretVerb, name: &str) -> Request {
+    Request::new(name, Operation::Secret(SecretRequest { name: name.into(), verb, value: None }))
+}
+
+/// Posts to the path of the request's name.
+pub(crate) fn post(name: &str) -> Request {
+    let http = HttpRequest {
+        method: "POST".into(),
+        url: format!("https://hooks.example.com/{name}"),
+        headers: Vec::new(),
+        body: None,
+    };
+    Request::new(name, Operation::Http(http))
+}
+
+/// An output with these requests.
+pub(crate) fn asks(resource_requests: impl Into<Vec<Request>>) -> HandlerOutput {
+    HandlerOutput {
+        requests: Requests { resource_requests: resource_requests.into(), ..Requests::default() },
+        ..HandlerOutput::default()
+    }
+}
+
+/// What a sink that did the request answered: one document that says so.
+pub(crate) fn answered(request: &Request) -> RequestResult {
+    RequestResult {
+        request_name: request.name.clone(),
+        sink: request.operation.sink(),
+        is_declarative: request.is_declarative,
+        query_objects: vec![document(&format!("{{\"of\":{:?}}}", request.name))],
+        created: at(0),
+        finished: Some(at(0)),
+        error: None,
+        http_response: None,
+    }
 }

@@ -411,3 +411,6 @@ fn unsupported(message: String) -> Fault {
         format!("the output asks for too much: {message}"),
     )
 }
+
+#[cfg(test)]
+mod tests;
