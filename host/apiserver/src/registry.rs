@@ -115,7 +115,7 @@ impl Registry {
             }
         }
         for (_, versions) in &mut groups {
-            versions.sort_by(|a, b| crd::version_priority(b).cmp(&crd::version_priority(a)));
+            versions.sort_by_key(|version| std::cmp::Reverse(crd::version_priority(version)));
         }
         groups
     }

@@ -295,7 +295,7 @@ fn generation_counts(resource: &Resource, old: &Value, new: &Value) -> bool {
         new.as_object().unwrap_or(&empty),
     );
     let counts = |key: &str| {
-        !matches!(key, "apiVersion" | "kind" | "metadata") && !(key == "status" && resource.status)
+        !(matches!(key, "apiVersion" | "kind" | "metadata") || key == "status" && resource.status)
     };
     old.iter()
         .any(|(key, value)| counts(key) && new.get(key) != Some(value))

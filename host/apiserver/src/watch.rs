@@ -23,6 +23,9 @@ use crate::{query::Query, read};
 /// Changes that are taken from the ring at a time.
 const BATCH: usize = 64;
 
+/// In place of a revision: whatever is the newest one.
+const NEWEST: u64 = u64::MAX;
+
 /// Starts a watch. It ends at its timeout, when the client goes, or when the watcher falls behind.
 pub(crate) fn start(
     server: &Arc<Inner>,
@@ -67,7 +70,16 @@ pub(crate) fn start(
         _permit: permit,
     };
     match initial {
-        Initial::From(revision) => watcher.cursor = revision,
+        Initial::From(revision) => {
+            watcher.cursor = revision;
+            // A revision of another store, such as one that was wiped since: the client has to begin anew.
+            let current = server.store.revision()?;
+            if revision != NEWEST && revision > current {
+                watcher.fail(&Status::expired(format!(
+                    "resource version {revision} is newer than the newest one, {current}"
+                )));
+            }
+        }
         Initial::State { bookmark } => {
             let (revision, items) = read::all(server, resource, path, &watcher.selector)?;
             watcher.cursor = revision;
@@ -118,7 +130,7 @@ impl Initial {
                 ))
             }
             (None, None | Some(0)) => Ok(Self::State { bookmark: false }),
-            (Some(false), None | Some(0)) => Ok(Self::From(u64::MAX)),
+            (Some(false), None | Some(0)) => Ok(Self::From(NEWEST)),
             (_, Some(revision)) => Ok(Self::From(revision)),
         }
     }
@@ -159,7 +171,7 @@ impl Watcher {
             }
             self.head.borrow_and_update();
             let published = self.server.history.published();
-            if self.cursor == u64::MAX {
+            if self.cursor == NEWEST {
                 self.cursor = published;
             }
             match self.channel.since(self.cursor, BATCH) {

@@ -41,11 +41,7 @@ async fn objects_are_created_read_replaced_patched_and_deleted() {
         .create(&PostParams::default(), &config_map("a", "1"))
         .await
         .unwrap_err();
-    assert_eq!(
-        again.to_string().contains("already exists"),
-        true,
-        "{again}"
-    );
+    assert!(again.to_string().contains("already exists"), "{again}");
 
     let mut changed = api.get("a").await.unwrap();
     assert_eq!(changed, created);

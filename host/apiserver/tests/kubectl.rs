@@ -228,6 +228,12 @@ async fn the_usual_commands_work() {
     );
     c.kubectl("wait --for=jsonpath={.status.phase}=Pending pod/one -n team --timeout=10s")
         .await;
+    c.kubectl("expose deploy web --port=80 -n team").await;
+    assert!(c.kubectl("get svc web -n team").await.contains("ClusterIP"));
+    c.kubectl("create job once --image=nginx -n team").await;
+    c.kubectl("create ingress front --rule=example.com/=web:80 -n team")
+        .await;
+    assert!(c.kubectl("auth can-i --list").await.contains("*.*"));
     c.kubectl("get events -n team").await;
     let wait = c.kubectl("wait --for=delete pod/one -n team --timeout=20s");
     let delete = c.kubectl("delete pod one -n team");
@@ -236,6 +242,29 @@ async fn the_usual_commands_work() {
     c.kubectl("delete namespace team --timeout=20s").await;
     let (fine, text) = c.output("get deploy web -n team").await;
     assert!(!fine && text.contains("NotFound"), "{text}");
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mistakes_are_named_before_anything_is_written() {
+    let cluster = Cluster::start().await;
+    let path = cluster.folder.path().join("typo.yaml");
+    std::fs::write(
+        &path,
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: typo}\ndate: {a: b}\n",
+    )
+    .unwrap();
+    let (fine, text) = cluster
+        .output(&format!("apply -f {}", path.display()))
+        .await;
+    assert!(!fine && text.contains("unknown field \"date\""), "{text}");
+    let (fine, text) = cluster.output("get configmap typo").await;
+    assert!(!fine && text.contains("NotFound"), "{text}");
+    let (fine, text) = cluster.output("get things").await;
+    assert!(
+        !fine && text.contains("the server doesn't have a resource type \"things\""),
+        "{text}"
+    );
     cluster.stop().await;
 }
 

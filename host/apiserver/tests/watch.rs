@@ -189,6 +189,10 @@ async fn what_is_forgotten_is_gone() {
         (Some("ERROR"), Some(410), 1)
     );
     assert_eq!(events[0]["object"]["reason"], "Expired");
+    let events = api
+        .watch(&format!("{MAPS}?watch=1&resourceVersion=999999"), 9)
+        .await;
+    assert_eq!(events[0]["object"]["code"], 410);
     let token = page["metadata"]["continue"].as_str().unwrap();
     let message = api
         .get(&format!("{MAPS}?limit=1&continue={token}"))
