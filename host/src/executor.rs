@@ -195,6 +195,9 @@ fn scope(step: &PlannedStep, run: &Run) -> Scope {
     };
     Scope {
         configurator: run.configurator().name.clone(),
+        request_name: step.request.name.clone(),
+        object: owner(step, run).map(|owner| owner.key.to_string()).unwrap_or_default(),
+        attempt: run.failures().saturating_add(1),
         namespace,
         idempotency_key: hex(hash.finalize().get(..16).unwrap_or_default()),
         timeout: step.request.timeout,

@@ -21,5 +21,8 @@ pub mod events;
 pub mod metrics;
 pub mod tasks;
 
+#[cfg(feature = "apiserver")]
+pub mod simulator;
+
 #[cfg(feature = "cli")]
 pub mod cli;

@@ -36,6 +36,9 @@ pub enum SourceError {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// A source of an embedder's own could not.
+    #[error("{0}")]
+    Other(String),
     /// The file is too large.
     #[error("the module {path} has {size} bytes; {MAX_MODULE} are allowed", path = path.display())]
     TooLarge {

@@ -47,7 +47,9 @@ async fn a_pod_is_configured_and_its_configuration_goes_with_it() -> Result<()> 
         appconf/shop/web/disk
         appconf/shop/web/level
         appconf/shop/web/region
-        resources/pod/shop/web"#]]
+        resources/pod/shop/web
+        two/pods.shop.Pod.web
+        two/pods.shop.Pod.web/web"#]]
     .assert_eq(&keys.join("\n"));
     let config_maps = world.objects("v1", "ConfigMap", "shop").await?;
     let config_map = config_maps.get("web-config").await?;

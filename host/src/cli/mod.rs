@@ -4,11 +4,12 @@ mod run;
 mod settings;
 mod manifests;
 mod embedded;
-mod terminal;
+pub mod terminal;
 mod probes;
 mod telemetry;
 mod inspect;
 mod validate;
+mod simulate;
 mod kubeconfig;
 
 use std::path::PathBuf;
@@ -28,6 +29,8 @@ struct Cli {
 enum Command {
     /// Run the host: on an embedded API and stores, or on a cluster.
     Run(run::RunArgs),
+    /// Test modules without a cluster: play scenarios with scripted servers and virtual time.
+    Simulate(simulate::SimulateArgs),
     /// Check manifests of Configurators without running them.
     Validate {
         /// Files or folders with manifests.
@@ -60,6 +63,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
         Command::Run(args) => run::run(args),
+        Command::Simulate(args) => simulate::simulate(&args),
         Command::Validate { files, modules } => validate::validate(&files, &modules),
         Command::Inspect { module } => inspect::inspect(&module),
         Command::Crds => manifests::print_crds(),

@@ -15,7 +15,7 @@ use kube::{Client, ResourceExt};
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::driver::RunContext;
+use super::driver::{CallMode, RunContext};
 use super::finalizer::Finalizer;
 use super::status::{self, Known, Refusal};
 use super::worker::{self, WorkerHandle, WorkerParts, WorkerReport, needs_ledger};
@@ -236,12 +236,11 @@ impl Keeper {
             .fetch(&resource.spec.module)
             .await
             .map_err(|error| Refused { may_change: true, ..refused("ModuleNotFound", error.to_string()) })?;
-        let module = self
-            .shared
-            .guest
-            .load(bytes, &source)
-            .await
-            .map_err(|error| refused("ModuleInvalid", error.to_string()))?;
+        let loaded = match self.shared.call_mode {
+            CallMode::Pool => self.shared.guest.load(bytes, &source).await,
+            CallMode::Inline => self.shared.guest.load_blocking(&bytes, &source),
+        };
+        let module = loaded.map_err(|error| refused("ModuleInvalid", error.to_string()))?;
         check_module(resource, &configurator, &module)?;
         let watch = &configurator.watch;
         let kind = GroupVersionKind::gvk(&watch.group, &watch.version, &watch.kind);

@@ -34,6 +34,12 @@ pub trait Sink: Send + Sync + 'static {
 pub struct Scope {
     /// The Configurator's name.
     pub configurator: String,
+    /// The request's name.
+    pub request_name: String,
+    /// The object that it is made for: `namespace/name`.
+    pub object: String,
+    /// The attempt of the run that it belongs to; counts from 1.
+    pub attempt: u32,
     /// Namespace of the object being handled.
     pub namespace: String,
     /// The same for the same request of the same entry of the same run, also after a restart of the host.

@@ -201,6 +201,24 @@ struct Stored {
 const CHECK_KEY: &str = "check";
 
 impl EmbeddedSecretStore {
+    /// The names of the secrets that it holds, in order.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn names(&self) -> Result<Vec<String>, Fault> {
+        let prefix = key_of("");
+        let entries = self.store.range(prefix.as_bytes(), usize::MAX).map_err(|error| unavailable(&error))?;
+        let mut names = Vec::new();
+        for (key, value) in entries {
+            let key = String::from_utf8_lossy(&key).into_owned();
+            let name = key.strip_prefix(&prefix).unwrap_or_default();
+            if self.open_stored(name, &value)?.1.is_some() {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
     /// Opens or creates the file.
     ///
     /// # Errors

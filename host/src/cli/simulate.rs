@@ -1,0 +1,124 @@
+//! `configurator simulate`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use clap::Args;
+use configurator_guest::options::GuestOptions;
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+
+use super::settings::user_folder;
+use super::terminal::{BAD, FAINT, GOOD, WAITING};
+use crate::simulator::Simulator;
+use crate::simulator::scenario::Scenario;
+
+/// Play scenarios.
+#[derive(Args)]
+pub struct SimulateArgs {
+    /// Folders with scenarios, or scenario files.
+    #[arg(required = true, value_name = "DIR")]
+    paths: Vec<PathBuf>,
+    /// Accept what happens as what is to happen.
+    #[arg(long)]
+    update: bool,
+    /// Only scenarios with this in their name.
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// Folders with modules, beside those that the scenarios name. Repeatable.
+    #[arg(long, value_name = "DIR")]
+    modules: Vec<PathBuf>,
+    /// Write a JUnit report here.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+}
+
+struct Played {
+    scenario: Scenario,
+    took: Duration,
+    mistakes: Vec<String>,
+}
+
+/// Plays the scenarios and prints what is not as it should be.
+///
+/// # Errors
+/// When a scenario cannot be read, or there is none.
+pub fn simulate(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
+    let mut scenarios = Vec::new();
+    for path in &args.paths {
+        if path.is_dir() {
+            scenarios.extend(Scenario::find(path)?);
+        } else {
+            scenarios.push(Scenario::read(path)?);
+        }
+    }
+    scenarios.retain(|scenario| args.filter.as_ref().is_none_or(|text| scenario.name().contains(text.as_str())));
+    anyhow::ensure!(!scenarios.is_empty(), "there are no scenarios here; they are YAML files in folders named `scenarios`");
+    let simulator = Simulator::with_options(GuestOptions {
+        threads: 1,
+        module_cache: user_folder("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("modules")),
+        ..GuestOptions::default()
+    })?;
+    let mut played = Vec::new();
+    for mut scenario in scenarios {
+        let here = std::env::current_dir()?;
+        scenario.modules.extend(args.modules.iter().map(|folder| here.join(folder)));
+        let since = Instant::now();
+        let (mistakes, is_changed) = match simulator.play(&scenario) {
+            Ok(outcome) if args.update => {
+                let is_changed = outcome.accept(&scenario)?;
+                (outcome.unmet(&scenario), is_changed)
+            }
+            Ok(outcome) => (outcome.mistakes(&scenario)?, false),
+            Err(error) => (vec![error.to_string()], false),
+        };
+        let one = Played { took: since.elapsed(), mistakes, scenario };
+        print(&one, is_changed);
+        played.push(one);
+    }
+    if let Some(file) = &args.junit {
+        write_junit(file, &played)?;
+    }
+    let failed = played.iter().filter(|one| !one.mistakes.is_empty()).count();
+    anstream::println!("{} passed, {failed} failed", played.len() - failed);
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print(played: &Played, is_changed: bool) {
+    let Played { scenario, took, mistakes } = played;
+    let (style, mark) = if mistakes.is_empty() { (GOOD, "✓") } else { (BAD, "✗") };
+    let changed = if is_changed { format!(" {WAITING}accepted{WAITING:#}") } else { String::new() };
+    anstream::println!("{style}{mark}{style:#} {}{changed} {FAINT}{took:.1?} {}{FAINT:#}", scenario.name(), scenario.description);
+    for mistake in mistakes {
+        for line in mistake.lines() {
+            let style = match line.as_bytes().first() {
+                Some(b'+') => GOOD,
+                Some(b'-') => BAD,
+                _ => anstyle::Style::new(),
+            };
+            anstream::println!("  {style}{line}{style:#}");
+        }
+    }
+}
+
+fn write_junit(file: &Path, played: &[Played]) -> anyhow::Result<()> {
+    let mut report = Report::new("configurator simulate");
+    let mut suite = TestSuite::new("scenarios");
+    for one in played {
+        let status = if one.mistakes.is_empty() {
+            TestCaseStatus::success()
+        } else {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            status.set_message(one.mistakes.first().map(String::as_str).unwrap_or_default());
+            status.set_description(one.mistakes.join("\n"));
+            status
+        };
+        let mut case = TestCase::new(one.scenario.name(), status);
+        case.set_time(one.took);
+        suite.add_test_case(case);
+    }
+    report.add_test_suite(suite);
+    let text = report.to_string().context("the JUnit report cannot be written")?;
+    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}

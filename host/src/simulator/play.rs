@@ -1,0 +1,407 @@
+//! Plays a scenario.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use configurator_apiserver::{ApiServer, ApiServerOptions};
+use configurator_core::backoff::mix;
+use configurator_core::document::Document;
+use configurator_core::fault::Fault;
+use configurator_core::layers::Write;
+use configurator_core::time::Timestamp;
+use configurator_guest::runtime::GuestRuntime;
+use configurator_store::Store;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::{self, Scope};
+use kube::{Client, CustomResourceExt as _, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::SimulatorError;
+use super::faults::{FaultScript, ScriptedHttp};
+use super::outcome::Outcome;
+use super::record::Recorder;
+use super::scenario::{ObjectName, Scenario, Step};
+use crate::clock::{Clock as _, VirtualClock};
+use crate::controller::driver::CallMode;
+use crate::host::Host;
+use crate::module_source::{ModuleDirectory, ModuleSource, SourceError};
+use crate::resource::{Configurator, ModuleSpec};
+use crate::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
+use crate::sinks::secretstore::{EmbeddedSecretStore, SealingKey, SecretGenerator, SecretStore as _};
+
+/// Who applies what the scenario says.
+const MANAGER: &str = "scenario";
+/// Decides all chance of a scenario.
+const SEED: u64 = 0x005c_e9a2;
+/// Virtual time in which what has just happened reaches everyone.
+const A_MOMENT: Duration = Duration::from_secs(2);
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// Plays the scenario on a runtime of its own, whose clock is paused: it jumps to the next timer whenever nothing
+/// else is left to do.
+pub(super) fn play(guest: &GuestRuntime, scenario: &Scenario) -> Result<Outcome, SimulatorError> {
+    let setup = |message: String| SimulatorError::Setup { scenario: scenario.file.display().to_string(), message };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .map_err(|error| setup(error.to_string()))?;
+    runtime.block_on(async {
+        let limit: Duration = scenario.limit.into();
+        match tokio::time::timeout(limit, World::play(guest, scenario)).await {
+            Ok(played) => played.map_err(|error| setup(error.to_string())),
+            Err(_) => Err(setup(format!("it did not settle within {limit:?} of virtual time"))),
+        }
+    })
+}
+
+struct World<'a> {
+    scenario: &'a Scenario,
+    guest: &'a GuestRuntime,
+    clock: VirtualClock,
+    client: Client,
+    config: EmbeddedConfigStore,
+    secrets: EmbeddedSecretStore,
+    recorder: Arc<Recorder>,
+    faults: Arc<FaultScript>,
+    configurator: Value,
+    modules: PreparedModules,
+}
+
+struct Running {
+    stop: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
+    report: tokio::sync::watch::Receiver<crate::controller::supervisor::HostReport>,
+}
+
+impl<'a> World<'a> {
+    async fn play(guest: &'a GuestRuntime, scenario: &'a Scenario) -> Result<Outcome, Failed> {
+        let world = Self::new(guest, scenario).await?;
+        world.fill().await?;
+        let mut running = world.start()?;
+        world.apply(&world.configurator).await?;
+        world.settle(&mut running).await?;
+        for step in &scenario.steps {
+            match step {
+                Step::Apply(object) => world.apply(object).await?,
+                Step::Delete(name) => world.delete(name).await?,
+                Step::Wait(span) => tokio::time::sleep((*span).into()).await,
+                Step::Restart {} => {
+                    running.stop.cancel();
+                    running.task.await?;
+                    running = world.start()?;
+                }
+            }
+            world.settle(&mut running).await?;
+        }
+        let outcome = world.outcome().await?;
+        running.stop.cancel();
+        running.task.await?;
+        Ok(outcome)
+    }
+
+    async fn new(guest: &'a GuestRuntime, scenario: &'a Scenario) -> Result<Self, Failed> {
+        let start: Timestamp =
+            scenario.start.parse().map_err(|error| format!("start: {:?} is no time: {error}", scenario.start))?;
+        let clock = VirtualClock::starting_at(start);
+        let chance = Mutex::new(SEED);
+        let options = ApiServerOptions::new(move || {
+            jiff::Timestamp::from_millisecond(clock.now().as_millis()).unwrap_or_default()
+        })
+        .with_random(move |buffer| {
+            let mut chance = chance.lock().unwrap_or_else(PoisonError::into_inner);
+            for byte in buffer {
+                *chance = mix(*chance);
+                *byte = chance.to_be_bytes()[0];
+            }
+        });
+        let server = ApiServer::open(Store::memory(), options).await?;
+        let client = Client::new(server, "default");
+        let file = scenario.beside(&scenario.configurator);
+        let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let configurator: Value =
+            serde_saphyr::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+        let modules = PreparedModules::fetch(scenario, &configurator, &file).await?;
+        Ok(Self {
+            scenario,
+            guest,
+            clock,
+            client,
+            config: EmbeddedConfigStore::memory(),
+            secrets: EmbeddedSecretStore::memory(&SealingKey::random()?),
+            recorder: Arc::default(),
+            faults: FaultScript::new(&scenario.faults),
+            configurator,
+            modules,
+        })
+    }
+
+    /// What exists at the start.
+    async fn fill(&self) -> Result<(), Failed> {
+        self.apply(&serde_json::to_value(Configurator::crd())?).await?;
+        for object in &self.scenario.objects {
+            self.apply(object).await?;
+        }
+        let writes = self.scenario.config.iter().map(|(key, value)| Write::Put(key.clone(), value.clone()));
+        self.config.write(writes.collect()).await?;
+        for (name, value) in &self.scenario.secrets {
+            self.secrets.create(name, Document::of(value)?).await?;
+        }
+        Ok(())
+    }
+
+    fn start(&self) -> Result<Running, Failed> {
+        let faults = self.faults.clone();
+        let host = Host::builder()
+            .client(self.client.clone())
+            .config_store(self.config.clone())
+            .secret_store(self.secrets.clone())
+            .secret_generator(NamedSecrets)
+            .http_sink(ScriptedHttp { answers: self.scenario.http.clone() })
+            .decorate_sinks(move |sinks| faults.decorate(sinks))
+            .modules(self.modules.clone())
+            .clock(self.clock)
+            .guest(self.guest.clone())
+            .call_mode(CallMode::Inline)
+            .observer(self.recorder.clone())
+            .seed(SEED)
+            .build()?;
+        let report = host.report();
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(host.run(stop.clone().cancelled_owned()));
+        Ok(Running { stop, task, report })
+    }
+
+    /// Returns when what has just happened has reached everyone, and nothing is left to do.
+    async fn settle(&self, running: &mut Running) -> Result<(), Failed> {
+        tokio::time::sleep(A_MOMENT).await;
+        let name = text(&self.configurator, "/metadata/name").to_owned();
+        running
+            .report
+            .wait_for(|report| report.is_ready() && report.is_settled() && report.keepers.contains_key(&name))
+            .await?;
+        tokio::time::sleep(A_MOMENT).await;
+        Ok(())
+    }
+
+    async fn apply(&self, object: &Value) -> Result<(), Failed> {
+        let mut object = object.clone();
+        self.resolve(&mut object).await?;
+        let named = format!("{} {:?}", text(&object, "/kind"), text(&object, "/metadata/name"));
+        self.apply_resolved(&object).await.map_err(|error| format!("cannot apply {named}: {error}").into())
+    }
+
+    async fn apply_resolved(&self, object: &Value) -> Result<(), Failed> {
+        let name = ObjectName {
+            api_version: text(object, "/apiVersion").to_owned(),
+            kind: text(object, "/kind").to_owned(),
+            namespace: text(object, "/metadata/namespace").to_owned(),
+            name: text(object, "/metadata/name").to_owned(),
+        };
+        let api = self.api(&name).await?;
+        let params = PatchParams::apply(MANAGER).force();
+        api.patch(&name.name, &params, &Patch::Apply(object)).await?;
+        if object.get("status").is_some() {
+            api.patch_status(&name.name, &params, &Patch::Apply(object)).await?;
+        }
+        Ok(())
+    }
+
+    async fn delete(&self, name: &ObjectName) -> Result<(), Failed> {
+        self.api(name).await?.delete(&name.name, &DeleteParams::background()).await?;
+        Ok(())
+    }
+
+    async fn api(&self, name: &ObjectName) -> Result<Api<DynamicObject>, Failed> {
+        let (group, version) = name.api_version.split_once('/').unwrap_or(("", &name.api_version));
+        let kind = GroupVersionKind::gvk(group, version, &name.kind);
+        let (resource, capabilities) = discovery::pinned_kind(&self.client, &kind).await?;
+        let namespace = if name.namespace.is_empty() { "default" } else { &name.namespace };
+        Ok(match capabilities.scope {
+            Scope::Namespaced => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            Scope::Cluster => Api::all_with(self.client.clone(), &resource),
+        })
+    }
+
+    /// Puts uids in the place of `uid-of(Kind namespace/name)`.
+    async fn resolve(&self, value: &mut Value) -> Result<(), Failed> {
+        match value {
+            Value::String(text) => {
+                if let Some(named) = text.strip_prefix("uid-of(").and_then(|rest| rest.strip_suffix(')')) {
+                    *text = self.uid_of(named).await?;
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    Box::pin(self.resolve(item)).await?;
+                }
+            }
+            Value::Object(fields) => {
+                for field in fields.values_mut() {
+                    Box::pin(self.resolve(field)).await?;
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+        Ok(())
+    }
+
+    async fn uid_of(&self, named: &str) -> Result<String, Failed> {
+        let wrong = || format!("uid-of({named}) is not of the form uid-of(Kind namespace/name)");
+        let (kind, path) = named.split_once(' ').ok_or_else(wrong)?;
+        let (namespace, name) = path.split_once('/').unwrap_or(("", path));
+        let known = self.scenario.objects.iter().find(|object| {
+            text(object, "/kind") == kind
+                && text(object, "/metadata/name") == name
+                && text(object, "/metadata/namespace") == namespace
+        });
+        let known = known.ok_or_else(|| format!("uid-of({named}): the scenario has no such object"))?;
+        let name = ObjectName {
+            api_version: text(known, "/apiVersion").to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        };
+        Ok(self.api(&name).await?.get(&name.name).await?.uid().unwrap_or_default())
+    }
+
+    /// What is left at the end.
+    async fn outcome(&self) -> Result<Outcome, Failed> {
+        let seen = self.recorder.seen();
+        let mut objects = Vec::new();
+        for (key, kind) in &seen.objects {
+            let resource = ApiResource {
+                group: key.group.clone(),
+                version: key.version.clone(),
+                api_version: if key.group.is_empty() {
+                    key.version.clone()
+                } else {
+                    format!("{}/{}", key.group, key.version)
+                },
+                kind: kind.clone(),
+                plural: key.plural.clone(),
+            };
+            let api: Api<DynamicObject> = if key.namespace.is_empty() {
+                Api::all_with(self.client.clone(), &resource)
+            } else {
+                Api::namespaced_with(self.client.clone(), &key.namespace, &resource)
+            };
+            if let Some(object) = api.get_opt(&key.name).await? {
+                objects.push(plain(serde_json::to_value(object)?));
+            }
+        }
+        let mut keys = self.config.scan("").await?;
+        keys.retain(|(key, _)| !key.starts_with("ledger/"));
+        let mut present = Vec::new();
+        for object in &self.scenario.expect.objects {
+            present.push(self.find(object).await?);
+        }
+        let mut absent = Vec::new();
+        for name in &self.scenario.expect.absent {
+            absent.push(self.api(name).await?.get_opt(&name.name).await?.is_none());
+        }
+        let events: Api<Event> = Api::all(self.client.clone());
+        let mut events: Vec<String> = events
+            .list(&ListParams::default())
+            .await?
+            .items
+            .into_iter()
+            .filter(|event| event.reporting_controller.as_deref() == Some("configurator"))
+            .map(|event| format!("{}: {}", event.reason.unwrap_or_default(), event.note.unwrap_or_default()))
+            .collect();
+        events.sort();
+        events.dedup();
+        let configurators: Api<Configurator> = Api::all(self.client.clone());
+        let configurator = configurators.get(text(&self.configurator, "/metadata/name")).await?;
+        let failures = configurator.status.map(|status| status.failures).unwrap_or_default();
+        Ok(Outcome {
+            runs: seen.runs.into_iter().map(|run| Value::Object(run.view)).collect(),
+            objects,
+            config: keys.into_iter().collect(),
+            secrets: self.secrets.names().await?,
+            events,
+            failures: failures
+                .into_iter()
+                .map(|failure| {
+                    let namespace =
+                        if failure.namespace.is_empty() { String::new() } else { format!("{}/", failure.namespace) };
+                    (format!("{namespace}{}", failure.name), format!("{}: {}", failure.kind, failure.message))
+                })
+                .collect(),
+            notices: seen.notices,
+            expected_objects: present,
+            expected_absences: absent,
+        })
+    }
+
+    async fn find(&self, object: &Value) -> Result<Option<Value>, Failed> {
+        let name = ObjectName {
+            api_version: text(object, "/apiVersion").to_owned(),
+            kind: text(object, "/kind").to_owned(),
+            namespace: text(object, "/metadata/namespace").to_owned(),
+            name: text(object, "/metadata/name").to_owned(),
+        };
+        let found = self.api(&name).await?.get_opt(&name.name).await?;
+        Ok(found.map(serde_json::to_value).transpose()?)
+    }
+}
+
+/// The object without what the server keeps for itself.
+fn plain(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for volatile in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"] {
+            metadata.remove(volatile);
+        }
+        if let Some(Value::Array(owners)) = metadata.get_mut("ownerReferences") {
+            for owner in owners.iter_mut().filter_map(Value::as_object_mut) {
+                owner.remove("uid");
+            }
+        }
+    }
+    object
+}
+
+fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Secrets that can be foretold: their name.
+struct NamedSecrets;
+
+impl SecretGenerator for NamedSecrets {
+    fn generate(&self, name: &str) -> Result<Document, Fault> {
+        Document::of(&json!(format!("generated for {name}")))
+            .map_err(|error| Fault::new(configurator_core::fault::FaultKind::ResourceGeneric, error.to_string()))
+    }
+}
+
+/// The scenario's module, read before time begins.
+#[derive(Clone)]
+struct PreparedModules {
+    fetched: Arc<Result<Vec<u8>, String>>,
+}
+
+impl PreparedModules {
+    async fn fetch(scenario: &Scenario, configurator: &Value, file: &Path) -> Result<Self, Failed> {
+        let spec: ModuleSpec =
+            serde_json::from_value(configurator.pointer("/spec/module").cloned().unwrap_or(Value::Null))?;
+        let mut folders: Vec<_> = scenario.modules.iter().map(|folder| scenario.beside(folder)).collect();
+        folders.extend(file.parent().map(Path::to_path_buf));
+        folders.extend(std::env::var_os("CONFIGURATOR_MODULES").map(Into::into));
+        let fetched = ModuleDirectory::of(folders).fetch(&spec).await.map_err(|error| error.to_string());
+        Ok(Self { fetched: Arc::new(fetched) })
+    }
+}
+
+#[async_trait]
+impl ModuleSource for PreparedModules {
+    async fn fetch(&self, _: &ModuleSpec) -> Result<Vec<u8>, SourceError> {
+        self.fetched.as_ref().clone().map_err(SourceError::Other)
+    }
+}

@@ -1,0 +1,140 @@
+//! Records what runs do.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use configurator_core::handler::{CallFault, HandlerOutput, Outcome};
+use configurator_core::request::{ObjectKey, Operation};
+use configurator_core::run::{Call, Chain, Finish, Pause, Run};
+use serde_json::{Map, Value, json};
+
+use super::view;
+use crate::observer::{Notice, RunEnd, RunObserver};
+
+/// What was seen so far.
+#[derive(Default)]
+pub(super) struct Recorder {
+    seen: Mutex<Seen>,
+}
+
+/// Runs in the order in which they began.
+#[derive(Default, Clone)]
+pub(super) struct Seen {
+    pub(super) runs: Vec<SeenRun>,
+    pub(super) objects: BTreeMap<ObjectKey, String>,
+    pub(super) notices: Vec<Notice>,
+}
+
+/// One run: its calls, and how it ended.
+#[derive(Clone)]
+pub(super) struct SeenRun {
+    id: String,
+    is_over: bool,
+    pub(super) view: Map<String, Value>,
+}
+
+impl Recorder {
+    pub(super) fn seen(&self) -> Seen {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn with_run(&self, run: &Run, note: impl FnOnce(&mut Map<String, Value>) -> bool) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = seen.runs.iter().position(|known| known.id == run.id() && !known.is_over);
+        let at = at.unwrap_or_else(|| {
+            let objects: Vec<Value> = run
+                .members()
+                .iter()
+                .map(|member| format!("{} {}", member.event.name(), member.key).into())
+                .collect();
+            let mut view = Map::new();
+            view.insert("objects".into(), objects.into());
+            if run.chain() == Chain::Deletion {
+                view.insert("chain".into(), "deletion".into());
+            }
+            view.insert("calls".into(), Value::Array(Vec::new()));
+            seen.runs.push(SeenRun { id: run.id().to_owned(), is_over: false, view });
+            seen.runs.len() - 1
+        });
+        if let Some(known) = seen.runs.get_mut(at) {
+            known.is_over = note(&mut known.view);
+        }
+    }
+}
+
+impl RunObserver for std::sync::Arc<Recorder> {
+    fn called(&self, run: &Run, call: &Call, result: &Result<HandlerOutput, CallFault>) {
+        let context = &call.input.context;
+        let mut view = Map::new();
+        view.insert("phase".into(), context.phase.as_str().into());
+        view.insert("attempt".into(), context.attempt.into());
+        match result {
+            Ok(output) => {
+                view.insert("requests".into(), view::requests(&output.requests).into());
+                if !output.pass_through_args.is_empty() {
+                    let args: Map<String, Value> =
+                        output.pass_through_args.iter().map(|(name, arg)| (name.clone(), arg.to_value())).collect();
+                    view.insert("passes".into(), args.into());
+                }
+                if let Outcome::Failed(error) = &output.outcome {
+                    view.insert("failed".into(), error.message.as_str().into());
+                }
+                let statuses: Vec<Value> = output.statuses.iter().map(|status| status.status.to_value()).collect();
+                if !statuses.is_empty() {
+                    view.insert("statuses".into(), statuses.into());
+                }
+                let events: Vec<Value> =
+                    output.events.iter().map(|event| json!({ &event.reason: event.message })).collect();
+                if !events.is_empty() {
+                    view.insert("events".into(), events.into());
+                }
+                let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+                for request in &output.requests.resource_requests {
+                    if let Operation::Kubernetes(kubernetes) = &request.operation
+                        && kubernetes.verb.is_mutating()
+                    {
+                        seen.objects.insert(kubernetes.object_key(), kubernetes.kind.clone());
+                    }
+                }
+            }
+            Err(fault) => {
+                let text = fault.to_string();
+                let first = text.lines().next().unwrap_or_default();
+                view.insert("fault".into(), first.into());
+            }
+        }
+        self.with_run(run, |run| {
+            if let Some(calls) = run.get_mut("calls").and_then(Value::as_array_mut) {
+                calls.push(view.into());
+            }
+            false
+        });
+    }
+
+    fn ended(&self, run: &Run, end: &RunEnd<'_>) {
+        let (text, is_over) = match end {
+            RunEnd::Finished(Finish::Succeeded) => ("succeeded".to_owned(), true),
+            RunEnd::Finished(Finish::Restart { failure, .. }) => (format!("begins again: {}", failure.fault), true),
+            RunEnd::Finished(Finish::Failed { failure, failures }) => {
+                (format!("given up after {failures}: {}", failure.fault), true)
+            }
+            RunEnd::Finished(Finish::Split { failure }) => (format!("halved: {}", failure.fault), true),
+            RunEnd::Paused(Pause::Resend { failure, .. }) => (format!("sent again: {}", failure.fault), false),
+            RunEnd::Paused(Pause::Park { sink, failure, .. }) => {
+                (format!("parked for the {sink} sink: {}", failure.fault), false)
+            }
+        };
+        let first = text.lines().next().unwrap_or_default().to_owned();
+        self.with_run(run, |run| {
+            let ends = run.entry("ends").or_insert_with(|| Value::Array(Vec::new()));
+            if let Some(ends) = ends.as_array_mut() {
+                ends.push(first.into());
+            }
+            is_over
+        });
+    }
+
+    fn noticed(&self, _: &str, notice: &Notice) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).notices.push(notice.clone());
+    }
+}

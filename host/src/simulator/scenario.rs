@@ -1,0 +1,253 @@
+//! What a scenario says.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use configurator_core::fault::FaultKind;
+use kube::core::Duration;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::SimulatorError;
+
+/// One test of a module, as it is written in YAML.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Scenario {
+    /// The file that it was read from.
+    #[serde(skip)]
+    pub file: PathBuf,
+    /// What it shows, in a sentence.
+    #[serde(default)]
+    pub description: String,
+    /// The Configurator's file, from the scenario's folder.
+    #[serde(default = "default_configurator")]
+    pub configurator: PathBuf,
+    /// Folders with modules, from the scenario's folder. The simulator's own come after these.
+    #[serde(default)]
+    pub modules: Vec<PathBuf>,
+    /// What the clock shows at the start.
+    #[serde(default = "default_start")]
+    pub start: String,
+    /// The longest that the scenario may take, in virtual time.
+    #[serde(default = "default_limit")]
+    pub limit: Duration,
+    /// Objects at the start. `uid-of(Kind namespace/name)` stands for the uid of an object made before.
+    #[serde(default)]
+    pub objects: Vec<Value>,
+    /// Keys of the config store at the start, as they lie there.
+    #[serde(default)]
+    pub config: BTreeMap<String, String>,
+    /// Secrets at the start.
+    #[serde(default)]
+    pub secrets: BTreeMap<String, Value>,
+    /// What HTTP endpoints answer.
+    #[serde(default)]
+    pub http: Vec<HttpAnswer>,
+    /// Requests that fail.
+    #[serde(default)]
+    pub faults: Vec<InjectedFault>,
+    /// What happens once everything has settled, one after another.
+    #[serde(default)]
+    pub steps: Vec<Step>,
+    /// What must hold at the end, beside what is recorded in the golden file.
+    #[serde(default)]
+    pub expect: Expectation,
+}
+
+/// What an HTTP endpoint answers.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HttpAnswer {
+    /// The method; `*` stands for any run of characters.
+    #[serde(default = "any")]
+    pub method: String,
+    /// The URL; `*` stands for any run of characters.
+    pub url: String,
+    /// The status.
+    #[serde(default = "ok")]
+    pub status: u16,
+    /// The headers.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// The body.
+    #[serde(default)]
+    pub body: String,
+}
+
+/// A request that fails instead of being sent.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct InjectedFault {
+    /// The request's name; `*` stands for any run of characters.
+    pub request: String,
+    /// The object that it is made for, `namespace/name`; `*` stands for any run of characters.
+    #[serde(default = "any")]
+    pub object: String,
+    /// Attempts that fail; empty: all.
+    #[serde(default)]
+    pub attempts: Vec<u32>,
+    /// How often it fails in all; absent: as often as it comes.
+    #[serde(default)]
+    pub times: Option<u32>,
+    /// The kind of fault, as in `docs/errors`.
+    #[serde(deserialize_with = "fault_kind")]
+    pub kind: FaultKind,
+    /// What the server says.
+    #[serde(default = "default_message")]
+    pub message: String,
+    /// The server's status.
+    #[serde(default)]
+    pub status: Option<u16>,
+    /// How long the server asks to be left alone.
+    #[serde(default)]
+    pub retry_after: Option<Duration>,
+}
+
+/// Something that happens.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum Step {
+    /// The object is made, or changed by server-side apply.
+    Apply(Value),
+    /// The object is deleted.
+    Delete(ObjectName),
+    /// Time passes.
+    Wait(Duration),
+    /// The host stops, and another starts on the same stores.
+    Restart {},
+}
+
+/// Names an object.
+#[derive(Debug, Clone, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ObjectName {
+    /// As in `apps/v1`.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// Empty for a cluster-scoped object.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+/// What must hold at the end.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Expectation {
+    /// Objects that exist, with at least these fields.
+    #[serde(default)]
+    pub objects: Vec<Value>,
+    /// Objects that do not exist.
+    #[serde(default)]
+    pub absent: Vec<ObjectName>,
+    /// Keys of the config store with their values; `null`: the key must not exist.
+    #[serde(default)]
+    pub config: BTreeMap<String, Option<String>>,
+    /// Names of secrets that exist.
+    #[serde(default)]
+    pub secrets: Vec<String>,
+    /// Reasons of Events that were published.
+    #[serde(default)]
+    pub events: Vec<String>,
+    /// Objects that were given up, `namespace/name`; absent: none.
+    #[serde(default)]
+    pub failures: Vec<String>,
+}
+
+impl Scenario {
+    /// Reads a scenario.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or says something that a scenario does not have.
+    pub fn read(file: &Path) -> Result<Self, SimulatorError> {
+        let path = file.display().to_string();
+        let text = std::fs::read_to_string(file)
+            .map_err(|source| SimulatorError::File { path: path.clone(), source })?;
+        let mut scenario: Self = serde_saphyr::from_str(&text)
+            .map_err(|error| SimulatorError::Malformed { path, message: error.to_string() })?;
+        scenario.file = file.to_owned();
+        Ok(scenario)
+    }
+
+    /// The name: that of the file.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// A path from the scenario's folder.
+    #[must_use]
+    pub fn beside(&self, path: &Path) -> PathBuf {
+        self.file.parent().map(|folder| folder.join(path)).unwrap_or_else(|| path.to_owned())
+    }
+
+    /// The file with what the scenario did when it was last accepted.
+    #[must_use]
+    pub fn golden_file(&self) -> PathBuf {
+        self.file.with_extension("golden.yaml")
+    }
+
+    /// Every scenario under a folder, by name: files `*.yaml` in folders `scenarios`, or in the folder itself.
+    ///
+    /// # Errors
+    /// When the folder or a scenario cannot be read.
+    pub fn find(folder: &Path) -> Result<Vec<Self>, SimulatorError> {
+        let mut files = Vec::new();
+        collect(folder, folder.ends_with("scenarios"), 0, &mut files)?;
+        if files.is_empty() && !folder.ends_with("scenarios") {
+            collect(folder, true, 0, &mut files)?;
+            files.retain(|file| !file.ends_with("configurator.yaml"));
+        }
+        files.sort();
+        files.iter().map(|file| Self::read(file)).collect()
+    }
+}
+
+/// How deep folders are looked through.
+const MAX_DEPTH: usize = 6;
+
+fn collect(folder: &Path, counts: bool, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), SimulatorError> {
+    let io = |source| SimulatorError::File { path: folder.display().to_string(), source };
+    for entry in std::fs::read_dir(folder).map_err(io)? {
+        let path = entry.map_err(io)?.path();
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if path.is_dir() {
+            if depth < MAX_DEPTH && !name.starts_with('.') && name != "target" && name != "node_modules" {
+                collect(&path, name == "scenarios", depth + 1, files)?;
+            }
+        } else if counts && name.ends_with(".yaml") && !name.ends_with(".golden.yaml") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn fault_kind<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<FaultKind, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    FaultKind::from_name(&name).ok_or_else(|| {
+        let known: Vec<&str> = FaultKind::ALL.iter().map(|kind| kind.name()).collect();
+        serde::de::Error::custom(format!("{name:?} is no kind of fault; there are: {}", known.join(", ")))
+    })
+}
+
+fn default_configurator() -> PathBuf {
+    PathBuf::from("../configurator.yaml")
+}
+fn default_start() -> String {
+    "2026-01-31T08:00:00.000Z".into()
+}
+fn default_limit() -> Duration {
+    std::time::Duration::from_secs(24 * 60 * 60).into()
+}
+fn default_message() -> String {
+    "the scenario says so".into()
+}
+fn any() -> String {
+    "*".into()
+}
+fn ok() -> u16 {
+    200
+}

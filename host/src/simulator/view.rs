@@ -1,0 +1,125 @@
+//! Requests as people write them, for golden files.
+
+use configurator_core::request::{
+    ConfigOperation, ConfigVerb, ExecuteStrategy, KubernetesRequest, Operation, PatchType, PropagationPolicy, Request,
+    Requests,
+};
+use serde_json::{Map, Value, json};
+
+/// The requests of an output: the strategy where it is not the default, then each request.
+pub(super) fn requests(requests: &Requests) -> Vec<Value> {
+    let mut lines = Vec::new();
+    if requests.execute_strategy == ExecuteStrategy::Serial {
+        lines.push(json!({"strategy": "serial"}));
+    }
+    lines.extend(requests.resource_requests.iter().map(request));
+    lines
+}
+
+fn request(request: &Request) -> Value {
+    let mut view = Map::new();
+    view.insert("name".into(), request.name.as_str().into());
+    match &request.operation {
+        Operation::Kubernetes(kubernetes) => self::kubernetes(kubernetes, &mut view),
+        Operation::Config(config) => {
+            let operations: Vec<Value> = config.operations.iter().map(operation).collect();
+            match (config.is_transaction, operations.as_slice()) {
+                (false, [one]) => view.insert("config".into(), one.clone()),
+                _ => view.insert("transaction".into(), operations.into()),
+            };
+        }
+        Operation::Secret(secret) => {
+            view.insert("secret".into(), format!("{} {}", secret.verb.name(), secret.name).into());
+            if secret.value.is_some() {
+                view.insert("value".into(), "given by the handler".into());
+            }
+        }
+        Operation::Http(http) => {
+            view.insert("http".into(), format!("{} {}", http.method, http.url).into());
+            if !http.headers.is_empty() {
+                let headers: Map<String, Value> =
+                    http.headers.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+                view.insert("headers".into(), headers.into());
+            }
+            if let Some(body) = &http.body {
+                view.insert("body".into(), String::from_utf8_lossy(body).into());
+            }
+        }
+    }
+    options(request, &mut view);
+    view.into()
+}
+
+fn options(request: &Request, view: &mut Map<String, Value>) {
+    if let Some(group) = &request.group_by {
+        view.insert("groupBy".into(), group.as_str().into());
+    }
+    if let Some(of) = &request.of {
+        view.insert("of".into(), of.to_string().into());
+    }
+    if let Some(on_error) = request.on_error {
+        view.insert("onError".into(), format!("{on_error:?}").into());
+    }
+    if request.is_declarative {
+        view.insert("declarative".into(), true.into());
+    }
+    if request.bootstrap_dep {
+        view.insert("bootstrapDep".into(), true.into());
+    }
+    if let Some(timeout) = request.timeout {
+        view.insert("timeout".into(), format!("{timeout:?}").into());
+    }
+}
+
+fn kubernetes(request: &KubernetesRequest, view: &mut Map<String, Value>) {
+    let group = if request.group.is_empty() { String::new() } else { format!(".{}", request.group) };
+    let subresource = request.subresource.as_ref().map(|name| format!("/{name}")).unwrap_or_default();
+    let namespace = if request.namespace.is_empty() { String::new() } else { format!("{}/", request.namespace) };
+    let line = format!("{} {}{group}{subresource} {namespace}{}", request.verb.name(), request.plural, request.name);
+    view.insert("kubernetes".into(), line.trim_end().into());
+    let selectors = [("labelSelector", &request.label_selector), ("fieldSelector", &request.field_selector)];
+    for (name, selector) in selectors {
+        if let Some(selector) = selector {
+            view.insert(name.into(), selector.as_str().into());
+        }
+    }
+    if request.force {
+        view.insert("force".into(), true.into());
+    }
+    if request.patch_type != PatchType::Merge {
+        view.insert("patchType".into(), format!("{:?}", request.patch_type).into());
+    }
+    if request.propagation_policy != PropagationPolicy::Background {
+        view.insert("propagationPolicy".into(), format!("{:?}", request.propagation_policy).into());
+    }
+    if !request.precheck_exist {
+        view.insert("precheckExist".into(), false.into());
+    }
+    if let Some(body) = &request.body {
+        view.insert("body".into(), body.to_value());
+    }
+}
+
+fn operation(operation: &ConfigOperation) -> Value {
+    let verb = operation.verb().name();
+    let line = match operation {
+        ConfigOperation::Resource(resource) => {
+            let namespace = resource.namespace.as_ref().map(|name| format!("{name}/")).unwrap_or_default();
+            let kind = resource.workload_kind.as_ref().map(|kind| format!("{kind} ")).unwrap_or_default();
+            format!("{verb} {} {kind}{namespace}{}", resource.config_type.name(), resource.name)
+        }
+        ConfigOperation::AppConf(app_conf) => {
+            let namespace = app_conf.namespace.as_ref().map(|name| format!("{name}/")).unwrap_or_default();
+            format!("{verb} app-conf {namespace}{} {}", app_conf.pod_name, app_conf.key)
+        }
+        ConfigOperation::Basic(basic) => {
+            let verb = if basic.verb == ConfigVerb::Update { "put" } else { verb };
+            format!("{verb} basic {}", basic.key)
+        }
+        ConfigOperation::TwoLayers(two) => format!("{verb} two-layers {} {}", two.second_path, two.third_path),
+    };
+    match operation.value() {
+        None => line.into(),
+        Some(value) => json!({ line: value }),
+    }
+}
