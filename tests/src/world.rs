@@ -69,7 +69,7 @@ impl World {
             Some(folder) => (
                 Store::open(&folder.join("cluster.redb"), StoreOptions::default())?,
                 EmbeddedConfigStore::open(&folder.join("config.redb"))?,
-                EmbeddedSecretStore::open(&folder.join("secrets.redb"), &key)?,
+                EmbeddedSecretStore::open(&folder.join("secrets.redb"), &key).await?,
             ),
         };
         let server = ApiServer::open(store, ApiServerOptions::new(jiff::Timestamp::now)).await?;

@@ -20,3 +20,11 @@ pub fn dir() -> Result<PathBuf> {
         ),
     }
 }
+
+/// Where cargo builds: as the environment says, or below [`dir`].
+pub fn target() -> Result<PathBuf> {
+    match env::var_os("CARGO_TARGET_DIR") {
+        Some(target) => Ok(PathBuf::from(target)),
+        None => Ok(dir()?.join("target")),
+    }
+}

@@ -1,8 +1,11 @@
 //! Development tasks: `cargo xtask …`.
 
+mod demo;
+mod test;
 mod guests;
 
 mod cache;
+mod cargo;
 mod component;
 mod toolchain;
 
@@ -18,12 +21,21 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Show the main job, from nothing: modules are built, objects appear, are configured, change and go.
+    Demo(demo::Demo),
+    /// Set up what tests need, and run every test.
+    Test(test::Test),
+    /// Check everything: format, lints, documentation, tests.
+    Ci(test::Ci),
     /// Build handler modules to components, and print where they are.
     Guests(guests::Guests),
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
+        Task::Demo(demo) => demo.run(),
+        Task::Test(test) => test.run(),
+        Task::Ci(ci) => ci.run(),
         Task::Guests(guests) => guests.run(),
     }
 }

@@ -164,8 +164,8 @@ pub struct Conclusion {
     pub failure: Option<Failure>,
     /// In a batch, the objects that failures are charged to, each with the strongest of its own.
     pub charged: BTreeMap<ObjectRef, Failure>,
-    /// Whether requests were not sent because of another's failure. In a batch, the objects that nothing is charged
-    /// to must be tried again.
+    /// Whether requests that do not belong to [`charged`](Self::charged) objects were not sent. Their objects must
+    /// be tried again.
     pub is_incomplete: bool,
 }
 
@@ -233,9 +233,10 @@ pub fn conclude(
             },
         }
     }
-    let is_incomplete = results
-        .iter()
-        .any(|result| result.error.as_ref().is_some_and(|fault| fault.kind == FaultKind::NotSent));
+    let is_incomplete = plan.steps.iter().zip(&results).any(|(step, result)| {
+        let leaves = step.request.of.as_ref().is_some_and(|of| charged.contains_key(of));
+        !leaves && result.error.as_ref().is_some_and(|fault| fault.kind == FaultKind::NotSent)
+    });
     let entries = entries(plan, results, &charged);
     Conclusion {
         entries,

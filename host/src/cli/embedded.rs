@@ -24,7 +24,7 @@ pub struct Stores {
 ///
 /// # Errors
 /// When a file is damaged, held by another process, sealed with another key, or cannot be made.
-pub fn open_stores(settings: &Settings) -> anyhow::Result<Stores> {
+pub async fn open_stores(settings: &Settings) -> anyhow::Result<Stores> {
     match &settings.data_dir {
         None => Ok(Stores {
             config: EmbeddedConfigStore::memory(),
@@ -35,7 +35,7 @@ pub fn open_stores(settings: &Settings) -> anyhow::Result<Stores> {
             let key = sealing_key(settings)?;
             Ok(Stores {
                 config: EmbeddedConfigStore::open(&folder.join("config.redb"))?,
-                secrets: EmbeddedSecretStore::open(&folder.join("secrets.redb"), &key)?,
+                secrets: EmbeddedSecretStore::open(&folder.join("secrets.redb"), &key).await?,
             })
         }
     }

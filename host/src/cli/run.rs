@@ -91,7 +91,7 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
     let is_person = settings.log_format == LogFormat::Text;
     let stop = CancellationToken::new();
     let objects = manifests::read(&args.files)?;
-    let stores = embedded::open_stores(settings)?;
+    let stores = embedded::open_stores(settings).await?;
     let (client, serving) = match &settings.kubeconfig {
         Some(file) => (embedded::cluster_client(file).await?, None),
         None => {

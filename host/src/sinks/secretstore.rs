@@ -223,7 +223,7 @@ impl EmbeddedSecretStore {
     ///
     /// # Errors
     /// When the file is damaged, held by another process, cannot be read, or was sealed with another key.
-    pub fn open(path: &Path, key: &SealingKey) -> Result<Self, OpenSecretsError> {
+    pub async fn open(path: &Path, key: &SealingKey) -> Result<Self, OpenSecretsError> {
         let this = Self::over(Store::open(path, StoreOptions::default())?, key);
         match this.store.get(CHECK_KEY.as_bytes())? {
             Some(sealed) => {
@@ -237,7 +237,7 @@ impl EmbeddedSecretStore {
                     transaction.put(CHECK_KEY.to_owned(), sealed);
                     Ok::<(), std::convert::Infallible>(())
                 };
-                this.store.write_blocking(write).map_err(|error| match error {
+                this.store.write(write).await.map_err(|error| match error {
                     WriteError::Store(error) => OpenSecretsError::Read(error),
                     WriteError::Refused(never) => match never {},
                 })?;

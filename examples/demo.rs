@@ -1,0 +1,231 @@
+//! The main job, from nothing to nothing: `cargo xtask demo`.
+//!
+//! Runs a host on embedded stores in a folder, applies a small shop, shows each run as it happens and what has come of
+//! them, changes something, deletes something, and stops.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use configurator_apiserver::{ApiServer, ApiServerOptions};
+use configurator_host::cli::terminal::{FAINT, GOOD, NAME, Terminal};
+use configurator_host::controller::supervisor::HostReport;
+use configurator_host::host::Host;
+use configurator_host::module_source::ModuleDirectory;
+use configurator_host::resource::Configurator;
+use configurator_host::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
+use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey};
+use configurator_store::{Store, StoreOptions};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::{self, Scope};
+use kube::{Client, CustomResourceExt as _, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// How long anything may take before the demo gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let mut args = std::env::args_os().skip(1).map(PathBuf::from);
+    let (Some(workspace), Some(modules), Some(data)) = (args.next(), args.next(), args.next()) else {
+        anyhow::bail!("usage: demo WORKSPACE MODULES DATA; `cargo xtask demo` knows them");
+    };
+    std::fs::create_dir_all(&data)?;
+    let demo = Demo::start(&modules, &data).await?;
+
+    title("A shop appears: Nodes, a Namespace, workloads, and Pods on them");
+    demo.apply_file(&workspace.join("examples/shop/objects.yaml")).await?;
+    for name in ["pod-config", "workload-config"] {
+        demo.apply_file(&workspace.join("configurators").join(name).join("configurator.yaml")).await?;
+    }
+    let replica_set = demo.replica_set("web").await?;
+    for (name, node) in [("web-7d4b9-1", "node-a"), ("web-7d4b9-2", "node-b")] {
+        demo.pod(name, node, &replica_set, json!({})).await?;
+    }
+    let orders = demo.owner("apps/v1", "StatefulSet", "orders").await?;
+    demo.pod("orders-0", "node-a", &orders, json!({"config.configurator.dev/log-level": "debug"})).await?;
+    demo.settled().await?;
+    demo.show().await?;
+
+    title("A change flows through: the Pod orders-0 loses its log level and takes the Namespace's");
+    let pods = demo.api("v1", "Pod").await?;
+    let patch = json!({"metadata": {"annotations": {"config.configurator.dev/log-level": null}}});
+    pods.patch("orders-0", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    demo.until("orders-0 has the Namespace's log level", || async {
+        Ok(demo.value("appconf/shop/orders-0/log-level").await?.as_deref() == Some("info"))
+    })
+    .await?;
+
+    title("A Pod is deleted: its configuration, its secret and its ConfigMap go with it");
+    pods.delete("web-7d4b9-2", &DeleteParams::default()).await?;
+    demo.until("nothing of web-7d4b9-2 is left", || async {
+        let keys = demo.config.scan("").await?;
+        let is_left = keys.iter().any(|(key, _)| !key.starts_with("ledger/") && key.contains("web-7d4b9-2"));
+        let config_map = demo.api("v1", "ConfigMap").await?.get_opt("web-7d4b9-2-config").await?;
+        Ok(!is_left && config_map.is_none())
+    })
+    .await?;
+    demo.settled().await?;
+    demo.show().await?;
+    demo.stop().await
+}
+
+struct Demo {
+    client: Client,
+    config: EmbeddedConfigStore,
+    secrets: EmbeddedSecretStore,
+    report: watch::Receiver<HostReport>,
+    stop: CancellationToken,
+    running: tokio::task::JoinHandle<()>,
+}
+
+impl Demo {
+    async fn start(modules: &Path, data: &Path) -> Result<Self> {
+        let store = Store::open(&data.join("cluster.redb"), StoreOptions::default())?;
+        let server = ApiServer::open(store, ApiServerOptions::new(jiff::Timestamp::now)).await?;
+        let client = Client::new(server, "default");
+        let config = EmbeddedConfigStore::open(&data.join("config.redb"))?;
+        let key = SealingKey::from_file(&data.join("secret.key"))?;
+        let secrets = EmbeddedSecretStore::open(&data.join("secrets.redb"), &key).await?;
+        let host = Host::builder()
+            .client(client.clone())
+            .config_store(config.clone())
+            .secret_store(secrets.clone())
+            .modules(ModuleDirectory::new(modules))
+            .observer(Terminal::default())
+            .build()?;
+        let report = host.report();
+        let stop = CancellationToken::new();
+        let demo = Self {
+            client,
+            config,
+            secrets,
+            report,
+            stop: stop.clone(),
+            running: tokio::spawn(host.run(stop.cancelled_owned())),
+        };
+        demo.apply(&serde_json::to_value(Configurator::crd())?).await?;
+        Ok(demo)
+    }
+
+    async fn apply_file(&self, file: &Path) -> Result<()> {
+        let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&text)?;
+        for object in &objects {
+            self.apply(object).await?;
+        }
+        anstream::println!("{FAINT}applied {} objects of {}{FAINT:#}", objects.len(), file.display());
+        Ok(())
+    }
+
+    async fn apply(&self, object: &Value) -> Result<()> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let api = self.api(text("/apiVersion"), text("/kind")).await?;
+        api.patch(text("/metadata/name"), &PatchParams::apply("demo").force(), &Patch::Apply(object)).await?;
+        Ok(())
+    }
+
+    /// What a cluster's own controller would make of the Deployment.
+    async fn replica_set(&self, deployment: &str) -> Result<Value> {
+        let owner = self.owner("apps/v1", "Deployment", deployment).await?;
+        self.apply(&json!({
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {
+                "name": format!("{deployment}-7d4b9"), "namespace": "shop",
+                "labels": {"app": deployment, "pod-template-hash": "7d4b9"}, "ownerReferences": [owner],
+            },
+            "spec": {
+                "selector": {"matchLabels": {"app": deployment}},
+                "template": {
+                    "metadata": {"labels": {"app": deployment}},
+                    "spec": {"containers": [{"name": "c", "image": "registry.example/shop/web:1.4.0"}]},
+                },
+            },
+        }))
+        .await?;
+        self.owner("apps/v1", "ReplicaSet", &format!("{deployment}-7d4b9")).await
+    }
+
+    async fn owner(&self, api_version: &str, kind: &str, name: &str) -> Result<Value> {
+        let uid = self.api(api_version, kind).await?.get(name).await?.uid();
+        Ok(json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": true}))
+    }
+
+    async fn pod(&self, name: &str, node: &str, owner: &Value, annotations: Value) -> Result<()> {
+        self.apply(&json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name, "namespace": "shop", "annotations": annotations, "ownerReferences": [owner],
+                "labels": {"pod-template-hash": "7d4b9"},
+            },
+            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "registry.example/shop/any:1"}]},
+        }))
+        .await
+    }
+
+    async fn api(&self, api_version: &str, kind: &str) -> Result<Api<DynamicObject>> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let (resource, capabilities): (ApiResource, _) =
+            discovery::pinned_kind(&self.client, &GroupVersionKind::gvk(group, version, kind)).await?;
+        Ok(match capabilities.scope {
+            Scope::Namespaced => Api::namespaced_with(self.client.clone(), "shop", &resource),
+            Scope::Cluster => Api::all_with(self.client.clone(), &resource),
+        })
+    }
+
+    async fn value(&self, key: &str) -> Result<Option<String>> {
+        let found = self.config.scan(key).await?;
+        Ok(found.into_iter().find(|(found, _)| found == key).map(|(_, value)| value))
+    }
+
+    async fn settled(&self) -> Result<()> {
+        let mut report = self.report.clone();
+        let both = |report: &HostReport| report.is_ready() && report.is_settled() && report.keepers.len() == 2;
+        tokio::time::timeout(PATIENCE, report.wait_for(both)).await.context("it did not settle")??;
+        Ok(())
+    }
+
+    async fn until<F: Future<Output = Result<bool>>>(&self, what: &str, mut holds: impl FnMut() -> F) -> Result<()> {
+        let waiting = async {
+            while !holds().await? {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Ok::<(), anyhow::Error>(())
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.with_context(|| format!("in vain: {what}"))??;
+        anstream::println!("{GOOD}✓ {what}{GOOD:#}");
+        Ok(())
+    }
+
+    async fn show(&self) -> Result<()> {
+        title("What there is now");
+        for (key, value) in self.config.scan("").await? {
+            if !key.starts_with("ledger/") {
+                anstream::println!("{NAME}{key}{NAME:#} {FAINT}{value:.100}{FAINT:#}");
+            }
+        }
+        for name in self.secrets.names().await? {
+            anstream::println!("{NAME}secret {name}{NAME:#} {FAINT}(sealed){FAINT:#}");
+        }
+        for object in self.api("v1", "ConfigMap").await?.list(&ListParams::default()).await?.items {
+            let data = object.data.get("data").cloned().unwrap_or_default();
+            anstream::println!("{NAME}ConfigMap {}{NAME:#} {FAINT}{data}{FAINT:#}", object.name_any());
+        }
+        Ok(())
+    }
+
+    async fn stop(self) -> Result<()> {
+        self.stop.cancel();
+        self.running.await?;
+        Ok(())
+    }
+}
+
+fn title(text: &str) {
+    anstream::println!("\n{GOOD}── {text} ──{GOOD:#}");
+}

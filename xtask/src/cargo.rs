@@ -1,0 +1,42 @@
+//! The cargo that tasks call.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::cache;
+
+/// The program that runs this task, or the one on the path.
+pub fn program() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// The root of the workspace.
+pub fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// Runs cargo in the workspace, with its builds in the cache folder. What it prints is shown.
+pub fn run(arguments: &[&str]) -> Result<()> {
+    run_with(arguments, &[])
+}
+
+/// As [`run`], with these variables in its environment.
+pub fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Result<()> {
+    let line = format!("cargo {}", arguments.join(" "));
+    eprintln!("xtask: {line}");
+    let since = Instant::now();
+    let status = Command::new(program())
+        .args(arguments)
+        .current_dir(workspace())
+        .env("CARGO_TARGET_DIR", cache::target()?)
+        .envs(variables.iter().copied())
+        .status()
+        .with_context(|| format!("cannot run {line}"))?;
+    eprintln!("xtask: {line}: {:.0?}", since.elapsed());
+    ensure!(status.success(), "{line} failed: its messages are above");
+    Ok(())
+}
