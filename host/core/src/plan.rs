@@ -128,7 +128,10 @@ impl Plan {
 /// The namespace that a request means when it names none: of the object that it is for, or of the first of the run.
 #[must_use]
 pub fn namespace_of<'a>(request: &'a Request, default_namespace: &'a str) -> &'a str {
-    request.of.as_ref().map_or(default_namespace, |of| of.namespace.as_str())
+    request
+        .of
+        .as_ref()
+        .map_or(default_namespace, |of| of.namespace.as_str())
 }
 
 /// The fault of a request that was not sent because the named one failed.
@@ -234,14 +237,24 @@ pub fn conclude(
         }
     }
     let is_incomplete = plan.steps.iter().zip(&results).any(|(step, result)| {
-        let leaves = step.request.of.as_ref().is_some_and(|of| charged.contains_key(of));
-        !leaves && result.error.as_ref().is_some_and(|fault| fault.kind == FaultKind::NotSent)
+        let leaves = step
+            .request
+            .of
+            .as_ref()
+            .is_some_and(|of| charged.contains_key(of));
+        !leaves
+            && result
+                .error
+                .as_ref()
+                .is_some_and(|fault| fault.kind == FaultKind::NotSent)
     });
     let entries = entries(plan, results, &charged);
     Conclusion {
         entries,
         failure,
-        charged, is_incomplete }
+        charged,
+        is_incomplete,
+    }
 }
 
 fn strongest(known: &mut Failure, found: Failure) {

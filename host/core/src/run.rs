@@ -265,7 +265,7 @@ impl Run {
         std::mem::take(&mut self.effects.statuses)
     }
 
-    /// What the secret store has answered in this run, so that it can be kept out of what is shown.
+    /// What the secret store has answered in this run, each answer once, so that it can be kept out of what is shown.
     #[must_use]
     pub fn secrets(&self) -> &[Document] {
         &self.secrets
@@ -330,8 +330,15 @@ impl Run {
             return self.react(handler_failure(fault, Reaction::Fail), None);
         };
         plan::keep_successes(&plan, &results, &mut self.kept);
-        let secrets = results.iter().filter(|result| result.sink == SinkName::Secretstore);
-        self.secrets.extend(secrets.flat_map(|result| result.query_objects.iter().cloned()));
+        let secrets = results
+            .iter()
+            .filter(|result| result.sink == SinkName::Secretstore);
+        for answer in secrets.flat_map(|result| &result.query_objects) {
+            // A run that rests reads the same secrets again, as often as the outage is long.
+            if !self.secrets.contains(answer) {
+                self.secrets.push(answer.clone());
+            }
+        }
         let is_last = self.position + 1 >= self.phases().len();
         let concluded = plan::conclude(&plan, results, is_last, self.is_batch());
         let leaving: BTreeSet<&ObjectRef> = concluded.charged.keys().collect();
@@ -355,7 +362,9 @@ impl Run {
             // What failed is charged to others, but some of these objects' requests were not sent.
             let failure = concluded.charged.into_values().next();
             let nobody = || handler_failure(plan::not_sent(""), Reaction::Restart);
-            return Step::Finish(Finish::Split { failure: failure.unwrap_or_else(nobody) });
+            return Step::Finish(Finish::Split {
+                failure: failure.unwrap_or_else(nobody),
+            });
         }
         if let Some(failure) = concluded.failure {
             return self.react(failure, Some(&plan));
@@ -363,7 +372,8 @@ impl Run {
         self.settle_effects();
         for (_, request) in output::applies_of(&plan) {
             let phase = self.phase().to_owned();
-            self.applied.insert((request.object_key(), request.subresource.clone()), phase);
+            self.applied
+                .insert((request.object_key(), request.subresource.clone()), phase);
         }
         self.position += 1;
         self.entered = now;
@@ -394,6 +404,9 @@ impl Run {
         let Some(phase) = self.phases().get(self.position) else {
             return Step::Finish(Finish::Succeeded);
         };
+        if self.members.is_empty() {
+            return Step::Finish(Finish::Succeeded);
+        }
         let mut objects = self.members.iter().map(|member| WatchedObject {
             object: member.object.clone(),
             event: member.event,
