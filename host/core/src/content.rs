@@ -44,7 +44,10 @@ enum Place {
 }
 
 /// The `fieldsV1` of the Configurator's own managers.
-fn own_fields<'a>(managed_fields: Option<&'a Value>, configurator: &str) -> Vec<&'a Map<String, Value>> {
+fn own_fields<'a>(
+    managed_fields: Option<&'a Value>,
+    configurator: &str,
+) -> Vec<&'a Map<String, Value>> {
     let entries = managed_fields.and_then(Value::as_array);
     entries
         .into_iter()
@@ -203,11 +206,7 @@ mod tests {
 
     #[track_caller]
     fn check(changed: &Value, is_same: bool) {
-        assert_eq!(
-            digest(&base()) == digest(changed),
-            is_same,
-            "{changed}"
-        );
+        assert_eq!(digest(&base()) == digest(changed), is_same, "{changed}");
     }
 
     #[test]

@@ -21,7 +21,10 @@ use crate::time::Timestamp;
 
 /// A Configurator of Pods with the phases `root` and `write`, and the deletion phase `cleanup`.
 pub(crate) fn configurator() -> Configurator {
-    let phase = |name: &str| Phase { name: name.into(), handler: name.into() };
+    let phase = |name: &str| Phase {
+        name: name.into(),
+        handler: name.into(),
+    };
     Configurator {
         name: "c".into(),
         uid: "c-uid".into(),
@@ -55,7 +58,10 @@ pub(crate) fn configurator() -> Configurator {
 }
 
 pub(crate) fn key(name: &str) -> ObjectRef {
-    ObjectRef { namespace: "ns".into(), name: name.into() }
+    ObjectRef {
+        namespace: "ns".into(),
+        name: name.into(),
+    }
 }
 
 pub(crate) fn content(number: u64) -> ContentDigest {
@@ -73,7 +79,11 @@ pub(crate) fn member(name: &str) -> Member {
 }
 
 pub(crate) fn failure(kind: FaultKind) -> Failure {
-    Failure { request_name: "r".into(), fault: Fault::new(kind, "it failed"), reaction: kind.reaction() }
+    Failure {
+        request_name: "r".into(),
+        fault: Fault::new(kind, "it failed"),
+        reaction: kind.reaction(),
+    }
 }
 
 pub(crate) fn at(millis: i64) -> Timestamp {
@@ -90,7 +100,11 @@ pub(crate) fn kubernetes(verb: KubernetesVerb, name: &str) -> KubernetesRequest 
     KubernetesRequest {
         kind: "ConfigMap".into(),
         namespace: "ns".into(),
-        name: if verb == KubernetesVerb::List { String::new() } else { name.into() },
+        name: if verb == KubernetesVerb::List {
+            String::new()
+        } else {
+            name.into()
+        },
         body: has_body.then(Document::empty_object),
         ..KubernetesRequest::new(verb, "", "v1", "configmaps")
     }
@@ -98,12 +112,18 @@ pub(crate) fn kubernetes(verb: KubernetesVerb, name: &str) -> KubernetesRequest 
 
 /// Reads the ConfigMap of the request's name.
 pub(crate) fn get(name: &str) -> Request {
-    Request::new(name, Operation::Kubernetes(kubernetes(KubernetesVerb::Get, name)))
+    Request::new(
+        name,
+        Operation::Kubernetes(kubernetes(KubernetesVerb::Get, name)),
+    )
 }
 
 /// Applies the ConfigMap of the request's name.
 pub(crate) fn apply(name: &str) -> Request {
-    Request::new(name, Operation::Kubernetes(kubernetes(KubernetesVerb::Apply, name)))
+    Request::new(
+        name,
+        Operation::Kubernetes(kubernetes(KubernetesVerb::Apply, name)),
+    )
 }
 
 /// Puts `value` under the plain key of the request's name.
@@ -113,13 +133,23 @@ pub(crate) fn put(name: &str, value: &str) -> Request {
         key: name.into(),
         value: Some(value.into()),
     });
-    let config = ConfigRequest { is_transaction: false, operations: vec![operation] };
+    let config = ConfigRequest {
+        is_transaction: false,
+        operations: vec![operation],
+    };
     Request::new(name, Operation::Config(config))
 }
 
 /// Does `verb` with the secret of the request's name.
 pub(crate) fn secret(verb: SecretVerb, name: &str) -> Request {
-    Request::new(name, Operation::Secret(SecretRequest { name: name.into(), verb, value: None }))
+    Request::new(
+        name,
+        Operation::Secret(SecretRequest {
+            name: name.into(),
+            verb,
+            value: None,
+        }),
+    )
 }
 
 /// Posts to the path of the request's name.
@@ -136,7 +166,10 @@ pub(crate) fn post(name: &str) -> Request {
 /// An output with these requests.
 pub(crate) fn asks(resource_requests: impl Into<Vec<Request>>) -> HandlerOutput {
     HandlerOutput {
-        requests: Requests { resource_requests: resource_requests.into(), ..Requests::default() },
+        requests: Requests {
+            resource_requests: resource_requests.into(),
+            ..Requests::default()
+        },
         ..HandlerOutput::default()
     }
 }

@@ -74,7 +74,10 @@ pub fn check(output: &HandlerOutput, rules: OutputRules<'_>) -> Result<(), Fault
             )));
         }
     }
-    let of_statuses = output.statuses.iter().map(|status| ("a status", &status.of));
+    let of_statuses = output
+        .statuses
+        .iter()
+        .map(|status| ("a status", &status.of));
     let of_events = output.events.iter().map(|event| ("an event", &event.of));
     for (what, of) in of_statuses.chain(of_events) {
         check_of(of.as_ref(), rules).map_err(|why| invalid(format!("{what} {why}")))?;
@@ -213,7 +216,10 @@ fn describe(request: &KubernetesRequest) -> String {
         .as_ref()
         .map(|subresource| format!("/{subresource}"))
         .unwrap_or_default();
-    let named = format!("{}{group}{subresource} {namespace}{}", request.plural, request.name);
+    let named = format!(
+        "{}{group}{subresource} {namespace}{}",
+        request.plural, request.name
+    );
     format!("{named:.MAX_NAME$}")
 }
 
@@ -266,10 +272,9 @@ fn check_request(
                     layers::MAX_OPERATIONS
                 )));
             }
-            config
-                .operations
-                .iter()
-                .try_for_each(|operation| check_config(operation, namespace_of(request, default_namespace)))
+            config.operations.iter().try_for_each(|operation| {
+                check_config(operation, namespace_of(request, default_namespace))
+            })
         }
         Operation::Secret(secret) if secret.name.is_empty() => {
             Err(invalid("`secret-name` is empty".to_owned()))
@@ -355,7 +360,10 @@ fn check_kubernetes(request: &KubernetesRequest) -> Result<(), Fault> {
         | KubernetesVerb::Apply => need("name", &request.name)?,
     }
     if request.precondition.is_some()
-        && matches!(request.verb, KubernetesVerb::Get | KubernetesVerb::List | KubernetesVerb::Create)
+        && matches!(
+            request.verb,
+            KubernetesVerb::Get | KubernetesVerb::List | KubernetesVerb::Create
+        )
     {
         return Err(invalid(format!("`{verb}` takes no `precondition`")));
     }

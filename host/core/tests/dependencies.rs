@@ -1,15 +1,31 @@
 //! What keeps the core pure: it can do no I/O with what it depends on.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
 
 /// Formats, digests and errors. None of these opens a file or a socket, reads a clock, spawns or awaits.
-const ALLOWED: [&str; 6] = ["serde", "serde_json", "sha2", "jiff", "percent-encoding", "thiserror"];
+const ALLOWED: [&str; 6] = [
+    "serde",
+    "serde_json",
+    "sha2",
+    "jiff",
+    "percent-encoding",
+    "thiserror",
+];
 
 /// The names in the tables that end up in the library: `[dependencies]`, and the same for one target.
 fn dependencies(manifest: &str) -> Vec<&str> {
     let mut is_inside = false;
     let mut names = Vec::new();
     for line in manifest.lines().map(str::trim) {
-        if let Some(table) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+        if let Some(table) = line
+            .strip_prefix('[')
+            .and_then(|line| line.strip_suffix(']'))
+        {
             let library = |table: &str| table == "dependencies" || table.ends_with(".dependencies");
             is_inside = library(table);
             if let Some((before, name)) = table.rsplit_once('.')
@@ -31,7 +47,10 @@ fn dependencies(manifest: &str) -> Vec<&str> {
 fn the_core_depends_on_what_does_no_io() {
     let manifest = include_str!("../Cargo.toml");
     let found = dependencies(manifest);
-    assert!(!found.is_empty(), "no dependencies were found in Cargo.toml");
+    assert!(
+        !found.is_empty(),
+        "no dependencies were found in Cargo.toml"
+    );
     for name in found {
         assert!(
             ALLOWED.contains(&name),

@@ -8,13 +8,18 @@ use crate::capability::{ConfigstoreRule, KubernetesRule};
 use crate::fixtures::{answered, apply, at, get, key, post, put, secret};
 use crate::request::{BatchErrorStrategy, ConfigVerb, KubernetesVerb, SecretVerb};
 
+mod laws;
+
 fn with(mut request: Request, change: impl FnOnce(&mut Request)) -> Request {
     change(&mut request);
     request
 }
 
 fn requests(resource_requests: impl Into<Vec<Request>>) -> Requests {
-    Requests { resource_requests: resource_requests.into(), ..Requests::default() }
+    Requests {
+        resource_requests: resource_requests.into(),
+        ..Requests::default()
+    }
 }
 
 /// A plan where everything is allowed and nothing was sent before.
@@ -44,14 +49,20 @@ fn actions(plan: &Plan) -> String {
 /// One line for each result: whether it failed, and with what.
 fn faults(results: &[RequestResult]) -> String {
     let line = |result: &RequestResult| {
-        let fault = result.error.as_ref().map_or_else(|| "ok".to_owned(), ToString::to_string);
+        let fault = result
+            .error
+            .as_ref()
+            .map_or_else(|| "ok".to_owned(), ToString::to_string);
         format!("{}: {fault}\n", result.request_name)
     };
     results.iter().map(line).collect()
 }
 
 fn failure_text(failure: &Failure) -> String {
-    format!("{} {} -> {:?}", failure.request_name, failure.fault.kind, failure.reaction)
+    format!(
+        "{} {} -> {:?}",
+        failure.request_name, failure.fault.kind, failure.reaction
+    )
 }
 
 /// What is read out of a conclusion, one fact a line.
@@ -65,7 +76,10 @@ fn shown(conclusion: &Conclusion) -> String {
         text += &match entry {
             ResultEntry::One(result) => format!("{name} = {}\n", one(result)),
             ResultEntry::Group(results) => {
-                format!("{name} = [{}]\n", results.iter().map(one).collect::<Vec<_>>().join(", "))
+                format!(
+                    "{name} = [{}]\n",
+                    results.iter().map(one).collect::<Vec<_>>().join(", ")
+                )
             }
         };
     }
@@ -93,7 +107,10 @@ fn concluded(
     is_batch: bool,
 ) -> Conclusion {
     let plan = free(requests(
-        settled.iter().map(|(request, _)| request.clone()).collect::<Vec<_>>(),
+        settled
+            .iter()
+            .map(|(request, _)| request.clone())
+            .collect::<Vec<_>>(),
     ));
     let results = settled.iter().map(|(request, fault)| match fault {
         None => answered(request),
@@ -138,42 +155,72 @@ fn nothing_is_sent_that_is_not_listed_twice() {
 
 #[test]
 fn one_that_may_not_be_sent_stops_all_unless_it_is_caught() {
-    let nothing_secret =
-        Capabilities { secretstore: Vec::new(), ..Capabilities::everything() };
+    let nothing_secret = Capabilities {
+        secretstore: Vec::new(),
+        ..Capabilities::everything()
+    };
     let check = |on_error, expected: Expect| {
-        let refused = with(secret(SecretVerb::Get, "secret"), |it| it.on_error = on_error);
+        let refused = with(secret(SecretVerb::Get, "secret"), |it| {
+            it.on_error = on_error
+        });
         let kept = put("kept", "1");
         let known = (kept.operation.clone(), answered(&kept));
         let known = Kept::from([("kept".to_owned(), known)]);
         let asked = requests([get("a"), kept, refused, put("b", "1")]);
-        let plan = Plan::of(asked, &known, &nothing_secret, &Capabilities::everything(), "ns");
+        let plan = Plan::of(
+            asked,
+            &known,
+            &nothing_secret,
+            &Capabilities::everything(),
+            "ns",
+        );
         let results = plan.refused(at(7));
-        let text = results.as_deref().map_or_else(|| "goes on\n".to_owned(), faults);
+        let text = results
+            .as_deref()
+            .map_or_else(|| "goes on\n".to_owned(), faults);
         expected.assert_eq(&text);
         let results = results.unwrap_or_default();
         let unsent = results.iter().filter(|result| result.error.is_some());
-        assert!(unsent.into_iter().all(|result| result.finished == Some(at(7))));
+        assert!(
+            unsent
+                .into_iter()
+                .all(|result| result.finished == Some(at(7)))
+        );
     };
-    check(None, expect![[r#"
+    check(
+        None,
+        expect![[r#"
         a: NotSent: not sent, because the request "secret" failed
         kept: ok
         secret: ResourcePermission: spec.capabilities has no rule that allows secretstore: {names: [secret], verbs: [get]}
         b: NotSent: not sent, because the request "secret" failed
-    "#]]);
-    check(Some(OnError::CatchError), expect![[r#"
+    "#]],
+    );
+    check(
+        Some(OnError::CatchError),
+        expect![[r#"
         goes on
-    "#]]);
-    check(Some(OnError::DropError), expect![[r#"
+    "#]],
+    );
+    check(
+        Some(OnError::DropError),
+        expect![[r#"
         goes on
-    "#]]);
+    "#]],
+    );
 }
 
 // What is not sent again.
 
 #[test]
 fn a_success_is_kept_when_name_and_operation_are_unchanged() {
-    let before =
-        [put("same", "1"), put("other-value", "1"), put("renamed", "1"), post("http"), get("read")];
+    let before = [
+        put("same", "1"),
+        put("other-value", "1"),
+        put("renamed", "1"),
+        post("http"),
+        get("read"),
+    ];
     let earlier = free(requests(before.clone()));
     let results: Vec<RequestResult> = before.iter().map(answered).collect();
     let mut kept = Kept::new();
@@ -181,7 +228,9 @@ fn a_success_is_kept_when_name_and_operation_are_unchanged() {
     let now = [
         put("same", "1"),
         put("other-value", "2"),
-        with(put("renamed", "1"), |request| request.name = "new-name".into()),
+        with(put("renamed", "1"), |request| {
+            request.name = "new-name".into()
+        }),
         with(put("new", "1"), |request| request.name = "renamed".into()),
         post("http"),
         get("read"),
@@ -195,7 +244,8 @@ fn a_success_is_kept_when_name_and_operation_are_unchanged() {
         renamed: send
         http: keep [{"of":"http"}]
         read: send
-    "#]].assert_eq(&actions(&plan));
+    "#]]
+    .assert_eq(&actions(&plan));
 }
 
 #[test]
@@ -211,21 +261,36 @@ fn only_a_success_is_kept_and_the_newest_one() {
     assert_eq!(kept.keys().collect::<Vec<_>>(), ["a"]);
 
     let changed = put("a", "2");
-    keep_successes(&free(requests([changed.clone()])), &[answered(&changed)], &mut kept);
+    keep_successes(
+        &free(requests([changed.clone()])),
+        &[answered(&changed)],
+        &mut kept,
+    );
     let everything = Capabilities::everything();
     for (request, is_kept) in [(put("a", "1"), false), (changed, true)] {
         let plan = Plan::of(requests([request]), &kept, &everything, &everything, "ns");
-        assert_eq!(matches!(plan.steps[0].action, PlannedAction::Keep(_)), is_kept);
+        assert_eq!(
+            matches!(plan.steps[0].action, PlannedAction::Keep(_)),
+            is_kept
+        );
     }
 }
 
 #[test]
 fn what_was_kept_may_be_forbidden_by_now() {
     let request = put("a", "1");
-    let kept =
-        Kept::from([("a".to_owned(), (request.operation.clone(), answered(&request)))]);
+    let kept = Kept::from([(
+        "a".to_owned(),
+        (request.operation.clone(), answered(&request)),
+    )]);
     let nothing = Capabilities::default();
-    let plan = Plan::of(requests([request]), &kept, &Capabilities::everything(), &nothing, "ns");
+    let plan = Plan::of(
+        requests([request]),
+        &kept,
+        &Capabilities::everything(),
+        &nothing,
+        "ns",
+    );
     assert!(matches!(plan.steps[0].action, PlannedAction::Refuse(_)));
 }
 
@@ -240,13 +305,19 @@ fn what_readiness_depends_on_goes_first() {
     check(vec![], &[]);
     check(vec![get("a"), get("b")], &[&[0, 1]]);
     check(vec![first("a"), first("b")], &[&[0, 1]]);
-    check(vec![get("a"), first("b"), get("c"), first("d")], &[&[1, 3], &[0, 2]]);
+    check(
+        vec![get("a"), first("b"), get("c"), first("d")],
+        &[&[1, 3], &[0, 2]],
+    );
 }
 
 #[test]
 fn only_serial_is_serial() {
     for strategy in [ExecuteStrategy::Serial, ExecuteStrategy::Parallel] {
-        let plan = free(Requests { execute_strategy: strategy, ..requests([get("a")]) });
+        let plan = free(Requests {
+            execute_strategy: strategy,
+            ..requests([get("a")])
+        });
         assert_eq!(plan.is_serial, strategy == ExecuteStrategy::Serial);
     }
 }
@@ -257,17 +328,25 @@ fn only_serial_is_serial() {
 fn what_becomes_of_a_failure() {
     let mut table = String::new();
     for group in [None, Some("group")] {
-        for on_error in
-            [None, Some(OnError::Fail), Some(OnError::CatchError), Some(OnError::DropError)]
-        {
-            for batch in [BatchErrorStrategy::CatchError, BatchErrorStrategy::DropError] {
+        for on_error in [
+            None,
+            Some(OnError::Fail),
+            Some(OnError::CatchError),
+            Some(OnError::DropError),
+        ] {
+            for batch in [
+                BatchErrorStrategy::CatchError,
+                BatchErrorStrategy::DropError,
+            ] {
                 for is_last in [false, true] {
                     let request = with(put("r", "1"), |request| {
                         request.group_by = group.map(Into::into);
                         request.on_error = on_error;
                     });
-                    let asked =
-                        Requests { batch_error_strategy: batch, ..requests([request.clone()]) };
+                    let asked = Requests {
+                        batch_error_strategy: batch,
+                        ..requests([request.clone()])
+                    };
                     let results = vec![failed_with(&request, FaultKind::ResourceMutation)];
                     let conclusion = conclude(&free(asked), results, is_last, false);
                     let meaning = shown(&conclusion).trim_end().replace('\n', "; ");
@@ -276,7 +355,11 @@ fn what_becomes_of_a_failure() {
                     table += &format!(
                         "{}, {on_error}, {batch:?}, {place}: {}\n",
                         group.unwrap_or("-"),
-                        if meaning.is_empty() { "nothing" } else { &meaning }
+                        if meaning.is_empty() {
+                            "nothing"
+                        } else {
+                            &meaning
+                        }
                     );
                 }
             }
@@ -295,10 +378,10 @@ fn what_becomes_of_a_failure() {
         -, CatchError, CatchError, last: r = r (ResourceMutation); fails: r ResourceMutation -> Resend
         -, CatchError, DropError, not last: r = r (ResourceMutation)
         -, CatchError, DropError, last: r = r (ResourceMutation); fails: r ResourceMutation -> Resend
-        -, DropError, CatchError, not last: 
-        -, DropError, CatchError, last: 
-        -, DropError, DropError, not last: 
-        -, DropError, DropError, last: 
+        -, DropError, CatchError, not last: nothing
+        -, DropError, CatchError, last: nothing
+        -, DropError, DropError, not last: nothing
+        -, DropError, DropError, last: nothing
         group, -, CatchError, not last: group = [r (ResourceMutation)]
         group, -, CatchError, last: group = [r (ResourceMutation)]; fails: r ResourceMutation -> Resend
         group, -, DropError, not last: group = []
@@ -337,7 +420,10 @@ fn the_strongest_failure_counts_and_of_equals_the_first() {
             .enumerate()
             .map(|(n, kind)| (put(&n.to_string(), "1"), Some(*kind)));
         let conclusion = concluded(&settled.collect::<Vec<_>>(), false, false);
-        table += &format!("{kinds:?}: {}\n", failure_text(&conclusion.failure.unwrap()));
+        table += &format!(
+            "{kinds:?}: {}\n",
+            failure_text(&conclusion.failure.unwrap())
+        );
     }
     expect![[r#"
         [ResourceNotFound, ResourceMutation]: 0 ResourceNotFound -> Resend
@@ -345,14 +431,17 @@ fn the_strongest_failure_counts_and_of_equals_the_first() {
         [ResourceConflict, ApiServerUnavailable]: 1 ApiServerUnavailable -> Park
         [ApiServerUnavailable, ConfigstoreUnavailable]: 0 ApiServerUnavailable -> Park
         [ApiServerUnavailable, ResourcePermission, ResourceConflict]: 1 ResourcePermission -> Fail
-    "#]].assert_eq(&table);
+    "#]]
+    .assert_eq(&table);
 }
 
 #[test]
 fn a_group_stands_where_its_first_member_stood() {
     let grouped = |name: &str, group: &str| with(get(name), |it| it.group_by = Some(group.into()));
     let dropped = |name: &str, group: &str| {
-        with(grouped(name, group), |it| it.on_error = Some(OnError::DropError))
+        with(grouped(name, group), |it| {
+            it.on_error = Some(OnError::DropError)
+        })
     };
     check(
         false,
@@ -361,7 +450,10 @@ fn a_group_stands_where_its_first_member_stood() {
             (get("a"), None),
             (dropped("h1", "h"), Some(FaultKind::ResourceNotFound)),
             (grouped("g2", "g"), None),
-            (with(get("b"), |it| it.on_error = Some(OnError::DropError)), Some(FaultKind::ResourceNotFound)),
+            (
+                with(get("b"), |it| it.on_error = Some(OnError::DropError)),
+                Some(FaultKind::ResourceNotFound),
+            ),
             (dropped("g3", "g"), Some(FaultKind::ResourceGeneric)),
             (get("c"), None),
         ],
@@ -383,15 +475,25 @@ fn in_a_batch_a_failure_is_charged_to_its_object() {
         (of("a2", "a"), Some(FaultKind::ResourceConflict)),
         (of("a3", "a"), None),
         (get("shared"), None),
-        (with(of("b2", "b"), |it| it.on_error = Some(OnError::CatchError)), Some(FaultKind::ResourceGeneric)),
+        (
+            with(of("b2", "b"), |it| it.on_error = Some(OnError::CatchError)),
+            Some(FaultKind::ResourceGeneric),
+        ),
     ];
-    check(true, &settled, expect![[r#"
+    check(
+        true,
+        &settled,
+        expect![[r#"
         b1 = b1
         shared = shared
         b2 = b2 (ResourceGeneric)
         leaves: ns/a, a2 ResourceConflict -> Restart
-    "#]]);
-    check(false, &settled, expect![[r#"
+    "#]],
+    );
+    check(
+        false,
+        &settled,
+        expect![[r#"
         a1 = a1 (ResourceNotFound)
         b1 = b1
         a2 = a2 (ResourceConflict)
@@ -399,7 +501,8 @@ fn in_a_batch_a_failure_is_charged_to_its_object() {
         shared = shared
         b2 = b2 (ResourceGeneric)
         fails: a2 ResourceConflict -> Restart
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -427,7 +530,10 @@ fn what_was_not_sent_fails_nothing_by_itself() {
     let not_sent = Some(FaultKind::NotSent);
     check(
         false,
-        &[(get("a"), Some(FaultKind::ResourceNotFound)), (get("b"), not_sent)],
+        &[
+            (get("a"), Some(FaultKind::ResourceNotFound)),
+            (get("b"), not_sent),
+        ],
         expect![[r#"
             a = a (ResourceNotFound)
             b = b (NotSent)
@@ -437,7 +543,10 @@ fn what_was_not_sent_fails_nothing_by_itself() {
     );
     check(
         true,
-        &[(of("a1", "a"), Some(FaultKind::ResourceNotFound)), (of("b1", "b"), not_sent)],
+        &[
+            (of("a1", "a"), Some(FaultKind::ResourceNotFound)),
+            (of("b1", "b"), not_sent),
+        ],
         expect![[r#"
             b1 = b1 (NotSent)
             leaves: ns/a, a1 ResourceNotFound -> Resend
@@ -446,7 +555,10 @@ fn what_was_not_sent_fails_nothing_by_itself() {
     );
     check(
         true,
-        &[(of("a1", "a"), Some(FaultKind::ResourceNotFound)), (get("shared"), not_sent)],
+        &[
+            (of("a1", "a"), Some(FaultKind::ResourceNotFound)),
+            (get("shared"), not_sent),
+        ],
         expect![[r#"
             shared = shared (NotSent)
             leaves: ns/a, a1 ResourceNotFound -> Resend
@@ -468,189 +580,6 @@ fn a_batch_is_complete_when_only_the_culprits_requests_were_not_sent() {
         expect![[r#"
             b1 = b1
             leaves: ns/a, a1 ResourceNotFound -> Resend
-            incomplete
         "#]],
     );
-}
-
-// Laws.
-
-/// A request and what its sink answers. Names are given afterwards, so that none comes twice.
-fn settled_request() -> impl Strategy<Value = (Request, Option<FaultKind>)> {
-    let group = prop::option::weighted(0.4, prop::sample::select(vec!["g", "h"]));
-    let of = prop::option::of(prop::sample::select(vec!["a", "b", "c"]));
-    let on_error = prop::option::of(prop::sample::select(vec![
-        OnError::Fail,
-        OnError::CatchError,
-        OnError::DropError,
-    ]));
-    let fault = prop::option::weighted(0.4, prop::sample::select(FaultKind::ALL.to_vec()));
-    (0..4u8, group, of, on_error, any::<bool>(), fault).prop_map(
-        |(what, group, of, on_error, bootstrap_dep, fault)| {
-            let request = match what {
-                0 => get("r"),
-                1 => apply("r"),
-                2 => put("r", "1"),
-                _ => secret(SecretVerb::Get, "r"),
-            };
-            let request = with(request, |request| {
-                request.group_by = group.map(Into::into);
-                request.of = of.map(key);
-                request.on_error = on_error;
-                request.bootstrap_dep = bootstrap_dep;
-            });
-            (request, fault)
-        },
-    )
-}
-
-fn settled_requests() -> impl Strategy<Value = Vec<(Request, Option<FaultKind>)>> {
-    prop::collection::vec(settled_request(), 0..10).prop_map(|mut settled| {
-        for (n, (request, _)) in settled.iter_mut().enumerate() {
-            request.name = format!("r{n}");
-        }
-        settled
-    })
-}
-
-/// Where in the request list each name of the results stands.
-fn place(name: &str) -> usize {
-    name.trim_start_matches('r').parse().unwrap()
-}
-
-proptest! {
-    #[test]
-    fn every_result_is_seen_once_or_dropped_or_charged(
-        settled in settled_requests(), is_last: bool, is_batch: bool,
-    ) {
-        let conclusion = concluded(&settled, is_last, is_batch);
-        let mut seen: BTreeSet<&str> = BTreeSet::new();
-        let mut keys: BTreeSet<&str> = BTreeSet::new();
-        for (key, entry) in &conclusion.entries {
-            prop_assert!(keys.insert(key), "the key {} twice", key);
-            let members = match entry {
-                ResultEntry::One(result) => {
-                    prop_assert_eq!(key, &result.request_name);
-                    std::slice::from_ref(result)
-                }
-                ResultEntry::Group(members) => {
-                    let places: Vec<usize> =
-                        members.iter().map(|member| place(&member.request_name)).collect();
-                    prop_assert!(places.is_sorted(), "{} is out of order: {:?}", key, places);
-                    members.as_slice()
-                }
-            };
-            for member in members {
-                let (request, _) = &settled[place(&member.request_name)];
-                prop_assert_eq!(request.group_by.as_ref().unwrap_or(&request.name), key);
-                prop_assert!(seen.insert(&member.request_name), "{} twice", member.request_name);
-            }
-        }
-        for (request, fault) in &settled {
-            let is_charged =
-                request.of.as_ref().is_some_and(|of| conclusion.charged.contains_key(of));
-            let is_dropped = fault.is_some()
-                && request.effective_on_error(BatchErrorStrategy::CatchError) == OnError::DropError;
-            prop_assert_eq!(seen.contains(&*request.name), !is_charged && !is_dropped);
-        }
-        let first_member = |key: &String| {
-            settled.iter().position(|(request, _)| {
-                let is_charged =
-                    request.of.as_ref().is_some_and(|of| conclusion.charged.contains_key(of));
-                !is_charged && request.group_by.as_ref().unwrap_or(&request.name) == key
-            })
-        };
-        let places: Vec<_> = conclusion.entries.iter().map(|(key, _)| first_member(key)).collect();
-        prop_assert!(places.is_sorted(), "{:?}", places);
-    }
-
-    #[test]
-    fn a_failure_is_found_when_there_is_one(
-        settled in settled_requests(), is_last: bool, is_batch: bool,
-    ) {
-        let conclusion = concluded(&settled, is_last, is_batch);
-        let uncaught = |request: &Request, fault: FaultKind| {
-            fault != FaultKind::NotSent
-                && match request.effective_on_error(BatchErrorStrategy::CatchError) {
-                    OnError::Fail => true,
-                    OnError::CatchError => is_last,
-                    OnError::DropError => false,
-                }
-        };
-        let strength = |reaction| match reaction {
-            Reaction::Resend => 0,
-            Reaction::Restart => 1,
-            Reaction::Park => 2,
-            Reaction::Fail => 3,
-        };
-        let mut common = Vec::new();
-        let mut charged: BTreeMap<ObjectRef, Vec<u8>> = BTreeMap::new();
-        for (request, fault) in &settled {
-            let Some(fault) = fault.filter(|fault| uncaught(request, *fault)) else { continue };
-            match &request.of {
-                Some(of) if is_batch && fault.reaction() != Reaction::Park => {
-                    charged.entry(of.clone()).or_default().push(strength(fault.reaction()));
-                }
-                _ => common.push(strength(fault.reaction())),
-            }
-        }
-        let found = conclusion.failure.as_ref().map(|failure| strength(failure.reaction));
-        prop_assert_eq!(found, common.into_iter().max());
-        let found: BTreeMap<ObjectRef, u8> = conclusion
-            .charged
-            .iter()
-            .map(|(of, failure)| (of.clone(), strength(failure.reaction)))
-            .collect();
-        let strongest = charged.into_iter().map(|(of, all)| (of, all.into_iter().max().unwrap()));
-        prop_assert_eq!(found, strongest.collect::<BTreeMap<_, _>>());
-    }
-
-    #[test]
-    fn what_is_kept_is_a_success_of_the_same_change(
-        before in settled_requests(), now in settled_requests(),
-    ) {
-        let sent: Vec<Request> = before.iter().map(|(request, _)| request.clone()).collect();
-        let earlier = free(requests(sent));
-        let results: Vec<RequestResult> = before
-            .iter()
-            .map(|(request, fault)| match fault {
-                None => answered(request),
-                Some(kind) => failed_with(request, *kind),
-            })
-            .collect();
-        let mut kept = Kept::new();
-        keep_successes(&earlier, &results, &mut kept);
-        let everything = Capabilities::everything();
-        let asked: Vec<Request> = now.into_iter().map(|(request, _)| request).collect();
-        let plan = Plan::of(requests(asked), &kept, &everything, &everything, "ns");
-        for (n, step) in plan.steps.iter().enumerate() {
-            let twin = before.get(n).filter(|(twin, fault)| {
-                fault.is_none()
-                    && twin.operation == step.request.operation
-                    && twin.operation.is_mutating()
-            });
-            match (&step.action, twin) {
-                (PlannedAction::Keep(result), Some((twin, _))) => {
-                    prop_assert_eq!(result, &answered(twin));
-                }
-                (PlannedAction::Send, None) => {}
-                (action, twin) => prop_assert!(false, "{:?} for {:?}", action, twin),
-            }
-        }
-    }
-
-    #[test]
-    fn the_waves_hold_every_step_once_and_the_order_of_each(settled in settled_requests()) {
-        let asked: Vec<Request> = settled.into_iter().map(|(request, _)| request).collect();
-        let plan = free(requests(asked));
-        let waves = plan.waves();
-        prop_assert!(waves.len() <= 2);
-        prop_assert!(waves.iter().all(|wave| !wave.is_empty() && wave.is_sorted()));
-        let is_first = |index: &usize| plan.steps[*index].request.bootstrap_dep;
-        let sent: Vec<usize> = waves.concat();
-        prop_assert!(sent.is_sorted_by_key(|index| !is_first(index)));
-        let all: BTreeSet<usize> = sent.iter().copied().collect();
-        prop_assert_eq!(sent.len(), plan.steps.len());
-        prop_assert_eq!(all, (0..plan.steps.len()).collect::<BTreeSet<_>>());
-    }
 }

@@ -19,7 +19,12 @@ struct Bench {
 impl Bench {
     fn new(configurator: Configurator) -> Self {
         let queue = Queue::new(Arc::new(configurator), 7);
-        Self { queue, now: at(0), under_way: BTreeMap::new(), text: String::new() }
+        Self {
+            queue,
+            now: at(0),
+            under_way: BTreeMap::new(),
+            text: String::new(),
+        }
     }
 
     fn listed(configurator: Configurator) -> Self {
@@ -49,7 +54,9 @@ impl Bench {
     }
 
     fn gone(&mut self, name: &str) -> &mut Self {
-        let actions = self.queue.gone(&key(name), &format!("{name}-uid"), self.now);
+        let actions = self
+            .queue
+            .gone(&key(name), &format!("{name}-uid"), self.now);
         self.note(actions)
     }
 
@@ -77,7 +84,12 @@ impl Bench {
 
     fn ticket_of(&self, name: &str) -> Ticket {
         let has = |members: &Vec<Member>| members.iter().any(|member| member.key == key(name));
-        *self.under_way.iter().find(|(_, members)| has(members)).expect("a run of this object").0
+        *self
+            .under_way
+            .iter()
+            .find(|(_, members)| has(members))
+            .expect("a run of this object")
+            .0
     }
 
     fn wait(&mut self, millis: u64) -> &mut Self {
@@ -89,13 +101,21 @@ impl Bench {
     fn note(&mut self, actions: Vec<Action>) -> &mut Self {
         for action in actions {
             let line = match action {
-                Action::Start { ticket, members, chain, failures } => {
+                Action::Start {
+                    ticket,
+                    members,
+                    chain,
+                    failures,
+                } => {
                     let names: Vec<String> = members
                         .iter()
                         .map(|member| format!("{}:{}", member.key.name, member.event.name()))
                         .collect();
                     self.under_way.insert(ticket, members);
-                    format!("start {chain:?} {} after {failures} failures", names.join(" "))
+                    format!(
+                        "start {chain:?} {} after {failures} failures",
+                        names.join(" ")
+                    )
                 }
                 Action::Resume { ticket, run } => {
                     self.under_way.insert(ticket, run.members().to_vec());
@@ -103,7 +123,12 @@ impl Bench {
                 }
                 Action::Forget { uid, .. } => format!("forget {uid}"),
                 Action::Release { uid, .. } => format!("release {uid}"),
-                Action::GiveUp { uid, failures, failure, .. } => {
+                Action::GiveUp {
+                    uid,
+                    failures,
+                    failure,
+                    ..
+                } => {
                     format!("give up {uid} after {failures}: {}", failure.fault.kind)
                 }
                 Action::Recover { key } => format!("recover {key}"),
@@ -187,7 +212,10 @@ fn a_restart_waits_unless_the_object_changes() {
 
 #[test]
 fn a_given_up_object_returns_with_its_next_change() {
-    let fail = || Finish::Failed { failure: failure(FaultKind::ResourcePermission), failures: 1 };
+    let fail = || Finish::Failed {
+        failure: failure(FaultKind::ResourcePermission),
+        failures: 1,
+    };
     Bench::listed(configurator())
         .see("a", 1)
         .end("a", fail())
@@ -241,7 +269,10 @@ fn what_was_recorded_and_is_missing_is_a_deletion() {
     let mut bench = Bench::new(configurator());
     bench.queue.list("");
     bench.see("a", 1);
-    let recorded = vec![(key("a"), "a-uid".to_owned()), (key("b"), "b-uid".to_owned())];
+    let recorded = vec![
+        (key("a"), "a-uid".to_owned()),
+        (key("b"), "b-uid".to_owned()),
+    ];
     let actions = bench.queue.listed("", recorded, true, bench.now);
     bench.note(actions).check(expect![[r#"
         start Phases a:Added after 0 failures
@@ -270,7 +301,11 @@ fn a_new_listing_finds_what_went_meanwhile() {
 fn without_deletion_phases_a_deletion_is_forgotten_at_once() {
     let mut plain = configurator();
     plain.deletion.phases.clear();
-    Bench::listed(plain).see("a", 1).succeed("a").gone("a").check(expect![[r#"
+    Bench::listed(plain)
+        .see("a", 1)
+        .succeed("a")
+        .gone("a")
+        .check(expect![[r#"
         start Phases a:Added after 0 failures
         forget a-uid
     "#]]);
@@ -281,7 +316,12 @@ fn deleted_among_the_events_runs_the_phases() {
     let mut plain = configurator();
     plain.deletion.phases.clear();
     plain.watch.events.push(WatchEvent::Deleted);
-    Bench::listed(plain).see("a", 1).succeed("a").gone("a").succeed("a").check(expect![[r#"
+    Bench::listed(plain)
+        .see("a", 1)
+        .succeed("a")
+        .gone("a")
+        .succeed("a")
+        .check(expect![[r#"
         start Phases a:Added after 0 failures
         start Phases a:Deleted after 0 failures
         forget a-uid
@@ -324,12 +364,19 @@ fn a_finalizer_holds_the_object_and_is_released_when_overdue() {
 fn events_that_are_not_named_start_no_run() {
     let mut added_only = configurator();
     added_only.watch.events = vec![WatchEvent::Added];
-    Bench::listed(added_only).see("a", 1).succeed("a").see("a", 2).check(expect![[r#"
+    Bench::listed(added_only)
+        .see("a", 1)
+        .succeed("a")
+        .see("a", 2)
+        .check(expect![[r#"
         start Phases a:Added after 0 failures
     "#]]);
     let mut modified_only = configurator();
     modified_only.watch.events = vec![WatchEvent::Modified];
-    Bench::listed(modified_only).see("a", 1).see("a", 2).check(expect![[r#"
+    Bench::listed(modified_only)
+        .see("a", 1)
+        .see("a", 2)
+        .check(expect![[r#"
         start Phases a:Modified after 0 failures
     "#]]);
 }
@@ -337,7 +384,10 @@ fn events_that_are_not_named_start_no_run() {
 #[test]
 fn batches_fill_by_size_and_by_delay() {
     let mut batched = configurator();
-    batched.batch = Some(BatchOptions { max_size: 2, max_delay: Duration::from_millis(200) });
+    batched.batch = Some(BatchOptions {
+        max_size: 2,
+        max_delay: Duration::from_millis(200),
+    });
     Bench::listed(batched)
         .see("a", 1)
         .see("b", 1)
@@ -357,11 +407,21 @@ fn batches_fill_by_size_and_by_delay() {
 fn a_batch_that_fails_is_halved_until_the_culprit_is_alone() {
     let mut batched = configurator();
     batched.concurrency = 1;
-    batched.batch = Some(BatchOptions { max_size: 4, max_delay: Duration::from_millis(200) });
-    let split = || Finish::Split { failure: failure(FaultKind::ResourceGeneric) };
+    batched.batch = Some(BatchOptions {
+        max_size: 4,
+        max_delay: Duration::from_millis(200),
+    });
+    let split = || Finish::Split {
+        failure: failure(FaultKind::ResourceGeneric),
+    };
     let mut bench = Bench::listed(batched);
     bench.see("a", 1).see("b", 1).see("c", 1).see("d", 1);
-    bench.end("a", split()).end("a", split()).succeed("a").end("b", restart(1)).succeed("c");
+    bench
+        .end("a", split())
+        .end("a", split())
+        .succeed("a")
+        .end("b", restart(1))
+        .succeed("c");
     bench.check(expect![[r#"
         start Phases a:Added b:Added c:Added d:Added after 0 failures
         start Phases a:Added b:Added after 0 failures
@@ -386,7 +446,12 @@ fn an_object_is_not_entered_from_a_copy_older_than_the_last_own_write() {
         ..bench.finished(ticket, Finish::Succeeded)
     };
     let actions = bench.queue.finish(ticket, finished, bench.now);
-    bench.note(actions).see("a", 4).check(expect![""]).see("a", 5).check(expect![[r#"
+    bench
+        .note(actions)
+        .see("a", 4)
+        .check(expect![""])
+        .see("a", 5)
+        .check(expect![[r#"
         start Phases a:Modified after 0 failures
     "#]]);
 }
@@ -413,7 +478,13 @@ fn a_resync_comes_once_in_its_period() {
     let mut resyncing = configurator();
     resyncing.watch.resync_period = Some(Duration::from_secs(100));
     let mut bench = Bench::listed(resyncing);
-    bench.see("a", 1).succeed("a").wait(49_000).wait(51_000).succeed("a").check(expect![[r#"
+    bench
+        .see("a", 1)
+        .succeed("a")
+        .wait(49_000)
+        .wait(51_000)
+        .succeed("a")
+        .check(expect![[r#"
         start Phases a:Added after 0 failures
         start Phases a:Resync after 0 failures
     "#]]);
@@ -423,7 +494,10 @@ fn a_resync_comes_once_in_its_period() {
 fn suspended_nothing_begins() {
     let mut suspended = configurator();
     suspended.suspend = true;
-    Bench::listed(suspended).see("a", 1).gone("a").check(expect![""]);
+    Bench::listed(suspended)
+        .see("a", 1)
+        .gone("a")
+        .check(expect![""]);
 }
 
 fn parked_run(bench: &mut Bench, name: &str) -> (Ticket, Box<Run>, Pause, Finished) {
@@ -451,7 +525,11 @@ fn a_parked_run_holds_others_back_until_its_sink_is_released() {
     bench.see("a", 1);
     let (ticket, run, pause, finished) = parked_run(&mut bench, "a");
     let actions = bench.queue.pause(ticket, run, &pause, finished, bench.now);
-    bench.note(actions).see("b", 1).wait(60_000).check(expect![[r#"
+    bench
+        .note(actions)
+        .see("b", 1)
+        .wait(60_000)
+        .check(expect![[r#"
         start Phases a:Added after 0 failures
     "#]]);
     let actions = bench.queue.release(SinkName::Configstore, bench.now);
@@ -485,7 +563,10 @@ fn readiness_waits_for_what_existed_at_start_and_counts_what_was_given_up() {
     bench.text.clear();
     bench.succeed("a").see("c", 1);
     bench.text.clear();
-    let fail = Finish::Failed { failure: failure(FaultKind::ResourcePermission), failures: 1 };
+    let fail = Finish::Failed {
+        failure: failure(FaultKind::ResourcePermission),
+        failures: 1,
+    };
     bench.end("b", fail).check(expect![[r#"
         give up b-uid after 1: ResourcePermission
         bootstrapped, 1 given up
@@ -512,17 +593,29 @@ fn any_happening() -> impl Strategy<Value = Happening> {
 fn end_by(how: u8, is_batch: bool) -> Finish {
     match how {
         0 | 1 => Finish::Succeeded,
-        2 if is_batch => Finish::Split { failure: failure(FaultKind::ResourceGeneric) },
+        2 if is_batch => Finish::Split {
+            failure: failure(FaultKind::ResourceGeneric),
+        },
         2 => restart(1),
-        _ => Finish::Failed { failure: failure(FaultKind::ResourcePermission), failures: 1 },
+        _ => Finish::Failed {
+            failure: failure(FaultKind::ResourcePermission),
+            failures: 1,
+        },
     }
 }
 
 fn invariants(bench: &Bench) {
-    assert!(bench.under_way.len() <= 2, "more runs than the concurrency allows");
+    assert!(
+        bench.under_way.len() <= 2,
+        "more runs than the concurrency allows"
+    );
     let mut seen = BTreeSet::new();
     for member in bench.under_way.values().flatten() {
-        assert!(seen.insert(member.key.clone()), "{} is in two runs at once", member.key);
+        assert!(
+            seen.insert(member.key.clone()),
+            "{} is in two runs at once",
+            member.key
+        );
     }
 }
 
