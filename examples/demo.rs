@@ -30,32 +30,51 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[tokio::main]
 async fn main() -> Result<()> {
     let mut args = std::env::args_os().skip(1).map(PathBuf::from);
-    let (Some(workspace), Some(modules), Some(data)) = (args.next(), args.next(), args.next()) else {
+    let (Some(workspace), Some(modules), Some(data)) = (args.next(), args.next(), args.next())
+    else {
         anyhow::bail!("usage: demo WORKSPACE MODULES DATA; `cargo xtask demo` knows them");
     };
     std::fs::create_dir_all(&data)?;
     let demo = Demo::start(&modules, &data).await?;
 
     title("A shop appears: Nodes, a Namespace, workloads, and Pods on them");
-    demo.apply_file(&workspace.join("examples/shop/objects.yaml")).await?;
+    demo.apply_file(&workspace.join("examples/shop/objects.yaml"))
+        .await?;
     for name in ["pod-config", "workload-config"] {
-        demo.apply_file(&workspace.join("configurators").join(name).join("configurator.yaml")).await?;
+        demo.apply_file(
+            &workspace
+                .join("configurators")
+                .join(name)
+                .join("configurator.yaml"),
+        )
+        .await?;
     }
     let replica_set = demo.replica_set("web").await?;
     for (name, node) in [("web-7d4b9-1", "node-a"), ("web-7d4b9-2", "node-b")] {
         demo.pod(name, node, &replica_set, json!({})).await?;
     }
     let orders = demo.owner("apps/v1", "StatefulSet", "orders").await?;
-    demo.pod("orders-0", "node-a", &orders, json!({"config.configurator.dev/log-level": "debug"})).await?;
+    demo.pod(
+        "orders-0",
+        "node-a",
+        &orders,
+        json!({"config.configurator.dev/log-level": "debug"}),
+    )
+    .await?;
     demo.settled().await?;
     demo.show().await?;
 
     title("A change flows through: the Pod orders-0 loses its log level and takes the Namespace's");
     let pods = demo.api("v1", "Pod").await?;
     let patch = json!({"metadata": {"annotations": {"config.configurator.dev/log-level": null}}});
-    pods.patch("orders-0", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    pods.patch("orders-0", &PatchParams::default(), &Patch::Merge(&patch))
+        .await?;
     demo.until("orders-0 has the Namespace's log level", || async {
-        Ok(demo.value("appconf/shop/orders-0/log-level").await?.as_deref() == Some("info"))
+        Ok(demo
+            .value("appconf/shop/orders-0/log-level")
+            .await?
+            .as_deref()
+            == Some("info"))
     })
     .await?;
 
@@ -63,8 +82,14 @@ async fn main() -> Result<()> {
     pods.delete("web-7d4b9-2", &DeleteParams::default()).await?;
     demo.until("nothing of web-7d4b9-2 is left", || async {
         let keys = demo.config.scan("").await?;
-        let is_left = keys.iter().any(|(key, _)| !key.starts_with("ledger/") && key.contains("web-7d4b9-2"));
-        let config_map = demo.api("v1", "ConfigMap").await?.get_opt("web-7d4b9-2-config").await?;
+        let is_left = keys
+            .iter()
+            .any(|(key, _)| !key.starts_with("ledger/") && key.contains("web-7d4b9-2"));
+        let config_map = demo
+            .api("v1", "ConfigMap")
+            .await?
+            .get_opt("web-7d4b9-2-config")
+            .await?;
         Ok(!is_left && config_map.is_none())
     })
     .await?;
@@ -107,7 +132,8 @@ impl Demo {
             stop: stop.clone(),
             running: tokio::spawn(host.run(stop.cancelled_owned())),
         };
-        demo.apply(&serde_json::to_value(Configurator::crd())?).await?;
+        demo.apply(&serde_json::to_value(Configurator::crd())?)
+            .await?;
         Ok(demo)
     }
 
@@ -117,14 +143,28 @@ impl Demo {
         for object in &objects {
             self.apply(object).await?;
         }
-        anstream::println!("{FAINT}applied {} objects of {}{FAINT:#}", objects.len(), file.display());
+        anstream::println!(
+            "{FAINT}applied {} objects of {}{FAINT:#}",
+            objects.len(),
+            file.display()
+        );
         Ok(())
     }
 
     async fn apply(&self, object: &Value) -> Result<()> {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let text = |pointer: &str| {
+            object
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let api = self.api(text("/apiVersion"), text("/kind")).await?;
-        api.patch(text("/metadata/name"), &PatchParams::apply("demo").force(), &Patch::Apply(object)).await?;
+        api.patch(
+            text("/metadata/name"),
+            &PatchParams::apply("demo").force(),
+            &Patch::Apply(object),
+        )
+        .await?;
         Ok(())
     }
 
@@ -147,12 +187,15 @@ impl Demo {
             },
         }))
         .await?;
-        self.owner("apps/v1", "ReplicaSet", &format!("{deployment}-7d4b9")).await
+        self.owner("apps/v1", "ReplicaSet", &format!("{deployment}-7d4b9"))
+            .await
     }
 
     async fn owner(&self, api_version: &str, kind: &str, name: &str) -> Result<Value> {
         let uid = self.api(api_version, kind).await?.get(name).await?.uid();
-        Ok(json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": true}))
+        Ok(
+            json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": true}),
+        )
     }
 
     async fn pod(&self, name: &str, node: &str, owner: &Value, annotations: Value) -> Result<()> {
@@ -171,7 +214,8 @@ impl Demo {
     async fn api(&self, api_version: &str, kind: &str) -> Result<Api<DynamicObject>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let (resource, capabilities): (ApiResource, _) =
-            discovery::pinned_kind(&self.client, &GroupVersionKind::gvk(group, version, kind)).await?;
+            discovery::pinned_kind(&self.client, &GroupVersionKind::gvk(group, version, kind))
+                .await?;
         Ok(match capabilities.scope {
             Scope::Namespaced => Api::namespaced_with(self.client.clone(), "shop", &resource),
             Scope::Cluster => Api::all_with(self.client.clone(), &resource),
@@ -180,24 +224,37 @@ impl Demo {
 
     async fn value(&self, key: &str) -> Result<Option<String>> {
         let found = self.config.scan(key).await?;
-        Ok(found.into_iter().find(|(found, _)| found == key).map(|(_, value)| value))
+        Ok(found
+            .into_iter()
+            .find(|(found, _)| found == key)
+            .map(|(_, value)| value))
     }
 
     async fn settled(&self) -> Result<()> {
         let mut report = self.report.clone();
-        let both = |report: &HostReport| report.is_ready() && report.is_settled() && report.keepers.len() == 2;
-        tokio::time::timeout(PATIENCE, report.wait_for(both)).await.context("it did not settle")??;
+        let both = |report: &HostReport| {
+            report.is_ready() && report.is_settled() && report.keepers.len() == 2
+        };
+        tokio::time::timeout(PATIENCE, report.wait_for(both))
+            .await
+            .context("it did not settle")??;
         Ok(())
     }
 
-    async fn until<F: Future<Output = Result<bool>>>(&self, what: &str, mut holds: impl FnMut() -> F) -> Result<()> {
+    async fn until<F: Future<Output = Result<bool>>>(
+        &self,
+        what: &str,
+        mut holds: impl FnMut() -> F,
+    ) -> Result<()> {
         let waiting = async {
             while !holds().await? {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             Ok::<(), anyhow::Error>(())
         };
-        tokio::time::timeout(PATIENCE, waiting).await.with_context(|| format!("in vain: {what}"))??;
+        tokio::time::timeout(PATIENCE, waiting)
+            .await
+            .with_context(|| format!("in vain: {what}"))??;
         anstream::println!("{GOOD}✓ {what}{GOOD:#}");
         Ok(())
     }
@@ -212,9 +269,18 @@ impl Demo {
         for name in self.secrets.names().await? {
             anstream::println!("{NAME}secret {name}{NAME:#} {FAINT}(sealed){FAINT:#}");
         }
-        for object in self.api("v1", "ConfigMap").await?.list(&ListParams::default()).await?.items {
+        for object in self
+            .api("v1", "ConfigMap")
+            .await?
+            .list(&ListParams::default())
+            .await?
+            .items
+        {
             let data = object.data.get("data").cloned().unwrap_or_default();
-            anstream::println!("{NAME}ConfigMap {}{NAME:#} {FAINT}{data}{FAINT:#}", object.name_any());
+            anstream::println!(
+                "{NAME}ConfigMap {}{NAME:#} {FAINT}{data}{FAINT:#}",
+                object.name_any()
+            );
         }
         Ok(())
     }

@@ -24,7 +24,9 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is where time comes from")]
     fn now(&self) -> Timestamp {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let since = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default();
         Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
@@ -44,7 +46,10 @@ impl VirtualClock {
     /// A clock that shows `start` now.
     #[must_use]
     pub fn starting_at(start: Timestamp) -> Self {
-        Self { start, since: tokio::time::Instant::now() }
+        Self {
+            start,
+            since: tokio::time::Instant::now(),
+        }
     }
 }
 

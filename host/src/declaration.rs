@@ -6,15 +6,17 @@ use configurator_core::backoff::RetryPolicy;
 use configurator_core::capability::{
     Capabilities, ConfigstoreRule, HttpRule, KubernetesRule, SecretstoreRule,
 };
-use configurator_core::configurator::{BatchOptions, Configurator, Deletion, DeletionBy, Phase, Watch};
+use configurator_core::configurator::{
+    BatchOptions, Configurator, Deletion, DeletionBy, Phase, Watch,
+};
 use configurator_core::document::Document;
 use configurator_core::handler::{CallLimits, WatchEvent};
 use configurator_core::projection::Projection;
 use configurator_core::request::{ConfigVerb, KubernetesVerb, SecretVerb};
 
 use crate::resource::{
-    self, CapabilitiesSpec, ConfigVerbSpec, DeletionBySpec, EventSpec, KubernetesVerbSpec, LimitsSpec,
-    PhaseSpec, SecretVerbSpec,
+    self, CapabilitiesSpec, ConfigVerbSpec, DeletionBySpec, EventSpec, KubernetesVerbSpec,
+    LimitsSpec, PhaseSpec, SecretVerbSpec,
 };
 
 /// What is wrong with a Configurator, with the path of the field.
@@ -42,7 +44,10 @@ pub fn check(resource: &resource::Configurator) -> Result<Configurator, Declarat
     }
     let phases = phases("spec.phases", &spec.phases)?;
     if phases.is_empty() {
-        return Err(wrong("spec.phases", "a Configurator needs at least one phase, the root phase"));
+        return Err(wrong(
+            "spec.phases",
+            "a Configurator needs at least one phase, the root phase",
+        ));
     }
     let deletion = Deletion {
         by: match spec.deletion.by {
@@ -92,7 +97,10 @@ pub fn check(resource: &resource::Configurator) -> Result<Configurator, Declarat
 }
 
 fn wrong(path: &str, message: &str) -> DeclarationError {
-    DeclarationError { path: path.to_owned(), message: message.to_owned() }
+    DeclarationError {
+        path: path.to_owned(),
+        message: message.to_owned(),
+    }
 }
 
 fn watch(spec: &resource::WatchSpec) -> Result<Watch, DeclarationError> {
@@ -130,17 +138,30 @@ fn phases(path: &str, specs: &[PhaseSpec]) -> Result<Vec<Phase>, DeclarationErro
             return Err(wrong(&at, "a phase needs a name"));
         }
         if phases.iter().any(|phase| phase.name == spec.name) {
-            return Err(wrong(&at, &format!("two phases are named {:?}; each needs a name of its own", spec.name)));
+            return Err(wrong(
+                &at,
+                &format!(
+                    "two phases are named {:?}; each needs a name of its own",
+                    spec.name
+                ),
+            ));
         }
         let handler = spec.handler.clone().unwrap_or_else(|| spec.name.clone());
-        phases.push(Phase { name: spec.name.clone(), handler });
+        phases.push(Phase {
+            name: spec.name.clone(),
+            handler,
+        });
     }
     Ok(phases)
 }
 
 fn capabilities(spec: &CapabilitiesSpec) -> Result<Capabilities, DeclarationError> {
     for (index, rule) in spec.http.iter().enumerate() {
-        if let Some(method) = rule.methods.iter().find(|method| **method != method.to_ascii_uppercase()) {
+        if let Some(method) = rule
+            .methods
+            .iter()
+            .find(|method| **method != method.to_ascii_uppercase())
+        {
             let path = format!("spec.capabilities.http[{index}].methods");
             return Err(wrong(&path, &format!("{method:?} must be upper case")));
         }
@@ -155,7 +176,11 @@ fn capabilities(spec: &CapabilitiesSpec) -> Result<Capabilities, DeclarationErro
                 subresources: rule.subresources.clone(),
                 namespaces: rule.namespaces.clone(),
                 names: rule.names.clone(),
-                verbs: rule.verbs.iter().map(|verb| kubernetes_verb(*verb)).collect(),
+                verbs: rule
+                    .verbs
+                    .iter()
+                    .map(|verb| kubernetes_verb(*verb))
+                    .collect(),
             })
             .collect(),
         configstore: spec
@@ -177,7 +202,10 @@ fn capabilities(spec: &CapabilitiesSpec) -> Result<Capabilities, DeclarationErro
         http: spec
             .http
             .iter()
-            .map(|rule| HttpRule { hosts: rule.hosts.clone(), methods: rule.methods.clone() })
+            .map(|rule| HttpRule {
+                hosts: rule.hosts.clone(),
+                methods: rule.methods.clone(),
+            })
             .collect(),
     })
 }
@@ -249,5 +277,10 @@ fn bytes(path: &str, text: &str) -> Result<u64, DeclarationError> {
         .ok()
         .and_then(|number| number.checked_mul(factor))
         .filter(|number| *number > 0)
-        .ok_or_else(|| wrong(path, &format!("{text:?} is no number of bytes such as 64Mi")))
+        .ok_or_else(|| {
+            wrong(
+                path,
+                &format!("{text:?} is no number of bytes such as 64Mi"),
+            )
+        })
 }

@@ -71,7 +71,16 @@ impl DeclarativeRequests {
         metrics: Arc<Metrics>,
     ) -> Self {
         let targets = Mutex::default();
-        Self { inner: Arc::new(Inner { sinks, clock, tasks, publisher, metrics, targets }) }
+        Self {
+            inner: Arc::new(Inner {
+                sinks,
+                clock,
+                tasks,
+                publisher,
+                metrics,
+                targets,
+            }),
+        }
     }
 
     /// Sends the request as soon as the attempt that is under way for its target has ended.
@@ -96,10 +105,19 @@ impl DeclarativeRequests {
             ));
         }
         let owner = job.owner.as_ref().map(|owner| owner.uid.clone());
-        targets.insert(name.clone(), Target { owner, ..Target::default() });
+        targets.insert(
+            name.clone(),
+            Target {
+                owner,
+                ..Target::default()
+            },
+        );
         drop(targets);
         let this = self.clone();
-        self.inner.tasks.spawn(TaskKind::Declarative, async move { this.drive(name, job).await });
+        self.inner.tasks.spawn(
+            TaskKind::Declarative,
+            async move { this.drive(name, job).await },
+        );
         Ok(())
     }
 
@@ -121,16 +139,32 @@ impl DeclarativeRequests {
     }
 
     fn targets(&self) -> MutexGuard<'_, HashMap<String, Target>> {
-        self.inner.targets.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner
+            .targets
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn drive(&self, name: String, mut job: DeclarativeJob) {
-        let Some(changed) = self.targets().get(&name).map(|target| target.changed.clone()) else { return };
+        let Some(changed) = self
+            .targets()
+            .get(&name)
+            .map(|target| target.changed.clone())
+        else {
+            return;
+        };
         let mut failures = 0;
         loop {
             let sink = job.operation.sink();
-            let answer = self.inner.sinks.get(sink).execute(&job.operation, &job.scope).await;
-            self.inner.metrics.request(sink, answer.as_ref().err().map(|fault| fault.kind));
+            let answer = self
+                .inner
+                .sinks
+                .get(sink)
+                .execute(&job.operation, &job.scope)
+                .await;
+            self.inner
+                .metrics
+                .request(sink, answer.as_ref().err().map(|fault| fault.kind));
             if let Some(next) = self.take_next(&name) {
                 job = next;
                 failures = 0;
@@ -148,7 +182,11 @@ impl DeclarativeRequests {
                         None
                     } else {
                         let seed = mix(u64::from(failures) ^ name.len() as u64);
-                        Some(fault.retry_after.unwrap_or_else(|| job.retry.delay(failures, seed)))
+                        Some(
+                            fault
+                                .retry_after
+                                .unwrap_or_else(|| job.retry.delay(failures, seed)),
+                        )
                     }
                 }
             };
@@ -162,7 +200,9 @@ impl DeclarativeRequests {
             }
             let is_stopping = wait.is_some() && self.inner.tasks.drain_token().is_cancelled();
             let mut targets = self.targets();
-            let Some(target) = targets.get_mut(&name) else { return };
+            let Some(target) = targets.get_mut(&name) else {
+                return;
+            };
             match target.next.take() {
                 Some(next) => {
                     job = next;
@@ -183,9 +223,15 @@ impl DeclarativeRequests {
 
     fn give_up(&self, job: &DeclarativeJob, fault: &Fault, failures: u32) {
         self.inner.metrics.declarative_given_up();
-        let message =
-            format!("the declarative request {:?} failed for good after {failures} attempts: {fault}", job.request_name);
-        tracing::warn!(configurator = job.scope.configurator, request = job.request_name, "{message}");
+        let message = format!(
+            "the declarative request {:?} failed for good after {failures} attempts: {fault}",
+            job.request_name
+        );
+        tracing::warn!(
+            configurator = job.scope.configurator,
+            request = job.request_name,
+            "{message}"
+        );
         if let Some(owner) = &job.owner {
             let event = HostEvent::warning(owner.clone(), "DeclarativeRequestFailed", message);
             self.inner.publisher.publish(event);
@@ -214,8 +260,15 @@ fn target_of(job: &DeclarativeJob) -> String {
         }
         Operation::Secret(request) => format!("secretstore {}", request.name),
         Operation::Http(request) => {
-            let owner = job.owner.as_ref().map(|owner| owner.uid.as_str()).unwrap_or_default();
-            format!("http {} {} {owner} {}", request.method, request.url, job.request_name)
+            let owner = job
+                .owner
+                .as_ref()
+                .map(|owner| owner.uid.as_str())
+                .unwrap_or_default();
+            format!(
+                "http {} {} {owner} {}",
+                request.method, request.url, job.request_name
+            )
         }
     }
 }

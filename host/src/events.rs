@@ -40,7 +40,12 @@ impl Subject {
         } else {
             format!("{}/{}", watch.group, watch.version)
         };
-        Self { api_version, kind: watch.kind.clone(), key: key.clone(), uid: uid.to_owned() }
+        Self {
+            api_version,
+            kind: watch.kind.clone(),
+            key: key.clone(),
+            uid: uid.to_owned(),
+        }
     }
 
     /// A Configurator itself.
@@ -49,7 +54,10 @@ impl Subject {
         Self {
             api_version: "configurator.dev/v1alpha1".into(),
             kind: "Configurator".into(),
-            key: ObjectRef { namespace: String::new(), name: name.to_owned() },
+            key: ObjectRef {
+                namespace: String::new(),
+                name: name.to_owned(),
+            },
             uid: uid.to_owned(),
         }
     }
@@ -83,7 +91,12 @@ impl HostEvent {
     /// An Event that something is wrong.
     #[must_use]
     pub fn warning(subject: Subject, reason: &str, message: String) -> Self {
-        Self { subject, is_warning: true, reason: reason.to_owned(), message }
+        Self {
+            subject,
+            is_warning: true,
+            reason: reason.to_owned(),
+            message,
+        }
     }
 }
 
@@ -113,11 +126,26 @@ impl Publisher {
 /// Publishes what comes through the queue until every [`Publisher`] is gone. An Event that cannot be published is
 /// logged and forgotten.
 pub async fn publish(client: Client, mut events: mpsc::Receiver<HostEvent>) {
-    let recorder = Recorder::new(client, Reporter { controller: "configurator".into(), instance: None });
+    let recorder = Recorder::new(
+        client,
+        Reporter {
+            controller: "configurator".into(),
+            instance: None,
+        },
+    );
     while let Some(event) = events.recv().await {
-        let HostEvent { subject, is_warning, reason, message } = event;
+        let HostEvent {
+            subject,
+            is_warning,
+            reason,
+            message,
+        } = event;
         let published = Event {
-            type_: if is_warning { EventType::Warning } else { EventType::Normal },
+            type_: if is_warning {
+                EventType::Warning
+            } else {
+                EventType::Normal
+            },
             reason,
             note: Some(cut(message)),
             action: "Configure".into(),
@@ -131,7 +159,10 @@ pub async fn publish(client: Client, mut events: mpsc::Receiver<HostEvent>) {
 
 fn cut(mut message: String) -> String {
     if message.len() > MAX_NOTE {
-        let end = (0..=MAX_NOTE - 3).rev().find(|at| message.is_char_boundary(*at)).unwrap_or_default();
+        let end = (0..=MAX_NOTE - 3)
+            .rev()
+            .find(|at| message.is_char_boundary(*at))
+            .unwrap_or_default();
         message.truncate(end);
         message.push('…');
     }

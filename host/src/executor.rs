@@ -52,7 +52,12 @@ impl Executor {
         declarative: DeclarativeRequests,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self { sinks, clock, declarative, metrics }
+        Self {
+            sinks,
+            clock,
+            declarative,
+            metrics,
+        }
     }
 
     /// The sinks.
@@ -69,8 +74,10 @@ impl Executor {
         let mut settled: Vec<(usize, StepResult)> = Vec::with_capacity(plan.steps.len());
         let mut culprit: Option<String> = None;
         for wave in plan.waves() {
-            let steps: Vec<(usize, &PlannedStep)> =
-                wave.into_iter().filter_map(|index| Some((index, plan.steps.get(index)?))).collect();
+            let steps: Vec<(usize, &PlannedStep)> = wave
+                .into_iter()
+                .filter_map(|index| Some((index, plan.steps.get(index)?)))
+                .collect();
             if plan.is_serial || culprit.is_some() {
                 for (index, step) in steps {
                     let result = match &culprit {
@@ -118,7 +125,11 @@ impl Executor {
                 Ok(answer) => (answer, None),
                 Err(fault) => (Answer::default(), Some(fault)),
             };
-            let own_write = if changed { own_write(&request.operation, &answer, run) } else { None };
+            let own_write = if changed {
+                own_write(&request.operation, &answer, run)
+            } else {
+                None
+            };
             let result = RequestResult {
                 request_name: request.name.clone(),
                 sink: request.operation.sink(),
@@ -129,14 +140,21 @@ impl Executor {
                 error,
                 http_response: answer.http_response,
             };
-            StepResult { result, changed, own_write }
+            StepResult {
+                result,
+                changed,
+                own_write,
+            }
         };
         match &step.action {
-            PlannedAction::Keep(result) => {
-                StepResult { result: result.clone(), changed: false, own_write: None }
-            }
+            PlannedAction::Keep(result) => StepResult {
+                result: result.clone(),
+                changed: false,
+                own_write: None,
+            },
             PlannedAction::Refuse(fault) => {
-                self.metrics.request(request.operation.sink(), Some(fault.kind));
+                self.metrics
+                    .request(request.operation.sink(), Some(fault.kind));
                 settled(Err(fault.clone()))
             }
             PlannedAction::Send if request.is_declarative => {
@@ -155,8 +173,13 @@ impl Executor {
             }
             PlannedAction::Send => {
                 let sink = request.operation.sink();
-                let answer = self.sinks.get(sink).execute(&request.operation, &scope(step, run)).await;
-                self.metrics.request(sink, answer.as_ref().err().map(|fault| fault.kind));
+                let answer = self
+                    .sinks
+                    .get(sink)
+                    .execute(&request.operation, &scope(step, run))
+                    .await;
+                self.metrics
+                    .request(sink, answer.as_ref().err().map(|fault| fault.kind));
                 settled(answer)
             }
         }
@@ -169,7 +192,11 @@ impl Executor {
                 plan::failed(&step.request, plan::not_sent(culprit), self.clock.now())
             }
         };
-        StepResult { result, changed: false, own_write: None }
+        StepResult {
+            result,
+            changed: false,
+            own_write: None,
+        }
     }
 }
 
@@ -191,12 +218,18 @@ fn scope(step: &PlannedStep, run: &Run) -> Scope {
     }
     let namespace = match &step.request.of {
         Some(of) => of.namespace.clone(),
-        None => run.members().first().map(|member| member.key.namespace.clone()).unwrap_or_default(),
+        None => run
+            .members()
+            .first()
+            .map(|member| member.key.namespace.clone())
+            .unwrap_or_default(),
     };
     Scope {
         configurator: run.configurator().name.clone(),
         request_name: step.request.name.clone(),
-        object: owner(step, run).map(|owner| owner.key.to_string()).unwrap_or_default(),
+        object: owner(step, run)
+            .map(|owner| owner.key.to_string())
+            .unwrap_or_default(),
         attempt: run.failures().saturating_add(1),
         namespace,
         idempotency_key: hex(hash.finalize().get(..16).unwrap_or_default()),
@@ -223,7 +256,9 @@ fn own_write(operation: &Operation, answer: &Answer, run: &Run) -> Option<(Objec
     struct WrittenMetadata<'a> {
         resource_version: &'a str,
     }
-    let Operation::Kubernetes(request) = operation else { return None };
+    let Operation::Kubernetes(request) = operation else {
+        return None;
+    };
     let watch = &run.configurator().watch;
     if request.group != watch.group {
         return None;
@@ -232,6 +267,9 @@ fn own_write(operation: &Operation, answer: &Answer, run: &Run) -> Option<(Objec
     if written.kind? != watch.kind {
         return None;
     }
-    let key = ObjectRef { namespace: request.namespace.clone(), name: request.name.clone() };
+    let key = ObjectRef {
+        namespace: request.namespace.clone(),
+        name: request.name.clone(),
+    };
     Some((key, written.metadata.resource_version.parse().ok()?))
 }

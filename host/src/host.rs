@@ -21,6 +21,8 @@ use crate::executor::Executor;
 use crate::metrics::Metrics;
 use crate::module_source::{ModuleDirectory, ModuleSource};
 use crate::observer::{NoObserver, RunObserver, SharedObserver};
+#[cfg(not(feature = "http"))]
+use crate::sinks::AbsentSink;
 use crate::sinks::configstore::{ConfigStore, ConfigstoreSink, EmbeddedConfigStore};
 #[cfg(feature = "http")]
 use crate::sinks::http::{HttpOptions, HttpSink};
@@ -28,8 +30,6 @@ use crate::sinks::kubernetes::KubernetesSink;
 use crate::sinks::secretstore::{
     EmbeddedSecretStore, RandomSecrets, SealingKey, SecretGenerator, SecretStore, SecretstoreSink,
 };
-#[cfg(not(feature = "http"))]
-use crate::sinks::AbsentSink;
 use crate::sinks::{Sink, Sinks};
 use crate::tasks::{TaskKind, Tasks};
 
@@ -149,7 +149,10 @@ impl HostBuilder {
 
     /// Wraps the sinks, to see or change what passes.
     #[must_use]
-    pub fn decorate_sinks(mut self, decorate: impl FnOnce(Sinks) -> Sinks + Send + 'static) -> Self {
+    pub fn decorate_sinks(
+        mut self,
+        decorate: impl FnOnce(Sinks) -> Sinks + Send + 'static,
+    ) -> Self {
         self.sink_decorator = Some(Box::new(decorate));
         self
     }
@@ -225,12 +228,16 @@ impl HostBuilder {
     pub fn build(self) -> Result<Host, BuildError> {
         let client = self.client.ok_or(BuildError::NoClient)?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
-        let config_store = self.config_store.unwrap_or_else(|| Arc::new(EmbeddedConfigStore::memory()));
+        let config_store = self
+            .config_store
+            .unwrap_or_else(|| Arc::new(EmbeddedConfigStore::memory()));
         let secret_store = match self.secret_store {
             Some(store) => store,
             None => Arc::new(EmbeddedSecretStore::memory(&SealingKey::random()?)),
         };
-        let generator = self.secret_generator.unwrap_or_else(|| Arc::new(RandomSecrets));
+        let generator = self
+            .secret_generator
+            .unwrap_or_else(|| Arc::new(RandomSecrets));
         #[cfg(feature = "http")]
         let default_http: Arc<dyn Sink> = Arc::new(HttpSink::new(self.http));
         #[cfg(not(feature = "http"))]
@@ -255,15 +262,21 @@ impl HostBuilder {
             publisher.clone(),
             metrics.clone(),
         );
-        let executor =
-            Executor::new(sinks.clone(), clock.clone(), declarative.clone(), metrics.clone());
+        let executor = Executor::new(
+            sinks.clone(),
+            clock.clone(),
+            declarative.clone(),
+            metrics.clone(),
+        );
         let guest = match self.guest {
             Some(guest) => guest,
             None => GuestRuntime::new(self.guest_options)?,
         };
         let (parked, parkings) = mpsc::channel(PARKED_QUEUE);
         let (released, _) = broadcast::channel(RELEASED_QUEUE);
-        let seed = self.seed.unwrap_or_else(|| getrandom::u64().unwrap_or_default());
+        let seed = self
+            .seed
+            .unwrap_or_else(|| getrandom::u64().unwrap_or_default());
         let attendant = ParkingAttendant {
             sinks,
             clock: clock.clone(),
@@ -277,7 +290,9 @@ impl HostBuilder {
             config_store,
             guest,
             call_mode: self.call_mode,
-            modules: self.modules.unwrap_or_else(|| Arc::new(ModuleDirectory::new("."))),
+            modules: self
+                .modules
+                .unwrap_or_else(|| Arc::new(ModuleDirectory::new("."))),
             executor,
             declarative,
             clock,
@@ -341,11 +356,24 @@ impl Host {
     /// Runs until `shutdown` resolves, then ends in two stages: nothing new begins and runs may finish; after the
     /// grace period what still runs is dropped. Nothing half-done is left that the next start does not mend.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let Self { shared, tasks, reports, attendant, events, grace } = self;
+        let Self {
+            shared,
+            tasks,
+            reports,
+            attendant,
+            events,
+            grace,
+        } = self;
         let clock = shared.clock.clone();
-        tasks.spawn(TaskKind::Publisher, events::publish(shared.client.clone(), events));
+        tasks.spawn(
+            TaskKind::Publisher,
+            events::publish(shared.client.clone(), events),
+        );
         tasks.spawn(TaskKind::Worker, attendant.run(tasks.clone()));
-        tasks.spawn(TaskKind::Worker, Supervisor::new(shared, tasks.clone(), reports).run());
+        tasks.spawn(
+            TaskKind::Worker,
+            Supervisor::new(shared, tasks.clone(), reports).run(),
+        );
         shutdown.await;
         tasks.drain();
         let is_over = tokio::select! {

@@ -32,7 +32,11 @@ impl Ledger {
     /// The record of the Configurator with this uid.
     #[must_use]
     pub fn new(store: Arc<dyn ConfigStore>, configurator_uid: &str) -> Self {
-        Self { store, prefix: format!("ledger/{configurator_uid}/"), recorded: Arc::default() }
+        Self {
+            store,
+            prefix: format!("ledger/{configurator_uid}/"),
+            recorded: Arc::default(),
+        }
     }
 
     /// Everything that is recorded.
@@ -43,12 +47,23 @@ impl Ledger {
         let entries = self.store.scan(&self.prefix).await?;
         let mut found = Vec::with_capacity(entries.len());
         for (key, value) in entries {
-            let uid = key.strip_prefix(&self.prefix).unwrap_or_default().to_owned();
+            let uid = key
+                .strip_prefix(&self.prefix)
+                .unwrap_or_default()
+                .to_owned();
             match serde_json::from_str::<Record>(&value) {
                 Ok(record) => {
-                    found.push((ObjectRef { namespace: record.namespace, name: record.name }, uid));
+                    found.push((
+                        ObjectRef {
+                            namespace: record.namespace,
+                            name: record.name,
+                        },
+                        uid,
+                    ));
                 }
-                Err(error) => tracing::warn!(key, %error, "a record of the ledger cannot be read and is left alone"),
+                Err(error) => {
+                    tracing::warn!(key, %error, "a record of the ledger cannot be read and is left alone")
+                }
             }
         }
         let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,7 +78,10 @@ impl Ledger {
     pub async fn record(&self, objects: &[(ObjectRef, String)]) -> Result<(), Fault> {
         let new: Vec<&(ObjectRef, String)> = {
             let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
-            objects.iter().filter(|(_, uid)| !recorded.contains(uid)).collect()
+            objects
+                .iter()
+                .filter(|(_, uid)| !recorded.contains(uid))
+                .collect()
         };
         if new.is_empty() {
             return Ok(());
@@ -71,7 +89,10 @@ impl Ledger {
         let writes = new
             .iter()
             .filter_map(|(key, uid)| {
-                let record = Record { namespace: key.namespace.clone(), name: key.name.clone() };
+                let record = Record {
+                    namespace: key.namespace.clone(),
+                    name: key.name.clone(),
+                };
                 let text = serde_json::to_string(&record).ok()?;
                 Some(Write::Put(format!("{}{uid}", self.prefix), text))
             })
@@ -87,7 +108,9 @@ impl Ledger {
     /// # Errors
     /// When the store cannot be written.
     pub async fn close(self) -> Result<(), Fault> {
-        self.store.write(vec![Write::DeletePrefix(self.prefix)]).await
+        self.store
+            .write(vec![Write::DeletePrefix(self.prefix)])
+            .await
     }
 
     /// Removes the records of Configurators that are gone, all but those with these uids.
@@ -102,9 +125,15 @@ impl Ledger {
                 stale.insert(uid.to_owned());
             }
         }
-        let writes: Vec<Write> =
-            stale.into_iter().map(|uid| Write::DeletePrefix(format!("ledger/{uid}/"))).collect();
-        if writes.is_empty() { Ok(()) } else { store.write(writes).await }
+        let writes: Vec<Write> = stale
+            .into_iter()
+            .map(|uid| Write::DeletePrefix(format!("ledger/{uid}/")))
+            .collect();
+        if writes.is_empty() {
+            Ok(())
+        } else {
+            store.write(writes).await
+        }
     }
 
     /// Forgets an object.
@@ -117,7 +146,9 @@ impl Ledger {
             recorded.remove(uid)
         };
         if is_recorded {
-            self.store.write(vec![Write::Delete(format!("{}{uid}", self.prefix))]).await?;
+            self.store
+                .write(vec![Write::Delete(format!("{}{uid}", self.prefix))])
+                .await?;
         }
         Ok(())
     }

@@ -3,22 +3,22 @@
 //! A handler decides, a host does: [`host::Host`] watches what Configurators name, calls their handlers in
 //! WebAssembly modules, and executes the requests that come back at the [`sinks`].
 
+pub mod declaration;
 pub mod host;
 pub mod resource;
-pub mod declaration;
 
 pub mod controller;
-pub mod executor;
 pub mod declarative;
+pub mod executor;
 pub mod ledger;
 pub mod redaction;
 
-pub mod sinks;
-pub mod module_source;
 pub mod clock;
-pub mod observer;
 pub mod events;
 pub mod metrics;
+pub mod module_source;
+pub mod observer;
+pub mod sinks;
 pub mod tasks;
 
 #[cfg(feature = "apiserver")]

@@ -65,7 +65,8 @@ struct SinkLabels {
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("configurator");
-        let call_buckets: fn() -> Histogram = || Histogram::new(exponential_buckets(10e-6, 2.5, 14));
+        let call_buckets: fn() -> Histogram =
+            || Histogram::new(exponential_buckets(10e-6, 2.5, 14));
         let metrics = Self {
             runs: Family::default(),
             calls: Family::default(),
@@ -79,13 +80,41 @@ impl Default for Metrics {
             log_lines_dropped: Counter::default(),
             registry: Registry::default(),
         };
-        registry.register("runs", "Runs that ended or rest, by how", metrics.runs.clone());
-        registry.register("calls", "Calls of handlers, by how they ended", metrics.calls.clone());
-        registry.register("call_cpu_seconds", "CPU time of a call", metrics.call_cpu.clone());
-        registry.register("requests", "Requests, by sink and outcome", metrics.requests.clone());
-        registry.register("objects", "Watched objects, by state", metrics.objects.clone());
-        registry.register("sink_parked", "Whether runs are parked for a sink", metrics.parked.clone());
-        registry.register("events_dropped", "Events that found no place in the queue", metrics.events_dropped.clone());
+        registry.register(
+            "runs",
+            "Runs that ended or rest, by how",
+            metrics.runs.clone(),
+        );
+        registry.register(
+            "calls",
+            "Calls of handlers, by how they ended",
+            metrics.calls.clone(),
+        );
+        registry.register(
+            "call_cpu_seconds",
+            "CPU time of a call",
+            metrics.call_cpu.clone(),
+        );
+        registry.register(
+            "requests",
+            "Requests, by sink and outcome",
+            metrics.requests.clone(),
+        );
+        registry.register(
+            "objects",
+            "Watched objects, by state",
+            metrics.objects.clone(),
+        );
+        registry.register(
+            "sink_parked",
+            "Whether runs are parked for a sink",
+            metrics.parked.clone(),
+        );
+        registry.register(
+            "events_dropped",
+            "Events that found no place in the queue",
+            metrics.events_dropped.clone(),
+        );
         registry.register(
             "declarative_given_up",
             "Declarative requests that failed for good",
@@ -101,7 +130,10 @@ impl Default for Metrics {
             "Log lines of handlers past their limit",
             metrics.log_lines_dropped.clone(),
         );
-        Self { registry, ..metrics }
+        Self {
+            registry,
+            ..metrics
+        }
     }
 }
 
@@ -116,20 +148,43 @@ impl Metrics {
     }
 
     pub(crate) fn run(&self, configurator: &str, outcome: &'static str) {
-        self.runs.get_or_create(&RunLabels { configurator: configurator.to_owned(), outcome }).inc();
+        self.runs
+            .get_or_create(&RunLabels {
+                configurator: configurator.to_owned(),
+                outcome,
+            })
+            .inc();
     }
 
-    pub(crate) fn call(&self, configurator: &str, outcome: &'static str, cpu: Duration, lines_dropped: u64) {
-        self.calls.get_or_create(&CallLabels { configurator: configurator.to_owned(), outcome }).inc();
+    pub(crate) fn call(
+        &self,
+        configurator: &str,
+        outcome: &'static str,
+        cpu: Duration,
+        lines_dropped: u64,
+    ) {
+        self.calls
+            .get_or_create(&CallLabels {
+                configurator: configurator.to_owned(),
+                outcome,
+            })
+            .inc();
         self.call_cpu
-            .get_or_create(&ConfiguratorLabels { configurator: configurator.to_owned() })
+            .get_or_create(&ConfiguratorLabels {
+                configurator: configurator.to_owned(),
+            })
             .observe(cpu.as_secs_f64());
         self.log_lines_dropped.inc_by(lines_dropped);
     }
 
     pub(crate) fn request(&self, sink: SinkName, fault: Option<FaultKind>) {
         let outcome = fault.map_or("ok", FaultKind::name);
-        self.requests.get_or_create(&RequestLabels { sink: sink.name(), outcome }).inc();
+        self.requests
+            .get_or_create(&RequestLabels {
+                sink: sink.name(),
+                outcome,
+            })
+            .inc();
     }
 
     pub(crate) fn counts(&self, configurator: &str, counts: Counts) {
@@ -141,13 +196,20 @@ impl Metrics {
             ("failed", counts.failed),
         ];
         for (state, number) in states {
-            let labels = StateLabels { configurator: configurator.to_owned(), state };
-            self.objects.get_or_create(&labels).set(i64::try_from(number).unwrap_or(i64::MAX));
+            let labels = StateLabels {
+                configurator: configurator.to_owned(),
+                state,
+            };
+            self.objects
+                .get_or_create(&labels)
+                .set(i64::try_from(number).unwrap_or(i64::MAX));
         }
     }
 
     pub(crate) fn parked(&self, sink: SinkName, is_parked: bool) {
-        self.parked.get_or_create(&SinkLabels { sink: sink.name() }).set(i64::from(is_parked));
+        self.parked
+            .get_or_create(&SinkLabels { sink: sink.name() })
+            .set(i64::from(is_parked));
     }
 
     pub(crate) fn event_dropped(&self) {

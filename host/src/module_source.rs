@@ -59,7 +59,9 @@ impl ModuleDirectory {
     /// The modules under this directory.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { roots: vec![root.into()] }
+        Self {
+            roots: vec![root.into()],
+        }
     }
 
     /// The modules under these directories; of two with the same name, that of the earlier one.
@@ -77,13 +79,17 @@ impl ModuleSource for ModuleDirectory {
             .components()
             .all(|component| matches!(component, Component::Normal(_) | Component::CurDir));
         if file.is_empty() || !is_plain {
-            return Err(SourceError::Outside { file: file.to_owned() });
+            return Err(SourceError::Outside {
+                file: file.to_owned(),
+            });
         }
         let mut missing = SourceError::NoSource;
         for root in &self.roots {
             let path = root.join(file);
             match read(&path).await {
-                Err(SourceError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Err(SourceError::Io { source, .. })
+                    if source.kind() == std::io::ErrorKind::NotFound =>
+                {
                     missing = SourceError::Io { path, source };
                 }
                 read => return read,
@@ -94,10 +100,16 @@ impl ModuleSource for ModuleDirectory {
 }
 
 async fn read(path: &Path) -> Result<Vec<u8>, SourceError> {
-    let io = |source| SourceError::Io { path: path.to_owned(), source };
+    let io = |source| SourceError::Io {
+        path: path.to_owned(),
+        source,
+    };
     let size = tokio::fs::metadata(path).await.map_err(io)?.len();
     if size > MAX_MODULE {
-        return Err(SourceError::TooLarge { path: path.to_owned(), size });
+        return Err(SourceError::TooLarge {
+            path: path.to_owned(),
+            size,
+        });
     }
     tokio::fs::read(path).await.map_err(io)
 }

@@ -24,7 +24,9 @@ pub struct Redactor {
 impl Redactor {
     /// Learns the secrets among the results.
     pub fn learn_results(&mut self, results: &[RequestResult]) {
-        let secrets = results.iter().filter(|result| result.sink == SinkName::Secretstore);
+        let secrets = results
+            .iter()
+            .filter(|result| result.sink == SinkName::Secretstore);
         self.learn(secrets.flat_map(|result| &result.query_objects));
     }
 
@@ -65,7 +67,9 @@ impl Redactor {
     /// Whether the text holds a secret.
     #[must_use]
     pub fn finds(&self, text: &str) -> bool {
-        self.finder.as_ref().is_some_and(|finder| finder.is_match(text))
+        self.finder
+            .as_ref()
+            .is_some_and(|finder| finder.is_match(text))
     }
 }
 
@@ -99,7 +103,9 @@ mod tests {
             request_name: "s".into(),
             sink: SinkName::Secretstore,
             is_declarative: false,
-            query_objects: vec![Document::parse(format!(r#"{{"name":"n","version":1,"value":{value}}}"#)).unwrap()],
+            query_objects: vec![
+                Document::parse(format!(r#"{{"name":"n","version":1,"value":{value}}}"#)).unwrap(),
+            ],
             created: Timestamp::default(),
             finished: None,
             error: None,
@@ -111,7 +117,9 @@ mod tests {
     fn secrets_are_found_wherever_they_stand() {
         let mut redactor = Redactor::default();
         assert_eq!(redactor.redact("hunter22"), "hunter22");
-        redactor.learn_results(&[secret(r#"{"user":"admin","password":"hunter22","lines":["one\ntwo!"],"pin":123456}"#)]);
+        redactor.learn_results(&[secret(
+            r#"{"user":"admin","password":"hunter22","lines":["one\ntwo!"],"pin":123456}"#,
+        )]);
         assert_eq!(
             redactor.redact(r#"login hunter22hunter22 {"l":"one\ntwo!"} pin=123456 admin"#),
             r#"login [redacted][redacted] {"l":"[redacted]"} pin=[redacted] admin"#

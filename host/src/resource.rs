@@ -444,7 +444,10 @@ fn default_max_delay() -> Duration {
 
 impl Default for BatchSpec {
     fn default() -> Self {
-        Self { max_size: default_batch_size(), max_delay: default_batch_delay() }
+        Self {
+            max_size: default_batch_size(),
+            max_delay: default_batch_delay(),
+        }
     }
 }
 

@@ -38,7 +38,8 @@ impl Tasks {
     {
         let abort = self.abort.clone();
         tracing::trace!(?kind, "task");
-        self.tracker.spawn(async move { abort.run_until_cancelled(future).await })
+        self.tracker
+            .spawn(async move { abort.run_until_cancelled(future).await })
     }
 
     /// Cancelled when the first stage begins: nothing new starts.

@@ -26,7 +26,10 @@ pub fn folder() -> Result<PathBuf> {
 /// The root of the workspace.
 #[must_use]
 pub fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_path_buf)
+        .unwrap_or_default()
 }
 
 /// Real input that lies beside the checkout, where it does. Says on standard output when it does not.

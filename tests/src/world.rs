@@ -62,10 +62,18 @@ impl World {
     ///
     /// # Errors
     /// When something cannot be opened.
-    pub async fn start_at(place: &Place, change: impl FnOnce(HostBuilder) -> HostBuilder) -> Result<Self> {
-        let key = SealingKey::from_text("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "the test")?;
+    pub async fn start_at(
+        place: &Place,
+        change: impl FnOnce(HostBuilder) -> HostBuilder,
+    ) -> Result<Self> {
+        let key =
+            SealingKey::from_text("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "the test")?;
         let (store, config, secrets) = match &place.folder {
-            None => (Store::memory(), EmbeddedConfigStore::memory(), EmbeddedSecretStore::memory(&key)),
+            None => (
+                Store::memory(),
+                EmbeddedConfigStore::memory(),
+                EmbeddedSecretStore::memory(&key),
+            ),
             Some(folder) => (
                 Store::open(&folder.join("cluster.redb"), StoreOptions::default())?,
                 EmbeddedConfigStore::open(&folder.join("config.redb"))?,
@@ -86,7 +94,15 @@ impl World {
         let report = host.report();
         let stop = CancellationToken::new();
         let running = tokio::spawn(host.run(stop.clone().cancelled_owned()));
-        Ok(Self { client, server, config, secrets, report, stop, running })
+        Ok(Self {
+            client,
+            server,
+            config,
+            secrets,
+            report,
+            stop,
+            running,
+        })
     }
 
     /// Applies an object.
@@ -104,7 +120,9 @@ impl World {
     pub async fn apply_yaml(&self, yaml: &str) -> Result<()> {
         let objects: Vec<Value> = serde_saphyr::from_multiple(yaml)?;
         for object in objects.iter().filter(|object| !object.is_null()) {
-            self.apply(object).await.with_context(|| object.to_string())?;
+            self.apply(object)
+                .await
+                .with_context(|| object.to_string())?;
         }
         Ok(())
     }
@@ -114,7 +132,10 @@ impl World {
     /// # Errors
     /// When it cannot be read, or the API refuses it.
     pub async fn configure(&self, folder: &str, change: impl FnOnce(&mut Value)) -> Result<()> {
-        let file = crate::guests::workspace().join("configurators").join(folder).join("configurator.yaml");
+        let file = crate::guests::workspace()
+            .join("configurators")
+            .join(folder)
+            .join("configurator.yaml");
         let mut object: Value = serde_saphyr::from_str(&std::fs::read_to_string(&file)?)?;
         change(&mut object);
         self.apply(&object).await
@@ -124,7 +145,12 @@ impl World {
     ///
     /// # Errors
     /// When the API has no such kind.
-    pub async fn objects(&self, api_version: &str, kind: &str, namespace: &str) -> Result<Api<DynamicObject>> {
+    pub async fn objects(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+    ) -> Result<Api<DynamicObject>> {
         let (resource, scope) = resource(&self.client, api_version, kind).await?;
         Ok(match scope {
             Scope::Namespaced => Api::namespaced_with(self.client.clone(), namespace, &resource),
@@ -141,7 +167,9 @@ impl World {
         let waiting = report.wait_for(|report| {
             report.is_ready()
                 && report.is_settled()
-                && configurators.iter().all(|name| report.keepers.contains_key(*name))
+                && configurators
+                    .iter()
+                    .all(|name| report.keepers.contains_key(*name))
         });
         tokio::time::timeout(PATIENCE, waiting)
             .await
@@ -163,7 +191,9 @@ impl World {
             }
             Ok(())
         };
-        tokio::time::timeout(PATIENCE, waiting).await.with_context(|| format!("in vain: {what}"))?
+        tokio::time::timeout(PATIENCE, waiting)
+            .await
+            .with_context(|| format!("in vain: {what}"))?
     }
 
     /// Every key of the config store with its value, without the ledger.
@@ -197,12 +227,19 @@ impl World {
 /// One runtime for all tests of a process: starting one maps a lot of memory.
 fn guest() -> Result<GuestRuntime> {
     static SHARED: std::sync::Mutex<Option<GuestRuntime>> = std::sync::Mutex::new(None);
-    let mut shared = SHARED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut shared = SHARED
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(runtime) = shared.as_ref() {
         return Ok(runtime.clone());
     }
-    let module_cache = crate::guests::folder()?.parent().map(|cache| cache.join("modules"));
-    let runtime = GuestRuntime::new(GuestOptions { module_cache, ..GuestOptions::default() })?;
+    let module_cache = crate::guests::folder()?
+        .parent()
+        .map(|cache| cache.join("modules"));
+    let runtime = GuestRuntime::new(GuestOptions {
+        module_cache,
+        ..GuestOptions::default()
+    })?;
     *shared = Some(runtime.clone());
     Ok(runtime)
 }
@@ -215,14 +252,28 @@ async fn resource(client: &Client, api_version: &str, kind: &str) -> Result<(Api
 }
 
 async fn apply(client: &Client, object: &Value) -> Result<()> {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     let (resource, scope) = resource(client, text("/apiVersion"), text("/kind")).await?;
-    let namespace = if text("/metadata/namespace").is_empty() { "default" } else { text("/metadata/namespace") };
+    let namespace = if text("/metadata/namespace").is_empty() {
+        "default"
+    } else {
+        text("/metadata/namespace")
+    };
     let api: Api<DynamicObject> = match scope {
         Scope::Namespaced => Api::namespaced_with(client.clone(), namespace, &resource),
         Scope::Cluster => Api::all_with(client.clone(), &resource),
     };
-    api.patch(text("/metadata/name"), &PatchParams::apply("test").force(), &Patch::Apply(object)).await?;
+    api.patch(
+        text("/metadata/name"),
+        &PatchParams::apply("test").force(),
+        &Patch::Apply(object),
+    )
+    .await?;
     Ok(())
 }
 
@@ -233,4 +284,3 @@ async fn apply(client: &Client, object: &Value) -> Result<()> {
 pub fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
-

@@ -40,9 +40,18 @@ async fn a_pod_is_configured_and_its_configuration_goes_with_it() -> Result<()> 
     world.configure("pod-config", |_| {}).await?;
     world.apply_yaml(SHOP).await?;
     world.settled(&["pod-config"]).await?;
-    world.until("the pod's entry", || async { Ok(!world.keys().await?.is_empty()) }).await?;
+    world
+        .until("the pod's entry", || async {
+            Ok(!world.keys().await?.is_empty())
+        })
+        .await?;
     world.settled(&["pod-config"]).await?;
-    let keys: Vec<String> = world.keys().await?.into_iter().map(|(key, _)| key).collect();
+    let keys: Vec<String> = world
+        .keys()
+        .await?
+        .into_iter()
+        .map(|(key, _)| key)
+        .collect();
     expect![[r#"
         appconf/shop/web/disk
         appconf/shop/web/level
@@ -60,7 +69,9 @@ async fn a_pod_is_configured_and_its_configuration_goes_with_it() -> Result<()> 
     // A change flows through.
     let namespaces = world.objects("v1", "Pod", "shop").await?;
     let patch = json!({"metadata": {"annotations": {"config.configurator.dev/level": null}}});
-    namespaces.patch("web", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    namespaces
+        .patch("web", &PatchParams::default(), &Patch::Merge(&patch))
+        .await?;
     world
         .until("the changed ConfigMap", || async {
             Ok(config_maps.get("web-config").await?.data["data"]["level"] == "low")
@@ -69,10 +80,20 @@ async fn a_pod_is_configured_and_its_configuration_goes_with_it() -> Result<()> 
 
     // What is gone leaves nothing behind.
     namespaces.delete("web", &DeleteParams::default()).await?;
-    world.until("nothing left", || async { Ok(world.keys().await?.is_empty()) }).await?;
-    world.until("no secret", || async { Ok(!world.has_secret("pod-shop.web").await?) }).await?;
     world
-        .until("no ConfigMap", || async { Ok(config_maps.get_opt("web-config").await?.is_none()) })
+        .until("nothing left", || async {
+            Ok(world.keys().await?.is_empty())
+        })
+        .await?;
+    world
+        .until("no secret", || async {
+            Ok(!world.has_secret("pod-shop.web").await?)
+        })
+        .await?;
+    world
+        .until("no ConfigMap", || async {
+            Ok(config_maps.get_opt("web-config").await?.is_none())
+        })
         .await?;
     world.stop().await
 }

@@ -15,13 +15,30 @@ impl Demo {
     pub fn run(self) -> Result<()> {
         eprintln!("demo: building the modules");
         let modules = guests::build(&["pod-config", "workload-config"])?;
-        let folder = modules.first().and_then(|module| module.parent()).context("there are no modules")?;
+        let folder = modules
+            .first()
+            .and_then(|module| module.parent())
+            .context("there are no modules")?;
         eprintln!("demo: building the host; the first time takes some minutes");
-        cargo::run(&["build", "--package", "configurator-host", "--bin", "configurator"])?;
+        cargo::run(&[
+            "build",
+            "--package",
+            "configurator-host",
+            "--bin",
+            "configurator",
+        ])?;
         let workspace = cargo::workspace();
         let data = std::env::temp_dir().join(format!("configurator-demo-{}", std::process::id()));
         let status = Command::new(cargo::program())
-            .args(["run", "--quiet", "--package", "configurator-examples", "--example", "demo", "--"])
+            .args([
+                "run",
+                "--quiet",
+                "--package",
+                "configurator-examples",
+                "--example",
+                "demo",
+                "--",
+            ])
             .arg(&workspace)
             .arg(folder)
             .arg(&data)
@@ -29,8 +46,12 @@ impl Demo {
             .env("CARGO_TARGET_DIR", cache::target()?)
             .status()
             .context("cannot run the demo")?;
-        std::fs::remove_dir_all(&data).with_context(|| format!("cannot remove {}", data.display()))?;
-        ensure!(status.success(), "the demo did not go well: its messages are above");
+        std::fs::remove_dir_all(&data)
+            .with_context(|| format!("cannot remove {}", data.display()))?;
+        ensure!(
+            status.success(),
+            "the demo did not go well: its messages are above"
+        );
         let program = cache::target()?.join("debug/configurator");
         println!("\nTry next:");
         println!(
@@ -39,8 +60,16 @@ impl Demo {
             folder.display()
         );
         println!("  kubectl --kubeconfig demo-data/kubeconfig get configurators,deployments");
-        println!("  {} simulate configurators --modules {}", program.display(), folder.display());
-        println!("  {} inspect {}", program.display(), folder.join("pod_config.wasm").display());
+        println!(
+            "  {} simulate configurators --modules {}",
+            program.display(),
+            folder.display()
+        );
+        println!(
+            "  {} inspect {}",
+            program.display(),
+            folder.join("pod_config.wasm").display()
+        );
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! Development tasks: `cargo xtask …`.
 
 mod demo;
-mod test;
 mod guests;
+mod test;
 
 mod cache;
 mod cargo;

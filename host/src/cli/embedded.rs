@@ -53,11 +53,15 @@ pub async fn open_api(settings: &Settings) -> anyhow::Result<ApiServer> {
             Store::open(&folder.join("cluster.redb"), StoreOptions::default())?
         }
     };
-    ApiServer::open(store, api_options()).await.context("the embedded API cannot be opened")
+    ApiServer::open(store, api_options())
+        .await
+        .context("the embedded API cannot be opened")
 }
 
 fn api_options() -> ApiServerOptions {
-    ApiServerOptions::new(|| jiff::Timestamp::from_millisecond(SystemClock.now().as_millis()).unwrap_or_default())
+    ApiServerOptions::new(|| {
+        jiff::Timestamp::from_millisecond(SystemClock.now().as_millis()).unwrap_or_default()
+    })
 }
 
 /// A client that speaks to the embedded API without a socket.
@@ -66,7 +70,8 @@ pub fn client(server: &ApiServer) -> Client {
 }
 
 fn make_folder(folder: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the data folder {}", folder.display()))
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the data folder {}", folder.display()))
 }
 
 fn sealing_key(settings: &Settings) -> anyhow::Result<SealingKey> {
@@ -92,7 +97,12 @@ pub fn write_private(file: &Path, text: &str) -> anyhow::Result<()> {
     let aside = file.with_extension("new");
     let write = || {
         let mut open = std::fs::OpenOptions::new();
-        let mut new = open.write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
+        let mut new = open
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&aside)?;
         new.write_all(text.as_bytes())?;
         new.sync_all()?;
         std::fs::rename(&aside, file)
@@ -107,6 +117,8 @@ pub fn write_private(file: &Path, text: &str) -> anyhow::Result<()> {
 pub async fn cluster_client(kubeconfig: &Path) -> anyhow::Result<Client> {
     let read = kube::config::Kubeconfig::read_from(kubeconfig)
         .with_context(|| format!("cannot read {}", kubeconfig.display()))?;
-    let config = kube::Config::from_custom_kubeconfig(read, &kube::config::KubeConfigOptions::default()).await?;
+    let config =
+        kube::Config::from_custom_kubeconfig(read, &kube::config::KubeConfigOptions::default())
+            .await?;
     Ok(Client::try_from(config)?)
 }

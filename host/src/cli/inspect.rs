@@ -16,15 +16,25 @@ use super::terminal::{FAINT, NAME};
 /// When the file cannot be read or is no module.
 pub fn inspect(file: &Path) -> anyhow::Result<ExitCode> {
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let guest = GuestRuntime::new(GuestOptions { threads: 1, ..GuestOptions::default() })?;
+    let guest = GuestRuntime::new(GuestOptions {
+        threads: 1,
+        ..GuestOptions::default()
+    })?;
     let module = guest.load_blocking(&bytes, &file.display().to_string())?;
     anstream::println!("{FAINT}digest {FAINT:#} {}", module.digest());
     anstream::println!("{FAINT}size   {FAINT:#} {} bytes", bytes.len());
-    anstream::println!("{FAINT}world  {FAINT:#} configurator:handler@{}", module.world_version());
+    anstream::println!(
+        "{FAINT}world  {FAINT:#} configurator:handler@{}",
+        module.world_version()
+    );
     let imports = module.imports();
     anstream::println!(
         "{FAINT}imports{FAINT:#} {}",
-        if imports.is_empty() { "nothing".to_owned() } else { imports.join(", ") }
+        if imports.is_empty() {
+            "nothing".to_owned()
+        } else {
+            imports.join(", ")
+        }
     );
     anstream::println!("{FAINT}handlers{FAINT:#}");
     for handler in &module.description().handlers {
@@ -38,7 +48,11 @@ pub fn inspect(file: &Path) -> anyhow::Result<ExitCode> {
             View::CheckList => ", shown as a check list",
             View::ObjectDetail => ", shown as object details",
         };
-        anstream::println!("  {NAME}{}{NAME:#} {FAINT}({accepts}{view}){FAINT:#} {}", handler.name, handler.description);
+        anstream::println!(
+            "  {NAME}{}{NAME:#} {FAINT}({accepts}{view}){FAINT:#} {}",
+            handler.name,
+            handler.description
+        );
         if let Some(schema) = &handler.parameters_schema {
             anstream::println!("    {FAINT}parameters{FAINT:#} {schema}");
         }

@@ -14,7 +14,11 @@ use super::embedded::write_private;
 pub fn write(data_dir: &Path, output: Option<&Path>) -> anyhow::Result<ExitCode> {
     let file = data_dir.join("kubeconfig");
     let text = std::fs::read_to_string(&file).with_context(|| {
-        format!("{} is not there; start `configurator run --data-dir {} --listen 127.0.0.1:0` first", file.display(), data_dir.display())
+        format!(
+            "{} is not there; start `configurator run --data-dir {} --listen 127.0.0.1:0` first",
+            file.display(),
+            data_dir.display()
+        )
     })?;
     match output {
         Some(output) => write_private(output, &text)?,

@@ -26,7 +26,10 @@ pub struct Manifest {
 
 impl Manifest {
     fn text(&self, pointer: &str) -> &str {
-        self.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+        self.object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     /// The object's kind.
@@ -56,7 +59,12 @@ pub fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
             let mut files: Vec<PathBuf> = std::fs::read_dir(path)
                 .with_context(|| format!("cannot read the folder {}", path.display()))?
                 .filter_map(|entry| Some(entry.ok()?.path()))
-                .filter(|file| matches!(file.extension().and_then(|e| e.to_str()), Some("yaml" | "yml" | "json")))
+                .filter(|file| {
+                    matches!(
+                        file.extension().and_then(|e| e.to_str()),
+                        Some("yaml" | "yml" | "json")
+                    )
+                })
                 .collect();
             files.sort();
             for file in files {
@@ -70,18 +78,27 @@ pub fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
 }
 
 fn read_file(file: &Path, manifests: &mut Vec<Manifest>) -> anyhow::Result<()> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
         .with_context(|| format!("{} is no YAML", file.display()))?;
     for document in documents {
         let items = match document.get("items") {
-            Some(Value::Array(items)) if document.get("kind") == Some(&"List".into()) => items.clone(),
+            Some(Value::Array(items)) if document.get("kind") == Some(&"List".into()) => {
+                items.clone()
+            }
             _ => vec![document],
         };
         for object in items.into_iter().filter(|object| !object.is_null()) {
-            let manifest = Manifest { file: file.to_owned(), object };
+            let manifest = Manifest {
+                file: file.to_owned(),
+                object,
+            };
             if manifest.kind().is_empty() || manifest.text("/apiVersion").is_empty() {
-                bail!("{} holds something without apiVersion and kind", file.display());
+                bail!(
+                    "{} holds something without apiVersion and kind",
+                    file.display()
+                );
             }
             manifests.push(manifest);
         }
@@ -101,8 +118,15 @@ pub async fn apply(client: &Client, mut manifests: Vec<Manifest>) -> anyhow::Res
         _ => 2,
     });
     for manifest in manifests {
-        let named = format!("{} {:?} of {}", manifest.kind(), manifest.name(), manifest.file.display());
-        apply_one(client, &manifest).await.with_context(|| format!("cannot apply {named}"))?;
+        let named = format!(
+            "{} {:?} of {}",
+            manifest.kind(),
+            manifest.name(),
+            manifest.file.display()
+        );
+        apply_one(client, &manifest)
+            .await
+            .with_context(|| format!("cannot apply {named}"))?;
     }
     Ok(())
 }
@@ -124,7 +148,8 @@ async fn apply_one(client: &Client, manifest: &Manifest) -> anyhow::Result<()> {
         field_validation: Some(ValidationDirective::Strict),
         ..PatchParams::apply(MANAGER).force()
     };
-    api.patch(manifest.name(), &params, &Patch::Apply(&manifest.object)).await?;
+    api.patch(manifest.name(), &params, &Patch::Apply(&manifest.object))
+        .await?;
     Ok(())
 }
 
@@ -134,8 +159,13 @@ async fn apply_one(client: &Client, manifest: &Manifest) -> anyhow::Result<()> {
 /// When the API refuses it.
 pub async fn apply_crds(client: &Client) -> anyhow::Result<()> {
     let object = serde_json::to_value(Configurator::crd())?;
-    let manifest = Manifest { file: "the program".into(), object };
-    apply_one(client, &manifest).await.context("cannot apply the CustomResourceDefinition of the Configurator")?;
+    let manifest = Manifest {
+        file: "the program".into(),
+        object,
+    };
+    apply_one(client, &manifest)
+        .await
+        .context("cannot apply the CustomResourceDefinition of the Configurator")?;
     let kind = GroupVersionKind::gvk("configurator.dev", "v1alpha1", "Configurator");
     let mut tries = 0;
     while let Err(error) = discovery::pinned_kind(client, &kind).await {

@@ -1,16 +1,16 @@
 //! The program `configurator`.
 
+mod embedded;
+mod inspect;
+mod kubeconfig;
+mod manifests;
+mod probes;
 mod run;
 mod settings;
-mod manifests;
-mod embedded;
-pub mod terminal;
-mod probes;
-mod telemetry;
-mod inspect;
-mod validate;
 mod simulate;
-mod kubeconfig;
+mod telemetry;
+pub mod terminal;
+mod validate;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -40,7 +40,14 @@ pub async fn serve(
             if report.is_ready() {
                 (StatusCode::OK, "ok\n".to_owned()).into_response()
             } else {
-                let text = format!("not ready: waits for {}\n", if waiting.is_empty() { "the first listing".into() } else { waiting.join(", ") });
+                let text = format!(
+                    "not ready: waits for {}\n",
+                    if waiting.is_empty() {
+                        "the first listing".into()
+                    } else {
+                        waiting.join(", ")
+                    }
+                );
                 (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
             }
         }
@@ -48,7 +55,13 @@ pub async fn serve(
     let text = move || {
         let text = metrics.encode();
         async move {
-            ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
+            (
+                [(
+                    header::CONTENT_TYPE,
+                    "application/openmetrics-text; version=1.0.0; charset=utf-8",
+                )],
+                text,
+            )
         }
     };
     let router = Router::new()
@@ -56,7 +69,10 @@ pub async fn serve(
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(ready));
     tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await {
+        if let Err(error) = axum::serve(listener, router)
+            .with_graceful_shutdown(stop.cancelled_owned())
+            .await
+        {
             tracing::warn!(%error, "metrics and health are no longer served");
         }
     });

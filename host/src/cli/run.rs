@@ -1,6 +1,5 @@
 //! `configurator run`.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -80,7 +79,9 @@ pub struct RunArgs {
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let settings = Settings::read(args.config.as_deref(), &args)?;
     let telemetry = telemetry::start(&settings)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     let done = runtime.block_on(run_host(&args, &settings));
     runtime.shutdown_timeout(settings.grace());
     telemetry.end();
@@ -102,7 +103,11 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
     };
     let mut module_folders = settings.modules.clone();
     for manifest in objects.iter().filter(|manifest| manifest.is_configurator()) {
-        let folder = manifest.file.parent().map(PathBuf::from).unwrap_or_default();
+        let folder = manifest
+            .file
+            .parent()
+            .map(PathBuf::from)
+            .unwrap_or_default();
         if !module_folders.contains(&folder) {
             module_folders.push(folder);
         }
@@ -119,7 +124,9 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
     if let Some(address) = settings.metrics_listen {
         let at = probes::serve(address, host.metrics(), host.report(), stop.clone()).await?;
         if is_person {
-            anstream::println!("{FAINT}metrics and health at http://{at}/metrics, /livez, /readyz{FAINT:#}");
+            anstream::println!(
+                "{FAINT}metrics and health at http://{at}/metrics, /livez, /readyz{FAINT:#}"
+            );
         }
     }
     manifests::apply_crds(&client).await?;
@@ -137,7 +144,9 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
             std::future::pending::<()>().await;
         }
         // The sender lives as long as the host.
-        let _ = report.wait_for(|report| report.is_ready() && report.is_settled()).await;
+        let _ = report
+            .wait_for(|report| report.is_ready() && report.is_settled())
+            .await;
     };
     tokio::select! {
         () = settled => {}
@@ -166,14 +175,22 @@ fn builder(settings: &Settings, client: Client, is_person: bool) -> HostBuilder 
     if let Some(threads) = settings.guest_threads {
         guest.threads = threads;
     }
-    guest.module_cache =
-        settings.module_cache.clone().or_else(|| Some(user_folder("XDG_CACHE_HOME", ".cache")?.join("modules")));
+    guest.module_cache = settings
+        .module_cache
+        .clone()
+        .or_else(|| Some(user_folder("XDG_CACHE_HOME", ".cache")?.join("modules")));
     let builder = Host::builder()
         .client(client)
         .guest_options(guest)
-        .http(HttpOptions { inner_hosts: settings.http_inner_hosts.clone() })
+        .http(HttpOptions {
+            inner_hosts: settings.http_inner_hosts.clone(),
+        })
         .grace(settings.grace());
-    if is_person { builder.observer(Terminal::default()) } else { builder }
+    if is_person {
+        builder.observer(Terminal::default())
+    } else {
+        builder
+    }
 }
 
 type Serving = tokio::task::JoinHandle<()>;
@@ -184,9 +201,15 @@ async fn serve(
     stop: &CancellationToken,
     is_person: bool,
 ) -> anyhow::Result<Option<Serving>> {
-    let Some(addr) = settings.listen else { return Ok(None) };
-    let (served, serving) =
-        server.serve(ServeOptions { addr, token: None }, stop.clone().cancelled_owned()).await?;
+    let Some(addr) = settings.listen else {
+        return Ok(None);
+    };
+    let (served, serving) = server
+        .serve(
+            ServeOptions { addr, token: None },
+            stop.clone().cancelled_owned(),
+        )
+        .await?;
     if let Some(folder) = &settings.data_dir {
         let file = folder.join("kubeconfig");
         embedded::write_private(&file, &served.kubeconfig())?;
@@ -198,20 +221,21 @@ async fn serve(
             );
         }
     } else if is_person {
-        anstream::println!("{GOOD}▶{GOOD:#} the API is served at {}; give --data-dir for a kubeconfig", served.url);
+        anstream::println!(
+            "{GOOD}▶{GOOD:#} the API is served at {}; give --data-dir for a kubeconfig",
+            served.url
+        );
     }
     tracing::info!(url = served.url, "the embedded API is served");
     Ok(Some(tokio::spawn(serving)))
 }
 
 /// Returns when the process is told to stop.
-fn signal() -> impl Future<Output = anyhow::Result<()>> {
-    async {
-        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-        tokio::select! {
-            interrupted = tokio::signal::ctrl_c() => interrupted?,
-            _ = terminate.recv() => {}
-        }
-        Ok(())
+async fn signal() -> anyhow::Result<()> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted?,
+        _ = terminate.recv() => {}
     }
+    Ok(())
 }

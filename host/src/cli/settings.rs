@@ -65,7 +65,7 @@ impl Default for Settings {
             secret_key: None,
             http_inner_hosts: Vec::new(),
             log_format: LogFormat::Text,
-            log: "warn,configurator=info".into(),
+            log: "warn".into(),
             otlp_endpoint: None,
             guest_threads: None,
             module_cache: None,
@@ -82,7 +82,11 @@ impl Settings {
     pub fn read(file: Option<&Path>, flags: &impl Serialize) -> anyhow::Result<Self> {
         let mut figment = Figment::from(Serialized::defaults(Self::default()));
         if let Some(file) = file {
-            anyhow::ensure!(file.is_file(), "the configuration file {} does not exist", file.display());
+            anyhow::ensure!(
+                file.is_file(),
+                "the configuration file {} does not exist",
+                file.display()
+            );
             figment = figment.merge(Toml::file(file));
         }
         figment
@@ -100,7 +104,9 @@ impl Settings {
 
 /// A folder of the user's, as the XDG conventions name it.
 pub fn user_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
-    let from_variable = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let from_variable = std::env::var_os(variable)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute());
     let from_home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(below_home));
     Some(from_variable.or_else(from_home)?.join("configurator"))
 }
@@ -120,7 +126,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("configurator.toml");
         std::fs::write(&file, "listen = \"127.0.0.1:1\"\ngrace_seconds = 5\n").unwrap();
-        let flags = Flags { listen: Some("127.0.0.1:2".parse().unwrap()) };
+        let flags = Flags {
+            listen: Some("127.0.0.1:2".parse().unwrap()),
+        };
         let settings = Settings::read(Some(&file), &flags).unwrap();
         assert_eq!(settings.listen, flags.listen);
         assert_eq!(settings.grace(), Duration::from_secs(5));

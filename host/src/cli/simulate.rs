@@ -53,8 +53,15 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
             scenarios.push(Scenario::read(path)?);
         }
     }
-    scenarios.retain(|scenario| args.filter.as_ref().is_none_or(|text| scenario.name().contains(text.as_str())));
-    anyhow::ensure!(!scenarios.is_empty(), "there are no scenarios here; they are YAML files in folders named `scenarios`");
+    scenarios.retain(|scenario| {
+        args.filter
+            .as_ref()
+            .is_none_or(|text| scenario.name().contains(text.as_str()))
+    });
+    anyhow::ensure!(
+        !scenarios.is_empty(),
+        "there are no scenarios here; they are YAML files in folders named `scenarios`"
+    );
     let simulator = Simulator::with_options(GuestOptions {
         threads: 1,
         module_cache: user_folder("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("modules")),
@@ -63,7 +70,9 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
     let mut played = Vec::new();
     for mut scenario in scenarios {
         let here = std::env::current_dir()?;
-        scenario.modules.extend(args.modules.iter().map(|folder| here.join(folder)));
+        scenario
+            .modules
+            .extend(args.modules.iter().map(|folder| here.join(folder)));
         let since = Instant::now();
         let (mistakes, is_changed) = match simulator.play(&scenario) {
             Ok(outcome) if args.update => {
@@ -73,7 +82,11 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
             Ok(outcome) => (outcome.mistakes(&scenario)?, false),
             Err(error) => (vec![error.to_string()], false),
         };
-        let one = Played { took: since.elapsed(), mistakes, scenario };
+        let one = Played {
+            took: since.elapsed(),
+            mistakes,
+            scenario,
+        };
         print(&one, is_changed);
         played.push(one);
     }
@@ -82,14 +95,34 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
     }
     let failed = played.iter().filter(|one| !one.mistakes.is_empty()).count();
     anstream::println!("{} passed, {failed} failed", played.len() - failed);
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn print(played: &Played, is_changed: bool) {
-    let Played { scenario, took, mistakes } = played;
-    let (style, mark) = if mistakes.is_empty() { (GOOD, "✓") } else { (BAD, "✗") };
-    let changed = if is_changed { format!(" {WAITING}accepted{WAITING:#}") } else { String::new() };
-    anstream::println!("{style}{mark}{style:#} {}{changed} {FAINT}{took:.1?} {}{FAINT:#}", scenario.name(), scenario.description);
+    let Played {
+        scenario,
+        took,
+        mistakes,
+    } = played;
+    let (style, mark) = if mistakes.is_empty() {
+        (GOOD, "✓")
+    } else {
+        (BAD, "✗")
+    };
+    let changed = if is_changed {
+        format!(" {WAITING}accepted{WAITING:#}")
+    } else {
+        String::new()
+    };
+    anstream::println!(
+        "{style}{mark}{style:#} {}{changed} {FAINT}{took:.1?} {}{FAINT:#}",
+        scenario.name(),
+        scenario.description
+    );
     for mistake in mistakes {
         for line in mistake.lines() {
             let style = match line.as_bytes().first() {
@@ -119,6 +152,8 @@ fn write_junit(file: &Path, played: &[Played]) -> anyhow::Result<()> {
         suite.add_test_case(case);
     }
     report.add_test_suite(suite);
-    let text = report.to_string().context("the JUnit report cannot be written")?;
+    let text = report
+        .to_string()
+        .context("the JUnit report cannot be written")?;
     std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }

@@ -43,26 +43,38 @@ impl Terminal {
         if runs.len() >= MAX_REMEMBERED && !runs.contains_key(run.id()) {
             return;
         }
-        let seen = runs
-            .entry(run.id().to_owned())
-            .or_insert_with(|| Seen { since: Instant::now(), phases: Vec::new() });
+        let seen = runs.entry(run.id().to_owned()).or_insert_with(|| Seen {
+            since: Instant::now(),
+            phases: Vec::new(),
+        });
         seen.phases.extend(phase);
     }
 }
 
 impl RunObserver for Terminal {
     fn called(&self, run: &Run, call: &Call, result: &Result<HandlerOutput, CallFault>) {
-        let is_quiet = matches!(result, Ok(output) if !output.requests.resource_requests.is_empty());
+        let is_quiet =
+            matches!(result, Ok(output) if !output.requests.resource_requests.is_empty());
         self.note(run, (!is_quiet).then(|| call.input.context.phase.clone()));
     }
 
     fn executed(&self, run: &Run, phase: &str, plan: &Plan, results: &[RequestResult]) {
         let failed: Vec<String> = results
             .iter()
-            .filter_map(|result| Some(format!("{} {}", result.request_name, result.error.as_ref()?.kind)))
+            .filter_map(|result| {
+                Some(format!(
+                    "{} {}",
+                    result.request_name,
+                    result.error.as_ref()?.kind
+                ))
+            })
             .collect();
         let number = plan.steps.len();
-        let requests = if number == 1 { "1 request".to_owned() } else { format!("{number} requests") };
+        let requests = if number == 1 {
+            "1 request".to_owned()
+        } else {
+            format!("{number} requests")
+        };
         let failures = match failed.len() {
             0 => String::new(),
             1..=3 => format!(" ({})", failed.join(", ")),
@@ -72,9 +84,16 @@ impl RunObserver for Terminal {
     }
 
     fn ended(&self, run: &Run, end: &RunEnd<'_>) {
-        let seen = self.runs.lock().unwrap_or_else(PoisonError::into_inner).remove(run.id());
+        let seen = self
+            .runs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(run.id());
         let (phases, took) = match seen {
-            Some(seen) => (seen.phases.join(" → "), format!(" {:.1?}", seen.since.elapsed())),
+            Some(seen) => (
+                seen.phases.join(" → "),
+                format!(" {:.1?}", seen.since.elapsed()),
+            ),
             None => (String::new(), String::new()),
         };
         let members = run.members();
@@ -86,17 +105,27 @@ impl RunObserver for Terminal {
         let event = members.first().map_or("", |member| member.event.name());
         let (style, mark, why) = match end {
             RunEnd::Finished(Finish::Succeeded) => (GOOD, "✓", String::new()),
-            RunEnd::Finished(Finish::Restart { after, failure, .. }) => {
-                (WAITING, "↻", format!(" {}; again in {after:.1?}", failure.fault))
+            RunEnd::Finished(Finish::Restart { after, failure, .. }) => (
+                WAITING,
+                "↻",
+                format!(" {}; again in {after:.1?}", failure.fault),
+            ),
+            RunEnd::Finished(Finish::Failed { failure, .. }) => {
+                (BAD, "✗", format!(" {}", failure.fault))
             }
-            RunEnd::Finished(Finish::Failed { failure, .. }) => (BAD, "✗", format!(" {}", failure.fault)),
-            RunEnd::Finished(Finish::Split { failure }) => (WAITING, "÷", format!(" {}; halved", failure.fault)),
-            RunEnd::Paused(Pause::Resend { after, failure }) => {
-                (WAITING, "↻", format!(" {}; again in {after:.1?}", failure.fault))
+            RunEnd::Finished(Finish::Split { failure }) => {
+                (WAITING, "÷", format!(" {}; halved", failure.fault))
             }
-            RunEnd::Paused(Pause::Park { sink, failure, .. }) => {
-                (WAITING, "‖", format!(" {}; waits for the {sink} sink", failure.fault))
-            }
+            RunEnd::Paused(Pause::Resend { after, failure }) => (
+                WAITING,
+                "↻",
+                format!(" {}; again in {after:.1?}", failure.fault),
+            ),
+            RunEnd::Paused(Pause::Park { sink, failure, .. }) => (
+                WAITING,
+                "‖",
+                format!(" {}; waits for the {sink} sink", failure.fault),
+            ),
         };
         let name = &run.configurator().name;
         anstream::println!(
@@ -109,7 +138,9 @@ impl RunObserver for Terminal {
             Notice::Loading { module } => (FAINT, "…", format!("loads {module}")),
             Notice::Started { digest, .. } => (GOOD, "▶", format!("runs {digest:.19}…")),
             Notice::Refused { reason, message } => (BAD, "✗", format!("{reason}: {message}")),
-            Notice::Bootstrapped { objects } => (GOOD, "●", format!("all {objects} objects have settled")),
+            Notice::Bootstrapped { objects } => {
+                (GOOD, "●", format!("all {objects} objects have settled"))
+            }
             Notice::Waiting { message } => (WAITING, "…", message.clone()),
             Notice::Stopped => (FAINT, "■", "is gone".to_owned()),
         };

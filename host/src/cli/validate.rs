@@ -22,12 +22,20 @@ use crate::resource::Configurator;
 /// When a file cannot be read.
 pub fn validate(files: &[PathBuf], modules: &[PathBuf]) -> anyhow::Result<ExitCode> {
     let manifests = manifests::read(files)?;
-    let guest = GuestRuntime::new(GuestOptions { threads: 1, ..GuestOptions::default() })?;
+    let guest = GuestRuntime::new(GuestOptions {
+        threads: 1,
+        ..GuestOptions::default()
+    })?;
     let schema = schema()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let mut checked = 0;
     let mut wrong = 0;
-    for manifest in manifests.iter().filter(|manifest| manifest.is_configurator()) {
+    for manifest in manifests
+        .iter()
+        .filter(|manifest| manifest.is_configurator())
+    {
         checked += 1;
         let mut folders = modules.to_vec();
         folders.extend(manifest.file.parent().map(PathBuf::from));
@@ -44,24 +52,47 @@ pub fn validate(files: &[PathBuf], modules: &[PathBuf]) -> anyhow::Result<ExitCo
         }
     }
     anyhow::ensure!(checked > 0, "there is no Configurator in these files");
-    Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if wrong == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn schema() -> anyhow::Result<Schema> {
     let crd = serde_json::to_value(Configurator::crd())?;
-    let schema = crd.pointer("/spec/versions/0/schema/openAPIV3Schema").cloned().unwrap_or(Value::Null);
+    let schema = crd
+        .pointer("/spec/versions/0/schema/openAPIV3Schema")
+        .cloned()
+        .unwrap_or(Value::Null);
     Schema::from_crd(&schema).map_err(|errors| {
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        anyhow::anyhow!("the schema of the Configurator has mistakes: {}", texts.join("; "))
+        anyhow::anyhow!(
+            "the schema of the Configurator has mistakes: {}",
+            texts.join("; ")
+        )
     })
 }
 
-async fn mistakes(manifest: &Manifest, schema: &Schema, guest: &GuestRuntime, folders: Vec<PathBuf>) -> Vec<String> {
+async fn mistakes(
+    manifest: &Manifest,
+    schema: &Schema,
+    guest: &GuestRuntime,
+    folders: Vec<PathBuf>,
+) -> Vec<String> {
     let mut object = manifest.object.clone();
-    let mut mistakes: Vec<String> =
-        schema.prune(&mut object).into_iter().map(|path| format!("{path}: unknown field")).collect();
+    let mut mistakes: Vec<String> = schema
+        .prune(&mut object)
+        .into_iter()
+        .map(|path| format!("{path}: unknown field"))
+        .collect();
     schema.default(&mut object);
-    mistakes.extend(schema.validate(&object, None).iter().map(ToString::to_string));
+    mistakes.extend(
+        schema
+            .validate(&object, None)
+            .iter()
+            .map(ToString::to_string),
+    );
     if !mistakes.is_empty() {
         return mistakes;
     }
@@ -73,7 +104,10 @@ async fn mistakes(manifest: &Manifest, schema: &Schema, guest: &GuestRuntime, fo
         Ok(configurator) => configurator,
         Err(error) => return vec![error.to_string()],
     };
-    let bytes = match ModuleDirectory::of(folders).fetch(&resource.spec.module).await {
+    let bytes = match ModuleDirectory::of(folders)
+        .fetch(&resource.spec.module)
+        .await
+    {
         Ok(bytes) => bytes,
         Err(error) => return vec![format!("spec.module: {error}")],
     };

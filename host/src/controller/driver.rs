@@ -124,12 +124,20 @@ impl Drive {
                     self.publish_events();
                     self.ended(&RunEnd::Paused(&pause));
                     let finished = self.finished(Finish::Succeeded);
-                    return Driven::Paused { ticket, run: Box::new(self.run), pause, finished };
+                    return Driven::Paused {
+                        ticket,
+                        run: Box::new(self.run),
+                        pause,
+                        finished,
+                    };
                 }
                 Step::Finish(finish) => {
                     let finish = self.settle(finish).await;
                     self.ended(&RunEnd::Finished(&finish));
-                    return Driven::Finished { ticket, finished: self.finished(finish) };
+                    return Driven::Finished {
+                        ticket,
+                        finished: self.finished(finish),
+                    };
                 }
             }
         }
@@ -142,16 +150,25 @@ impl Drive {
         let report = match context.call_mode {
             CallMode::Pool => {
                 let input = Arc::new(call.input.clone());
-                context.guest.call(&context.module, &call.handler, input, limits, log).await
+                context
+                    .guest
+                    .call(&context.module, &call.handler, input, limits, log)
+                    .await
             }
-            CallMode::Inline => {
-                context.guest.call_blocking(&context.module, &call.handler, &call.input, &limits, log)
-            }
+            CallMode::Inline => context.guest.call_blocking(
+                &context.module,
+                &call.handler,
+                &call.input,
+                &limits,
+                log,
+            ),
         };
         let CallReport { result, cost } = report;
         let result = self.redact(result);
         let name = &self.run.configurator().name;
-        context.metrics.call(name, outcome_of(&result), cost.cpu_time, cost.log_dropped);
+        context
+            .metrics
+            .call(name, outcome_of(&result), cost.cpu_time, cost.log_dropped);
         context.observer.called(&self.run, call, &result);
         self.run.on_call(result, context.clock.now())
     }
@@ -162,11 +179,19 @@ impl Drive {
             return self.hold(fault);
         }
         let mut executed = context.executor.execute(plan, &self.run).await;
-        if executed.results.iter().any(|result| result.sink == SinkName::Secretstore) {
+        if executed
+            .results
+            .iter()
+            .any(|result| result.sink == SinkName::Secretstore)
+        {
             Arc::make_mut(&mut self.redactor).learn_results(&executed.results);
         }
         // A server may repeat what it was sent.
-        for fault in executed.results.iter_mut().filter_map(|result| result.error.as_mut()) {
+        for fault in executed
+            .results
+            .iter_mut()
+            .filter_map(|result| result.error.as_mut())
+        {
             fault.message = self.redactor.redact(&fault.message);
         }
         self.own_writes.extend(executed.own_writes);
@@ -177,7 +202,9 @@ impl Drive {
             .zip(&executed.results)
             .any(|(step, result)| step.request.bootstrap_dep && result.error.is_some());
         let phase = self.run.phase().to_owned();
-        context.observer.executed(&self.run, &phase, plan, &executed.results);
+        context
+            .observer
+            .executed(&self.run, &phase, plan, &executed.results);
         self.run.on_results(executed.results, context.clock.now())
     }
 
@@ -191,7 +218,9 @@ impl Drive {
         }
         match self.run.configurator().deletion.by {
             DeletionBy::Ledger => {
-                let Some(ledger) = &self.context.ledger else { return Ok(()) };
+                let Some(ledger) = &self.context.ledger else {
+                    return Ok(());
+                };
                 let objects: Vec<(ObjectRef, String)> = self
                     .run
                     .members()
@@ -201,7 +230,9 @@ impl Drive {
                 ledger.record(&objects).await
             }
             DeletionBy::Finalizer => {
-                let Some(finalizer) = &self.context.finalizer else { return Ok(()) };
+                let Some(finalizer) = &self.context.finalizer else {
+                    return Ok(());
+                };
                 for member in self.run.members() {
                     finalizer.place(&member.key, &member.uid).await?;
                 }
@@ -218,9 +249,17 @@ impl Drive {
             _ => SinkName::Kubernetes,
         };
         let retry_after = fault.retry_after;
-        let failure = Failure { request_name: String::new(), fault, reaction };
+        let failure = Failure {
+            request_name: String::new(),
+            fault,
+            reaction,
+        };
         match reaction {
-            Reaction::Park => Step::Pause(Pause::Park { sink, retry_after, failure }),
+            Reaction::Park => Step::Pause(Pause::Park {
+                sink,
+                retry_after,
+                failure,
+            }),
             Reaction::Resend | Reaction::Restart | Reaction::Fail => self.begin_again(failure),
         }
     }
@@ -232,7 +271,11 @@ impl Drive {
             return Step::Finish(Finish::Failed { failure, failures });
         }
         let after = policy.delay(failures, u64::from(failures));
-        Step::Finish(Finish::Restart { after, failure, failures })
+        Step::Finish(Finish::Restart {
+            after,
+            failure,
+            failures,
+        })
     }
 
     /// Publishes what the handlers said. A status that cannot be written makes the run begin again.
@@ -245,10 +288,12 @@ impl Drive {
                     failures: self.run.failures(),
                     failure,
                 },
-                Reaction::Resend | Reaction::Restart | Reaction::Fail => match self.begin_again(failure) {
-                    Step::Finish(finish) => finish,
-                    Step::Call(_) | Step::Execute(_) | Step::Pause(_) => Finish::Succeeded,
-                },
+                Reaction::Resend | Reaction::Restart | Reaction::Fail => {
+                    match self.begin_again(failure) {
+                        Step::Finish(finish) => finish,
+                        Step::Call(_) | Step::Execute(_) | Step::Pause(_) => Finish::Succeeded,
+                    }
+                }
             },
             (_, finish) => finish,
         }
@@ -256,7 +301,9 @@ impl Drive {
 
     fn publish_events(&mut self) {
         for event in self.run.take_events() {
-            let Some(subject) = self.subject(event.of.as_ref()) else { continue };
+            let Some(subject) = self.subject(event.of.as_ref()) else {
+                continue;
+            };
             self.context.publisher.publish(HostEvent {
                 subject,
                 is_warning: event.event_type == EventType::Warning,
@@ -270,16 +317,25 @@ impl Drive {
     async fn publish_statuses(&mut self) -> Option<Failure> {
         let mut statuses: BTreeMap<ObjectRef, Value> = BTreeMap::new();
         for update in self.run.take_statuses() {
-            let Some(subject) = self.subject(update.of.as_ref()) else { continue };
+            let Some(subject) = self.subject(update.of.as_ref()) else {
+                continue;
+            };
             let text = self.redactor.redact(update.status.as_str());
             let fields: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
-            overlay(statuses.entry(subject.key).or_insert_with(|| json!({})), fields);
+            overlay(
+                statuses.entry(subject.key).or_insert_with(|| json!({})),
+                fields,
+            );
         }
         let mut failure = None;
         for (key, status) in statuses {
             if let Err(fault) = self.apply_status(&key, status).await {
                 let reaction = fault.kind.reaction();
-                failure = Some(Failure { request_name: "status".into(), fault, reaction });
+                failure = Some(Failure {
+                    request_name: "status".into(),
+                    fault,
+                    reaction,
+                });
             }
         }
         failure
@@ -292,7 +348,12 @@ impl Drive {
         } else {
             Api::namespaced_with(client, &key.namespace, &resource)
         };
-        let uid = self.run.members().iter().find(|member| member.key == *key).map(|member| member.uid.as_str());
+        let uid = self
+            .run
+            .members()
+            .iter()
+            .find(|member| member.key == *key)
+            .map(|member| member.uid.as_str());
         let body = json!({
             "apiVersion": resource.api_version,
             "kind": resource.kind,
@@ -303,7 +364,10 @@ impl Drive {
             field_manager: Some(status_manager(&self.run.configurator().name)),
             ..PatchParams::default()
         };
-        match api.patch_status(&key.name, &params, &Patch::Apply(&body)).await {
+        match api
+            .patch_status(&key.name, &params, &Patch::Apply(&body))
+            .await
+        {
             Ok(_) => Ok(()),
             // The object has gone, or another has its name: its status is nobody's concern any more.
             Err(kube::Error::Api(status))
@@ -318,16 +382,23 @@ impl Drive {
                     429 | 502..=504 => FaultKind::ApiServerUnavailable,
                     _ => FaultKind::ResourceMutation,
                 };
-                Err(Fault::new(kind, format!("the status of {key}: {}", status.message)).with_status(status.code))
+                Err(
+                    Fault::new(kind, format!("the status of {key}: {}", status.message))
+                        .with_status(status.code),
+                )
             }
-            Err(error) => {
-                Err(Fault::new(FaultKind::ApiServerUnavailable, format!("the status of {key}: {error}")))
-            }
+            Err(error) => Err(Fault::new(
+                FaultKind::ApiServerUnavailable,
+                format!("the status of {key}: {error}"),
+            )),
         }
     }
 
     fn kubernetes(&self) -> Context {
-        Context { client: self.context.client.clone(), resource: self.context.resource.clone() }
+        Context {
+            client: self.context.client.clone(),
+            resource: self.context.resource.clone(),
+        }
     }
 
     /// The object that a status or an Event is about. One that has left the batch is not spoken of any more.
@@ -337,7 +408,11 @@ impl Drive {
             Some(of) => members.find(|member| member.key == *of),
             None => members.next(),
         }?;
-        Some(Subject::watched(self.run.configurator(), &member.key, &member.uid))
+        Some(Subject::watched(
+            self.run.configurator(),
+            &member.key,
+            &member.uid,
+        ))
     }
 
     fn finished(&mut self, finish: Finish) -> Finished {
@@ -360,7 +435,9 @@ impl Drive {
             RunEnd::Paused(Pause::Resend { .. }) => "resend",
             RunEnd::Paused(Pause::Park { .. }) => "parked",
         };
-        self.context.metrics.run(&self.run.configurator().name, outcome);
+        self.context
+            .metrics
+            .run(&self.run.configurator().name, outcome);
         self.context.observer.ended(&self.run, end);
     }
 
@@ -369,16 +446,29 @@ impl Drive {
         let configurator = self.run.configurator().name.clone();
         let (phase, run) = (call.input.context.phase.clone(), self.run.id().to_owned());
         Arc::new(move |line: LogLine| {
-            let fields: Vec<String> =
-                line.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let fields: Vec<String> = line
+                .fields
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
             let message = redactor.redact(&line.message);
             let fields = redactor.redact(&fields.join(" "));
             match line.level {
-                LogLevel::Error => tracing::error!(target: "configurator::guest", configurator, phase, run, fields, "{message}"),
-                LogLevel::Warn => tracing::warn!(target: "configurator::guest", configurator, phase, run, fields, "{message}"),
-                LogLevel::Info => tracing::info!(target: "configurator::guest", configurator, phase, run, fields, "{message}"),
-                LogLevel::Debug => tracing::debug!(target: "configurator::guest", configurator, phase, run, fields, "{message}"),
-                LogLevel::Trace => tracing::trace!(target: "configurator::guest", configurator, phase, run, fields, "{message}"),
+                LogLevel::Error => {
+                    tracing::error!(target: "configurator::guest", configurator, phase, run, fields, "{message}")
+                }
+                LogLevel::Warn => {
+                    tracing::warn!(target: "configurator::guest", configurator, phase, run, fields, "{message}")
+                }
+                LogLevel::Info => {
+                    tracing::info!(target: "configurator::guest", configurator, phase, run, fields, "{message}")
+                }
+                LogLevel::Debug => {
+                    tracing::debug!(target: "configurator::guest", configurator, phase, run, fields, "{message}")
+                }
+                LogLevel::Trace => {
+                    tracing::trace!(target: "configurator::guest", configurator, phase, run, fields, "{message}")
+                }
             }
         })
     }
@@ -389,7 +479,10 @@ impl Drive {
             return result;
         }
         let clean = |message: String| self.redactor.redact(&message);
-        let clean_error = |error: HandlerError| HandlerError { message: clean(error.message), ..error };
+        let clean_error = |error: HandlerError| HandlerError {
+            message: clean(error.message),
+            ..error
+        };
         match result {
             Ok(mut output) => {
                 if let Outcome::Failed(error) = output.outcome {
@@ -399,13 +492,23 @@ impl Drive {
             }
             Err(fault) => Err(match fault {
                 CallFault::Handler(error) => CallFault::Handler(clean_error(error)),
-                CallFault::Trap { message } => CallFault::Trap { message: clean(message) },
-                CallFault::Deadline { deadline, message } => {
-                    CallFault::Deadline { deadline, message: clean(message) }
-                }
-                CallFault::Memory { limit, message } => CallFault::Memory { limit, message: clean(message) },
-                CallFault::Stack { message } => CallFault::Stack { message: clean(message) },
-                CallFault::InvalidOutput { message } => CallFault::InvalidOutput { message: clean(message) },
+                CallFault::Trap { message } => CallFault::Trap {
+                    message: clean(message),
+                },
+                CallFault::Deadline { deadline, message } => CallFault::Deadline {
+                    deadline,
+                    message: clean(message),
+                },
+                CallFault::Memory { limit, message } => CallFault::Memory {
+                    limit,
+                    message: clean(message),
+                },
+                CallFault::Stack { message } => CallFault::Stack {
+                    message: clean(message),
+                },
+                CallFault::InvalidOutput { message } => CallFault::InvalidOutput {
+                    message: clean(message),
+                },
                 CallFault::InputTooLarge { .. }
                 | CallFault::OutputTooLarge { .. }
                 | CallFault::UnknownHandler { .. }
@@ -422,7 +525,11 @@ struct Context {
 
 fn outcome_of(result: &Result<HandlerOutput, CallFault>) -> &'static str {
     match result {
-        Ok(HandlerOutput { outcome: Outcome::Failed(_), .. }) | Err(CallFault::Handler(_)) => "error",
+        Ok(HandlerOutput {
+            outcome: Outcome::Failed(_),
+            ..
+        })
+        | Err(CallFault::Handler(_)) => "error",
         Ok(_) => "ok",
         Err(CallFault::Trap { .. }) => "trap",
         Err(CallFault::Deadline { .. }) => "deadline",

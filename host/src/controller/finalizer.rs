@@ -42,7 +42,10 @@ impl Finalizer {
 
     /// Remembers that the object was seen with the finalizer.
     pub fn note_placed(&self, uid: &str) {
-        self.placed.lock().unwrap_or_else(PoisonError::into_inner).insert(uid.to_owned());
+        self.placed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(uid.to_owned());
     }
 
     /// Places the finalizer unless it is there. An object that is gone, or being deleted, is left alone.
@@ -50,13 +53,24 @@ impl Finalizer {
     /// # Errors
     /// When the API cannot be reached or refuses.
     pub async fn place(&self, key: &ObjectRef, uid: &str) -> Result<(), Fault> {
-        if self.placed.lock().unwrap_or_else(PoisonError::into_inner).contains(uid) {
+        if self
+            .placed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(uid)
+        {
             return Ok(());
         }
         self.change(key, uid, |object| {
             let has = object.finalizers().contains(&self.name);
-            (!has && object.metadata.deletion_timestamp.is_none())
-                .then(|| object.finalizers().iter().cloned().chain([self.name.clone()]).collect())
+            (!has && object.metadata.deletion_timestamp.is_none()).then(|| {
+                object
+                    .finalizers()
+                    .iter()
+                    .cloned()
+                    .chain([self.name.clone()])
+                    .collect()
+            })
         })
         .await?;
         self.note_placed(uid);
@@ -68,12 +82,19 @@ impl Finalizer {
     /// # Errors
     /// When the API cannot be reached or refuses.
     pub async fn release(&self, key: &ObjectRef, uid: &str) -> Result<(), Fault> {
-        self.placed.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        self.placed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(uid);
         self.change(key, uid, |object| {
-            object
-                .finalizers()
-                .contains(&self.name)
-                .then(|| object.finalizers().iter().filter(|name| **name != self.name).cloned().collect())
+            object.finalizers().contains(&self.name).then(|| {
+                object
+                    .finalizers()
+                    .iter()
+                    .filter(|name| **name != self.name)
+                    .cloned()
+                    .collect()
+            })
         })
         .await
     }
@@ -86,14 +107,18 @@ impl Finalizer {
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.resource);
         let mut params = ListParams::default().limit(500);
         loop {
-            let page = all.list(&params).await.map_err(|error| fault("list", &error))?;
+            let page = all
+                .list(&params)
+                .await
+                .map_err(|error| fault("list", &error))?;
             for object in &page.items {
                 if object.finalizers().contains(&self.name) {
                     let key = ObjectRef {
                         namespace: object.namespace().unwrap_or_default(),
                         name: object.name_any(),
                     };
-                    self.release(&key, &object.uid().unwrap_or_default()).await?;
+                    self.release(&key, &object.uid().unwrap_or_default())
+                        .await?;
                 }
             }
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -116,27 +141,40 @@ impl Finalizer {
         };
         let mut last = None;
         for _ in 0..ATTEMPTS {
-            let found = api.get_opt(&key.name).await.map_err(|error| fault("get", &error))?;
+            let found = api
+                .get_opt(&key.name)
+                .await
+                .map_err(|error| fault("get", &error))?;
             let Some(object) = found.filter(|object| object.uid().as_deref() == Some(uid)) else {
                 return Ok(());
             };
-            let Some(finalizers) = wanted(&object) else { return Ok(()) };
+            let Some(finalizers) = wanted(&object) else {
+                return Ok(());
+            };
             let patch = json!({"metadata": {
                 "uid": uid,
                 "resourceVersion": object.resource_version(),
                 "finalizers": finalizers,
             }});
-            let params = PatchParams { field_manager: Some(self.manager.clone()), ..PatchParams::default() };
+            let params = PatchParams {
+                field_manager: Some(self.manager.clone()),
+                ..PatchParams::default()
+            };
             match api.patch(&key.name, &params, &Patch::Merge(&patch)).await {
                 Ok(_) => return Ok(()),
                 Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
-                Err(kube::Error::Api(status)) if status.code == 409 => last = Some(status.message.clone()),
+                Err(kube::Error::Api(status)) if status.code == 409 => {
+                    last = Some(status.message.clone())
+                }
                 Err(error) => return Err(fault("patch", &error)),
             }
         }
         Err(Fault::new(
             FaultKind::ResourceConflict,
-            format!("the finalizer of {key} could not be changed: {}", last.unwrap_or_default()),
+            format!(
+                "the finalizer of {key} could not be changed: {}",
+                last.unwrap_or_default()
+            ),
         ))
     }
 }

@@ -75,7 +75,11 @@ pub(crate) struct Refused {
 }
 
 impl Keeper {
-    pub(crate) fn new(shared: Arc<Shared>, tasks: Tasks, desired: Desired) -> (Self, watch::Receiver<KeeperReport>) {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        tasks: Tasks,
+        desired: Desired,
+    ) -> (Self, watch::Receiver<KeeperReport>) {
         let (reports, report) = watch::channel(KeeperReport::default());
         let known = Known::default();
         let keeper = Self {
@@ -160,7 +164,10 @@ impl Keeper {
         self.retried = asked;
         if let Some(worker) = &self.worker {
             for failure in &self.known.report.failures {
-                let object = ObjectRef { namespace: failure.namespace.clone(), name: failure.name.clone() };
+                let object = ObjectRef {
+                    namespace: failure.namespace.clone(),
+                    name: failure.name.clone(),
+                };
                 worker.retry(object).await;
             }
         }
@@ -173,7 +180,10 @@ impl Keeper {
         if let Some(worker) = self.worker.take() {
             worker.stop().await;
         }
-        if let Err(fault) = Ledger::new(self.shared.config_store.clone(), &uid).close().await {
+        if let Err(fault) = Ledger::new(self.shared.config_store.clone(), &uid)
+            .close()
+            .await
+        {
             tracing::warn!(configurator = name, %fault, "the ledger could not be removed; it is removed at the next start");
         }
         self.shared.observer.noticed(&name, &Notice::Stopped);
@@ -199,24 +209,37 @@ impl Keeper {
                 self.known.refusal = None;
                 self.replace(loaded).await;
             }
-            Err(Refused { refusal, may_change }) => {
+            Err(Refused {
+                refusal,
+                may_change,
+            }) => {
                 if may_change {
                     self.failures = self.failures.saturating_add(1);
                     let wait = Duration::from_secs(1 << self.failures.min(4)).min(MAX_LOOK_AGAIN);
-                    self.look_again = Some(jittered(wait, self.shared.seed ^ u64::from(self.failures)));
+                    self.look_again =
+                        Some(jittered(wait, self.shared.seed ^ u64::from(self.failures)));
                 }
                 if self.known.refusal.as_ref() != Some(&refusal) {
                     let Refusal { reason, message } = &refusal;
                     tracing::warn!(configurator = name, reason, "{message}");
                     let notice = if may_change {
-                        Notice::Waiting { message: message.clone() }
+                        Notice::Waiting {
+                            message: message.clone(),
+                        }
                     } else {
-                        Notice::Refused { reason: (*reason).to_owned(), message: message.clone() }
+                        Notice::Refused {
+                            reason: (*reason).to_owned(),
+                            message: message.clone(),
+                        }
                     };
                     self.shared.observer.noticed(&name, &notice);
                     let uid = resource.uid().unwrap_or_default();
                     let subject = Subject::configurator(&name, &uid);
-                    self.shared.publisher.publish(HostEvent::warning(subject, reason, message.clone()));
+                    self.shared.publisher.publish(HostEvent::warning(
+                        subject,
+                        reason,
+                        message.clone(),
+                    ));
                 }
                 self.known.refusal = Some(refusal);
             }
@@ -229,13 +252,21 @@ impl Keeper {
         let configurator =
             declaration::check(resource).map_err(|error| refused("Invalid", error.to_string()))?;
         let source = resource.spec.module.file.clone().unwrap_or_default();
-        self.shared.observer.noticed(&name, &Notice::Loading { module: source.clone() });
+        self.shared.observer.noticed(
+            &name,
+            &Notice::Loading {
+                module: source.clone(),
+            },
+        );
         let bytes = self
             .shared
             .modules
             .fetch(&resource.spec.module)
             .await
-            .map_err(|error| Refused { may_change: true, ..refused("ModuleNotFound", error.to_string()) })?;
+            .map_err(|error| Refused {
+                may_change: true,
+                ..refused("ModuleNotFound", error.to_string())
+            })?;
         let loaded = match self.shared.call_mode {
             CallMode::Pool => self.shared.guest.load(bytes, &source).await,
             CallMode::Inline => self.shared.guest.load_blocking(&bytes, &source),
@@ -244,21 +275,40 @@ impl Keeper {
         check_module(resource, &configurator, &module)?;
         let watch = &configurator.watch;
         let kind = GroupVersionKind::gvk(&watch.group, &watch.version, &watch.kind);
-        let (resource, capabilities) = discovery::pinned_kind(&self.shared.client, &kind).await.map_err(|error| {
-            let message = format!(
-                "the API has no kind {} in {}; it is looked for again: {error}",
-                watch.kind,
-                if watch.group.is_empty() { watch.version.clone() } else { format!("{}/{}", watch.group, watch.version) },
-            );
-            Refused { may_change: true, ..refused("WatchedKindMissing", message) }
-        })?;
+        let (resource, capabilities) = discovery::pinned_kind(&self.shared.client, &kind)
+            .await
+            .map_err(|error| {
+                let message = format!(
+                    "the API has no kind {} in {}; it is looked for again: {error}",
+                    watch.kind,
+                    if watch.group.is_empty() {
+                        watch.version.clone()
+                    } else {
+                        format!("{}/{}", watch.group, watch.version)
+                    },
+                );
+                Refused {
+                    may_change: true,
+                    ..refused("WatchedKindMissing", message)
+                }
+            })?;
         let is_namespaced = capabilities.scope == Scope::Namespaced;
-        Ok(Loaded { configurator, module, resource, is_namespaced })
+        Ok(Loaded {
+            configurator,
+            module,
+            resource,
+            is_namespaced,
+        })
     }
 
     /// The old worker ends before the new one begins, so that no object is in two runs.
     async fn replace(&mut self, loaded: Loaded) {
-        let Loaded { configurator, module, resource, is_namespaced } = loaded;
+        let Loaded {
+            configurator,
+            module,
+            resource,
+            is_namespaced,
+        } = loaded;
         if let Some(worker) = self.worker.take() {
             worker.stop().await;
         }
@@ -291,7 +341,12 @@ impl Keeper {
         self.known.running = Some((configurator.generation, digest.clone()));
         self.known.is_suspended = configurator.suspend;
         self.known.report = WorkerReport::default();
-        tracing::info!(configurator = name, digest, generation = configurator.generation, "started");
+        tracing::info!(
+            configurator = name,
+            digest,
+            generation = configurator.generation,
+            "started"
+        );
         self.worker = Some(worker::start(WorkerParts {
             configurator,
             ceiling: shared.policy.clone(),
@@ -306,7 +361,9 @@ impl Keeper {
             tasks: self.tasks.clone(),
             seed: shared.seed,
         }));
-        self.shared.observer.noticed(&name, &Notice::Started { digest, objects: 0 });
+        self.shared
+            .observer
+            .noticed(&name, &Notice::Started { digest, objects: 0 });
     }
 
     /// The Configurator is being deleted: its finalizers go first, its own last.
@@ -316,7 +373,11 @@ impl Keeper {
         }
         self.known.running = None;
         let name = resource.name_any();
-        if !resource.finalizers().iter().any(|finalizer| finalizer == OWN_FINALIZER) {
+        if !resource
+            .finalizers()
+            .iter()
+            .any(|finalizer| finalizer == OWN_FINALIZER)
+        {
             return;
         }
         let released = async {
@@ -325,12 +386,21 @@ impl Keeper {
             // Without the kind there are no objects.
             if let Ok((kind, _)) = discovery::pinned_kind(&self.shared.client, &kind).await {
                 let finalizer = Finalizer::new(self.shared.client.clone(), kind, &name);
-                finalizer.release_all().await.map_err(|fault| fault.to_string())?;
+                finalizer
+                    .release_all()
+                    .await
+                    .map_err(|fault| fault.to_string())?;
             }
-            unhold(&self.shared.client, resource).await.map_err(|error| error.to_string())
+            unhold(&self.shared.client, resource)
+                .await
+                .map_err(|error| error.to_string())
         };
         if let Err(error) = released.await {
-            tracing::warn!(configurator = name, error, "the finalizers could not be released; it is tried again");
+            tracing::warn!(
+                configurator = name,
+                error,
+                "the finalizers could not be released; it is tried again"
+            );
             self.look_again = Some(Duration::from_secs(5));
         }
     }
@@ -341,7 +411,8 @@ impl Keeper {
             is_bootstrapped: is_refused || self.known.report.is_bootstrapped,
             is_settled: is_refused || (self.worker.is_some() && self.known.report.is_settled),
         };
-        self.reports.send_if_modified(|known| std::mem::replace(known, report) != report);
+        self.reports
+            .send_if_modified(|known| std::mem::replace(known, report) != report);
     }
 
     async fn write_status(&mut self) {
@@ -355,7 +426,9 @@ impl Keeper {
         let name = self.desired.borrow().name_any();
         match status::write(&self.shared.client, &name, &status).await {
             Ok(()) => self.written = Some(status),
-            Err(error) => tracing::warn!(configurator = name, %error, "the status could not be written"),
+            Err(error) => {
+                tracing::warn!(configurator = name, %error, "the status could not be written")
+            }
         }
     }
 }
@@ -370,7 +443,10 @@ async fn next_report(worker: Option<&mut WorkerHandle>) -> WorkerReport {
 }
 
 fn refused(reason: &'static str, message: String) -> Refused {
-    Refused { refusal: Refusal { reason, message }, may_change: false }
+    Refused {
+        refusal: Refusal { reason, message },
+        may_change: false,
+    }
 }
 
 /// Holds the module against what the Configurator says of it.
@@ -384,9 +460,16 @@ pub(crate) fn check_module(
         && *wanted != digest
     {
         let message = format!("spec.module.digest is {wanted}, but the module has {digest}");
-        return Err(Refused { may_change: true, ..refused("DigestMismatch", message) });
+        return Err(Refused {
+            may_change: true,
+            ..refused("DigestMismatch", message)
+        });
     }
-    for phase in configurator.phases.iter().chain(&configurator.deletion.phases) {
+    for phase in configurator
+        .phases
+        .iter()
+        .chain(&configurator.deletion.phases)
+    {
         let Some(handler) = module.description().handler(&phase.handler) else {
             let message = format!(
                 "phase {:?} names the handler {:?}, which the module lacks; it has: {}",
@@ -406,7 +489,11 @@ pub(crate) fn check_module(
                 "the handler {:?} of phase {:?} takes {}; set isBatch: {}",
                 phase.handler,
                 phase.name,
-                if handler.accepts == Accepts::One { "one object" } else { "batches" },
+                if handler.accepts == Accepts::One {
+                    "one object"
+                } else {
+                    "batches"
+                },
                 handler.accepts == Accepts::Batch
             );
             return Err(refused("HandlerMismatch", message));
@@ -422,15 +509,31 @@ async fn hold(client: &Client, name: &str) -> Result<(), kube::Error> {
         "kind": "Configurator",
         "metadata": {"name": name, "finalizers": [OWN_FINALIZER]},
     });
-    api.patch(name, &PatchParams::apply(status::MANAGER).force(), &Patch::Apply(&body)).await.map(drop)
+    api.patch(
+        name,
+        &PatchParams::apply(status::MANAGER).force(),
+        &Patch::Apply(&body),
+    )
+    .await
+    .map(drop)
 }
 
 async fn unhold(client: &Client, resource: &resource::Configurator) -> Result<(), kube::Error> {
     let api: Api<resource::Configurator> = Api::all(client.clone());
-    let remaining: Vec<&String> =
-        resource.finalizers().iter().filter(|finalizer| *finalizer != OWN_FINALIZER).collect();
+    let remaining: Vec<&String> = resource
+        .finalizers()
+        .iter()
+        .filter(|finalizer| *finalizer != OWN_FINALIZER)
+        .collect();
     let body = json!({"metadata": {"uid": resource.uid(), "finalizers": remaining}});
-    match api.patch(&resource.name_any(), &PatchParams::default(), &Patch::Merge(&body)).await {
+    match api
+        .patch(
+            &resource.name_any(),
+            &PatchParams::default(),
+            &Patch::Merge(&body),
+        )
+        .await
+    {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         patched => patched.map(drop),
     }

@@ -4,11 +4,11 @@
 //! [`worker`] running and writes the status; the worker watches the objects, asks the queue of `configurator-core`
 //! whose turn it is, and has the [`driver`] take each run through its phases.
 
-pub mod supervisor;
-pub mod keeper;
-pub mod worker;
 pub mod driver;
-pub mod watched;
 pub mod finalizer;
-pub mod status;
+pub mod keeper;
 pub mod parking;
+pub mod status;
+pub mod supervisor;
+pub mod watched;
+pub mod worker;

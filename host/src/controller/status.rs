@@ -50,7 +50,11 @@ pub struct Known {
 
 /// The status that says what is known. Times of conditions that did not change are taken from `before`.
 #[must_use]
-pub fn status_of(known: &Known, before: Option<&ConfiguratorStatus>, now: Timestamp) -> ConfiguratorStatus {
+pub fn status_of(
+    known: &Known,
+    before: Option<&ConfiguratorStatus>,
+    now: Timestamp,
+) -> ConfiguratorStatus {
     let report = &known.report;
     let conditions = [
         (conditions::READY, ready(known)),
@@ -58,13 +62,20 @@ pub fn status_of(known: &Known, before: Option<&ConfiguratorStatus>, now: Timest
         (conditions::BOOTSTRAPPED, bootstrapped(known)),
         (conditions::DEGRADED, degraded(known)),
     ];
-    let previous = before.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let previous = before
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
     let conditions = conditions
         .into_iter()
         .map(|(name, (is_true, reason, message))| {
             let status = if is_true { "True" } else { "False" };
-            let last = previous.iter().find(|condition| condition.type_ == name && condition.status == status);
-            let since = last.map_or_else(|| time(now), |condition| condition.last_transition_time.clone());
+            let last = previous
+                .iter()
+                .find(|condition| condition.type_ == name && condition.status == status);
+            let since = last.map_or_else(
+                || time(now),
+                |condition| condition.last_transition_time.clone(),
+            );
             Condition {
                 type_: name.to_owned(),
                 status: status.to_owned(),
@@ -93,14 +104,22 @@ fn ready(known: &Known) -> (bool, &'static str, String) {
         (None, None) => (false, "Loading", "the module is being loaded".into()),
         (Some(_), _) if !known.report.is_listed => match &known.report.watch_error {
             Some(error) => (false, "WatchFailed", error.clone()),
-            None => (false, "Listing", "the watched objects are being listed".into()),
+            None => (
+                false,
+                "Listing",
+                "the watched objects are being listed".into(),
+            ),
         },
-        (Some((generation, _)), Some(_)) => {
-            (true, "RunningPrevious", format!("generation {generation} goes on running"))
-        }
-        (Some(_), None) if known.is_suspended => {
-            (true, "Suspended", "spec.suspend is true: no new runs begin".into())
-        }
+        (Some((generation, _)), Some(_)) => (
+            true,
+            "RunningPrevious",
+            format!("generation {generation} goes on running"),
+        ),
+        (Some(_), None) if known.is_suspended => (
+            true,
+            "Suspended",
+            "spec.suspend is true: no new runs begin".into(),
+        ),
         (Some(_), None) => (true, "Running", "runs begin as objects change".into()),
     }
 }
@@ -110,7 +129,10 @@ fn module_loaded(known: &Known) -> (bool, &'static str, String) {
         (Some(refusal), Some((generation, _))) => (
             false,
             refusal.reason,
-            format!("{}; generation {generation} goes on running", refusal.message),
+            format!(
+                "{}; generation {generation} goes on running",
+                refusal.message
+            ),
         ),
         (Some(refusal), None) => (false, refusal.reason, refusal.message.clone()),
         (None, Some((_, digest))) => (true, "Loaded", format!("{digest} is loaded")),
@@ -120,9 +142,17 @@ fn module_loaded(known: &Known) -> (bool, &'static str, String) {
 
 fn bootstrapped(known: &Known) -> (bool, &'static str, String) {
     if known.report.is_bootstrapped {
-        (true, "Settled", "every object that existed at start has settled".into())
+        (
+            true,
+            "Settled",
+            "every object that existed at start has settled".into(),
+        )
     } else {
-        (false, "Settling", "objects that existed at start have not all settled".into())
+        (
+            false,
+            "Settling",
+            "objects that existed at start have not all settled".into(),
+        )
     }
 }
 
@@ -132,14 +162,27 @@ fn degraded(known: &Known) -> (bool, &'static str, String) {
         return (true, refusal.reason, refusal.message.clone());
     }
     if let Some(sink) = report.parked.first() {
-        return (true, "SinkUnavailable", format!("runs are parked until the {sink} sink is back"));
+        return (
+            true,
+            "SinkUnavailable",
+            format!("runs are parked until the {sink} sink is back"),
+        );
     }
     if report.counts.failed > 0 {
-        return (true, "ObjectsFailed", format!("{} objects were given up; see status.failures", report.counts.failed));
+        return (
+            true,
+            "ObjectsFailed",
+            format!(
+                "{} objects were given up; see status.failures",
+                report.counts.failed
+            ),
+        );
     }
     if let Some(object) = report.looping.first() {
         let others = report.looping.len() - 1;
-        let message = format!("{object} and {others} others keep changing because of their own runs; these are spaced out");
+        let message = format!(
+            "{object} and {others} others keep changing because of their own runs; these are spaced out"
+        );
         return (true, "HotLoop", message);
     }
     if let Some(error) = &report.watch_error {
@@ -149,14 +192,21 @@ fn degraded(known: &Known) -> (bool, &'static str, String) {
 }
 
 fn time(now: Timestamp) -> Time {
-    Time(k8s_openapi::jiff::Timestamp::from_second(now.as_millis().div_euclid(1000)).unwrap_or_default())
+    Time(
+        k8s_openapi::jiff::Timestamp::from_second(now.as_millis().div_euclid(1000))
+            .unwrap_or_default(),
+    )
 }
 
 /// Writes the status by server-side apply.
 ///
 /// # Errors
 /// Those of the API.
-pub async fn write(client: &Client, name: &str, status: &ConfiguratorStatus) -> Result<(), kube::Error> {
+pub async fn write(
+    client: &Client,
+    name: &str,
+    status: &ConfiguratorStatus,
+) -> Result<(), kube::Error> {
     let api: Api<Configurator> = Api::all(client.clone());
     let body = json!({
         "apiVersion": "configurator.dev/v1alpha1",
@@ -165,5 +215,7 @@ pub async fn write(client: &Client, name: &str, status: &ConfiguratorStatus) -> 
         "status": status,
     });
     let params = PatchParams::apply(MANAGER).force();
-    api.patch_status(name, &params, &Patch::Apply(&body)).await.map(drop)
+    api.patch_status(name, &params, &Patch::Apply(&body))
+        .await
+        .map(drop)
 }

@@ -58,7 +58,11 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    pub(crate) fn new(shared: Arc<Shared>, tasks: Tasks, reports: watch::Sender<HostReport>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        tasks: Tasks,
+        reports: watch::Sender<HostReport>,
+    ) -> Self {
         Self {
             shared,
             tasks,
@@ -73,7 +77,9 @@ impl Supervisor {
     /// Works until the host drains.
     pub(crate) async fn run(mut self) {
         let api: Api<DeserializeGuard<Configurator>> = Api::all(self.shared.client.clone());
-        let mut events = watch_kind(api, watcher::Config::default()).default_backoff().boxed();
+        let mut events = watch_kind(api, watcher::Config::default())
+            .default_backoff()
+            .boxed();
         let drain = self.tasks.drain_token().clone();
         loop {
             self.report();
@@ -101,8 +107,12 @@ impl Supervisor {
             Event::Delete(object) => self.let_go(&object.name_any()),
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listing);
-                let gone: Vec<String> =
-                    self.kept.keys().filter(|name| !listed.contains(name)).cloned().collect();
+                let gone: Vec<String> = self
+                    .kept
+                    .keys()
+                    .filter(|name| !listed.contains(name))
+                    .cloned()
+                    .collect();
                 for name in gone {
                     self.let_go(&name);
                 }
@@ -133,7 +143,11 @@ impl Supervisor {
         let resource = match object.0 {
             Ok(resource) => Arc::new(resource),
             Err(invalid) => {
-                tracing::warn!(configurator = name, error = invalid.error, "the Configurator cannot be read and is left alone");
+                tracing::warn!(
+                    configurator = name,
+                    error = invalid.error,
+                    "the Configurator cannot be read and is left alone"
+                );
                 return;
             }
         };
@@ -157,7 +171,14 @@ impl Supervisor {
                 let before = self.ending.remove(&name);
                 let (desired, receiver) = watch::channel(resource);
                 let report = keeper::start(&self.shared, &self.tasks, receiver, before);
-                self.kept.insert(name, Kept { uid, desired, report });
+                self.kept.insert(
+                    name,
+                    Kept {
+                        uid,
+                        desired,
+                        report,
+                    },
+                );
             }
         }
     }
@@ -165,7 +186,11 @@ impl Supervisor {
     fn report(&self) {
         let report = HostReport {
             is_listed: self.is_listed,
-            keepers: self.kept.iter().map(|(name, kept)| (name.clone(), *kept.report.borrow())).collect(),
+            keepers: self
+                .kept
+                .iter()
+                .map(|(name, kept)| (name.clone(), *kept.report.borrow()))
+                .collect(),
         };
         self.reports.send_if_modified(|known| {
             let is_new = *known != report;

@@ -64,7 +64,11 @@ impl Watched {
     ///
     /// # Errors
     /// When it has no name or uid, or is nested too deep.
-    pub fn observe(mut self, configurator: &Configurator, finalizer: &str) -> Result<Observed, WatchedError> {
+    pub fn observe(
+        mut self,
+        configurator: &Configurator,
+        finalizer: &str,
+    ) -> Result<Observed, WatchedError> {
         let key = self.key();
         if key.name.is_empty() {
             return Err(WatchedError::Incomplete("a name"));
@@ -86,10 +90,23 @@ impl Watched {
             .and_then(|metadata| metadata.remove("managedFields"));
         configurator.watch.fields.apply(&mut self.value);
         let content = ContentDigest::of(&self.value, managed_fields.as_ref(), &configurator.name);
-        let object = Document::of(&self.value)
-            .map_err(|source| WatchedError::Document { key: key.clone(), source })?;
-        let version = self.meta.resource_version.as_deref().and_then(|version| version.parse().ok());
-        Ok(Observed { key, uid, version, content, object, deleting_since })
+        let object = Document::of(&self.value).map_err(|source| WatchedError::Document {
+            key: key.clone(),
+            source,
+        })?;
+        let version = self
+            .meta
+            .resource_version
+            .as_deref()
+            .and_then(|version| version.parse().ok());
+        Ok(Observed {
+            key,
+            uid,
+            version,
+            content,
+            object,
+            deleting_since,
+        })
     }
 }
 

@@ -144,7 +144,13 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         parts,
     };
     let task = tasks.spawn(TaskKind::Worker, worker.run());
-    WorkerHandle { configurator, report, stop, retry, task }
+    WorkerHandle {
+        configurator,
+        report,
+        stop,
+        retry,
+        task,
+    }
 }
 
 type RunOutcome = (Ticket, Option<Driven>);
@@ -181,7 +187,11 @@ impl Worker {
     async fn run(mut self) {
         let (chores, queue) = mpsc::channel(CHORES);
         self.chores = Some(chores);
-        let keep_books = keep_books(self.parts.context.clone(), self.parts.declarative.clone(), queue);
+        let keep_books = keep_books(
+            self.parts.context.clone(),
+            self.parts.declarative.clone(),
+            queue,
+        );
         let books = self.parts.tasks.spawn(TaskKind::Publisher, keep_books);
         let mut streams = self.streams();
         self.unlisted = streams.len();
@@ -205,7 +215,11 @@ impl Worker {
             }
             let clock = self.parts.context.clock.clone();
             let report_due = self.is_unreported.then_some(self.report_due);
-            let wait = [self.queue.next_deadline(), report_due].into_iter().flatten().min().map(|at| at.since(now));
+            let wait = [self.queue.next_deadline(), report_due]
+                .into_iter()
+                .flatten()
+                .min()
+                .map(|at| at.since(now));
             let deadline = async move {
                 match wait {
                     Some(wait) => clock.sleep(wait).await,
@@ -251,7 +265,8 @@ impl Worker {
         if !watched.field_selector.is_empty() {
             config = config.fields(&watched.field_selector);
         }
-        let namespaces: Vec<String> = if watched.namespaces.is_empty() || !self.parts.is_namespaced {
+        let namespaces: Vec<String> = if watched.namespaces.is_empty() || !self.parts.is_namespaced
+        {
             vec![String::new()]
         } else {
             watched.namespaces.clone()
@@ -321,18 +336,24 @@ impl Worker {
     /// What was handled once, as far as this listing would show it. Until the ledger can be read, nothing that is
     /// missing can be noticed, so it is waited for.
     async fn recorded(&mut self, scope: &str) -> Vec<(ObjectRef, String)> {
-        let Some(ledger) = &self.parts.context.ledger else { return Vec::new() };
+        let Some(ledger) = &self.parts.context.ledger else {
+            return Vec::new();
+        };
         let mut failures = 0;
         loop {
             match ledger.read().await {
                 Ok(recorded) => {
-                    let in_scope = |(key, _): &(ObjectRef, String)| scope.is_empty() || key.namespace == scope;
+                    let in_scope =
+                        |(key, _): &(ObjectRef, String)| scope.is_empty() || key.namespace == scope;
                     return recorded.into_iter().filter(in_scope).collect();
                 }
                 Err(fault) => {
                     failures += 1;
                     tracing::warn!(configurator = self.parts.configurator.name, %fault, "the ledger cannot be read; it is tried again");
-                    let wait = jittered(Duration::from_secs(1 << failures.min(5)), self.parts.seed ^ failures);
+                    let wait = jittered(
+                        Duration::from_secs(1 << failures.min(5)),
+                        self.parts.seed ^ failures,
+                    );
                     tokio::select! {
                         biased;
                         () = self.stop.cancelled() => return Vec::new(),
@@ -363,10 +384,21 @@ impl Worker {
         let members = self.members.remove(&ticket).unwrap_or_default();
         let actions = match driven {
             Some(Driven::Finished { finished, .. }) => self.queue.finish(ticket, finished, now),
-            Some(Driven::Paused { run, pause, finished, .. }) => {
-                if let Pause::Park { sink, retry_after, .. } = &pause {
+            Some(Driven::Paused {
+                run,
+                pause,
+                finished,
+                ..
+            }) => {
+                if let Pause::Park {
+                    sink, retry_after, ..
+                } = &pause
+                {
                     self.parked.insert(*sink, ());
-                    let parked = Parked { sink: *sink, retry_after: *retry_after };
+                    let parked = Parked {
+                        sink: *sink,
+                        retry_after: *retry_after,
+                    };
                     // Without an attendant the host is stopping, and nothing is resumed.
                     let _ = self.parts.parked.send(parked).await;
                 }
@@ -380,7 +412,12 @@ impl Worker {
     async fn act(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
-                Action::Start { ticket, members, chain, failures } => {
+                Action::Start {
+                    ticket,
+                    members,
+                    chain,
+                    failures,
+                } => {
                     let start = RunStart {
                         configurator: self.parts.configurator.clone(),
                         ceiling: self.parts.ceiling.clone(),
@@ -401,22 +438,41 @@ impl Worker {
                     self.warn_about(&key, &uid, "DeletionTimedOut", message.into());
                     self.forget(key, uid).await;
                 }
-                Action::GiveUp { key, uid, failure, failures } => self.give_up(&key, uid, &failure, failures),
+                Action::GiveUp {
+                    key,
+                    uid,
+                    failure,
+                    failures,
+                } => self.give_up(&key, uid, &failure, failures),
                 Action::Recover { key } => {
                     self.failures.retain(|failed| !names(failed, &key));
                 }
-                Action::Loop { key, is_looping: true } => {
+                Action::Loop {
+                    key,
+                    is_looping: true,
+                } => {
                     self.looping.insert(key, ());
                 }
-                Action::Loop { key, is_looping: false } => {
+                Action::Loop {
+                    key,
+                    is_looping: false,
+                } => {
                     self.looping.remove(&key);
                 }
                 Action::Bootstrapped { given_up } => {
                     self.is_bootstrapped = true;
                     let objects = self.queue.counts().objects;
-                    tracing::info!(configurator = self.parts.configurator.name, objects, given_up, "every object has settled");
+                    tracing::info!(
+                        configurator = self.parts.configurator.name,
+                        objects,
+                        given_up,
+                        "every object has settled"
+                    );
                     let notice = Notice::Bootstrapped { objects };
-                    self.parts.context.observer.noticed(&self.parts.configurator.name, &notice);
+                    self.parts
+                        .context
+                        .observer
+                        .noticed(&self.parts.configurator.name, &notice);
                 }
             }
         }
@@ -424,8 +480,12 @@ impl Worker {
 
     fn spawn(&mut self, ticket: Ticket, run: Run, step: Step) {
         self.members.insert(ticket, run.members().to_vec());
-        let driving = std::panic::AssertUnwindSafe(drive(self.parts.context.clone(), ticket, run, step));
-        let task = self.parts.tasks.spawn(TaskKind::Run, driving.catch_unwind());
+        let driving =
+            std::panic::AssertUnwindSafe(drive(self.parts.context.clone(), ticket, run, step));
+        let task = self
+            .parts
+            .tasks
+            .spawn(TaskKind::Run, driving.catch_unwind());
         let outcome = async move { (ticket, task.await.ok().flatten().and_then(Result::ok)) };
         self.runs.push(outcome.boxed());
     }
@@ -463,7 +523,9 @@ impl Worker {
 
     fn warn_about(&self, key: &ObjectRef, uid: &str, reason: &str, message: String) {
         let subject = Subject::watched(&self.parts.configurator, key, uid);
-        self.parts.publisher.publish(HostEvent::warning(subject, reason, message));
+        self.parts
+            .publisher
+            .publish(HostEvent::warning(subject, reason, message));
     }
 
     fn report(&self) {
@@ -477,7 +539,10 @@ impl Worker {
             parked: self.parked.keys().copied().collect(),
             watch_error: self.watch_error.clone(),
         };
-        self.parts.context.metrics.counts(&self.parts.configurator.name, report.counts);
+        self.parts
+            .context
+            .metrics
+            .counts(&self.parts.configurator.name, report.counts);
         self.reports.send_if_modified(|known| {
             let is_new = *known != report;
             if is_new {
@@ -494,10 +559,21 @@ fn names(failed: &FailureStatus, key: &ObjectRef) -> bool {
 
 /// What stands in the place of the outcome of a run whose task broke: a bug of the host, which must not lose objects.
 fn lost(members: Vec<Member>) -> Finished {
-    let fault = Fault::new(FaultKind::ResourceGeneric, "the run broke off: a bug in the host");
-    let failure = Failure { request_name: String::new(), fault, reaction: Reaction::Restart };
+    let fault = Fault::new(
+        FaultKind::ResourceGeneric,
+        "the run broke off: a bug in the host",
+    );
+    let failure = Failure {
+        request_name: String::new(),
+        fault,
+        reaction: Reaction::Restart,
+    };
     Finished {
-        finish: Finish::Restart { after: Duration::from_secs(5), failure, failures: 1 },
+        finish: Finish::Restart {
+            after: Duration::from_secs(5),
+            failure,
+            failures: 1,
+        },
         members,
         departed: Vec::new(),
         own_writes: Vec::new(),
@@ -507,7 +583,11 @@ fn lost(members: Vec<Member>) -> Finished {
 }
 
 /// Takes deleted objects out of the books. What fails is found again at the next start.
-async fn keep_books(context: Arc<RunContext>, declarative: DeclarativeRequests, mut chores: mpsc::Receiver<Chore>) {
+async fn keep_books(
+    context: Arc<RunContext>,
+    declarative: DeclarativeRequests,
+    mut chores: mpsc::Receiver<Chore>,
+) {
     let mut under_way = FuturesUnordered::new();
     loop {
         tokio::select! {

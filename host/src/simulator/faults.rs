@@ -18,13 +18,23 @@ pub(super) struct FaultScript {
 
 impl FaultScript {
     pub(super) fn new(faults: &[InjectedFault]) -> Arc<Self> {
-        let faults = faults.iter().map(|fault| (fault.clone(), fault.times)).collect();
-        Arc::new(Self { faults: Mutex::new(faults) })
+        let faults = faults
+            .iter()
+            .map(|fault| (fault.clone(), fault.times))
+            .collect();
+        Arc::new(Self {
+            faults: Mutex::new(faults),
+        })
     }
 
     /// Puts the script before every sink.
     pub(super) fn decorate(self: &Arc<Self>, sinks: Sinks) -> Sinks {
-        let wrap = |inner| -> Arc<dyn Sink> { Arc::new(FaultySink { inner, script: self.clone() }) };
+        let wrap = |inner| -> Arc<dyn Sink> {
+            Arc::new(FaultySink {
+                inner,
+                script: self.clone(),
+            })
+        };
         Sinks {
             kubernetes: wrap(sinks.kubernetes),
             configstore: wrap(sinks.configstore),
@@ -79,18 +89,37 @@ pub(super) struct ScriptedHttp {
 impl Sink for ScriptedHttp {
     async fn execute(&self, operation: &Operation, _: &Scope) -> Result<Answer, Fault> {
         let Operation::Http(request) = operation else {
-            return Err(Fault::new(FaultKind::UnsupportedResourceOperation, "not an HTTP request"));
+            return Err(Fault::new(
+                FaultKind::UnsupportedResourceOperation,
+                "not an HTTP request",
+            ));
         };
         let found = self.answers.iter().find(|answer| {
-            glob::matches(&answer.method, &request.method) && glob::matches(&answer.url, &request.url)
+            glob::matches(&answer.method, &request.method)
+                && glob::matches(&answer.url, &request.url)
         });
         let Some(answer) = found else {
-            let message = format!("the scenario has no answer for {} {}", request.method, request.url);
+            let message = format!(
+                "the scenario has no answer for {} {}",
+                request.method, request.url
+            );
             return Err(Fault::new(FaultKind::ResourceGeneric, message));
         };
-        let headers = answer.headers.iter().map(|(name, value)| (name.to_lowercase(), value.clone())).collect();
-        let response = HttpResponse { status: answer.status, headers, body: answer.body.clone().into_bytes() };
-        Ok(Answer { query_objects: Vec::new(), http_response: Some(response), changed: request.method != "GET" })
+        let headers = answer
+            .headers
+            .iter()
+            .map(|(name, value)| (name.to_lowercase(), value.clone()))
+            .collect();
+        let response = HttpResponse {
+            status: answer.status,
+            headers,
+            body: answer.body.clone().into_bytes(),
+        };
+        Ok(Answer {
+            query_objects: Vec::new(),
+            http_response: Some(response),
+            changed: request.method != "GET",
+        })
     }
 
     async fn probe(&self) -> Result<(), Fault> {

@@ -16,11 +16,11 @@
 //! # }
 //! ```
 
-pub mod scenario;
-pub mod outcome;
 mod faults;
+pub mod outcome;
 mod play;
 mod record;
+pub mod scenario;
 mod view;
 
 use configurator_guest::options::GuestOptions;
@@ -72,7 +72,10 @@ impl Simulator {
     /// # Errors
     /// When the engine cannot be started.
     pub fn new() -> Result<Self, SimulatorError> {
-        Self::with_options(GuestOptions { threads: 1, ..GuestOptions::default() })
+        Self::with_options(GuestOptions {
+            threads: 1,
+            ..GuestOptions::default()
+        })
     }
 
     /// A simulator with these options of its engine.
@@ -80,7 +83,9 @@ impl Simulator {
     /// # Errors
     /// When the engine cannot be started.
     pub fn with_options(options: GuestOptions) -> Result<Self, SimulatorError> {
-        Ok(Self { guest: GuestRuntime::new(options)? })
+        Ok(Self {
+            guest: GuestRuntime::new(options)?,
+        })
     }
 
     /// Plays a scenario to its end. Must not be called on a thread of an asynchronous runtime.

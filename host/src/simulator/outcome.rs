@@ -41,14 +41,19 @@ impl Outcome {
     pub fn golden(&self) -> Result<String, SimulatorError> {
         let mut golden = Map::new();
         golden.insert("runs".into(), self.runs.clone().into());
-        let config: Map<String, Value> =
-            self.config.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect();
+        let config: Map<String, Value> = self
+            .config
+            .iter()
+            .map(|(key, value)| (key.clone(), value.as_str().into()))
+            .collect();
         golden.insert(
             "end".into(),
             json!({"objects": self.objects, "config": config, "secrets": self.secrets, "events": self.events}),
         );
-        serde_saphyr::to_string(&Value::Object(golden))
-            .map_err(|error| SimulatorError::Malformed { path: "the golden file".into(), message: error.to_string() })
+        serde_saphyr::to_string(&Value::Object(golden)).map_err(|error| SimulatorError::Malformed {
+            path: "the golden file".into(),
+            message: error.to_string(),
+        })
     }
 
     /// Everything that is not as the scenario says, and where the golden file differs; empty when all is well.
@@ -62,7 +67,9 @@ impl Outcome {
         match std::fs::read_to_string(&file) {
             Ok(accepted) => mistakes.extend(difference(&path, &accepted, &self.golden()?)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                mistakes.push(format!("{path} does not exist; accept what happened with --update"));
+                mistakes.push(format!(
+                    "{path} does not exist; accept what happened with --update"
+                ));
             }
             Err(source) => return Err(SimulatorError::File { path, source }),
         }
@@ -99,13 +106,20 @@ impl Outcome {
                 Some(found) => {
                     let mut paths = Vec::new();
                     lacking(wanted, found, &mut String::new(), &mut paths);
-                    unmet.extend(paths.into_iter().map(|path| format!("{}: {path}", brief(wanted))));
+                    unmet.extend(
+                        paths
+                            .into_iter()
+                            .map(|path| format!("{}: {path}", brief(wanted))),
+                    );
                 }
             }
         }
         for (name, is_absent) in expect.absent.iter().zip(&self.expected_absences) {
             if !is_absent {
-                unmet.push(format!("the object still exists: {} {}/{}", name.kind, name.namespace, name.name));
+                unmet.push(format!(
+                    "the object still exists: {} {}/{}",
+                    name.kind, name.namespace, name.name
+                ));
             }
         }
         for (key, wanted) in &expect.config {
@@ -124,7 +138,11 @@ impl Outcome {
             }
         }
         for reason in &expect.events {
-            if !self.events.iter().any(|event| event.split(':').next() == Some(reason)) {
+            if !self
+                .events
+                .iter()
+                .any(|event| event.split(':').next() == Some(reason))
+            {
                 unmet.push(format!("no Event {reason} was published"));
             }
         }
@@ -143,21 +161,38 @@ impl Outcome {
 }
 
 fn write(file: &Path, text: &str) -> Result<(), SimulatorError> {
-    std::fs::write(file, text).map_err(|source| SimulatorError::File { path: file.display().to_string(), source })
+    std::fs::write(file, text).map_err(|source| SimulatorError::File {
+        path: file.display().to_string(),
+        source,
+    })
 }
 
 /// The difference between what was accepted and what happened, if any.
 fn difference(path: &str, accepted: &str, happened: &str) -> Option<String> {
     (accepted != happened).then(|| {
         let diff = TextDiff::from_lines(accepted, happened);
-        let text = diff.unified_diff().context_radius(3).header(path, "what happened").to_string();
+        let text = diff
+            .unified_diff()
+            .context_radius(3)
+            .header(path, "what happened")
+            .to_string();
         format!("what happened differs from what was accepted:\n{text}")
     })
 }
 
 fn brief(object: &Value) -> String {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    format!("{} {}/{}", text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
+    let text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    format!(
+        "{} {}/{}",
+        text("/kind"),
+        text("/metadata/namespace"),
+        text("/metadata/name")
+    )
 }
 
 /// The paths at which `found` lacks what is wanted. Lists must be equal in length.

@@ -32,7 +32,9 @@ use crate::host::Host;
 use crate::module_source::{ModuleDirectory, ModuleSource, SourceError};
 use crate::resource::{Configurator, ModuleSpec};
 use crate::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
-use crate::sinks::secretstore::{EmbeddedSecretStore, SealingKey, SecretGenerator, SecretStore as _};
+use crate::sinks::secretstore::{
+    EmbeddedSecretStore, SealingKey, SecretGenerator, SecretStore as _,
+};
 
 /// Who applies what the scenario says.
 const MANAGER: &str = "scenario";
@@ -46,7 +48,10 @@ type Failed = Box<dyn std::error::Error + Send + Sync>;
 /// Plays the scenario on a runtime of its own, whose clock is paused: it jumps to the next timer whenever nothing
 /// else is left to do.
 pub(super) fn play(guest: &GuestRuntime, scenario: &Scenario) -> Result<Outcome, SimulatorError> {
-    let setup = |message: String| SimulatorError::Setup { scenario: scenario.file.display().to_string(), message };
+    let setup = |message: String| SimulatorError::Setup {
+        scenario: scenario.file.display().to_string(),
+        message,
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -56,7 +61,9 @@ pub(super) fn play(guest: &GuestRuntime, scenario: &Scenario) -> Result<Outcome,
         let limit: Duration = scenario.limit.into();
         match tokio::time::timeout(limit, World::play(guest, scenario)).await {
             Ok(played) => played.map_err(|error| setup(error.to_string())),
-            Err(_) => Err(setup(format!("it did not settle within {limit:?} of virtual time"))),
+            Err(_) => Err(setup(format!(
+                "it did not settle within {limit:?} of virtual time"
+            ))),
         }
     })
 }
@@ -107,8 +114,10 @@ impl<'a> World<'a> {
     }
 
     async fn new(guest: &'a GuestRuntime, scenario: &'a Scenario) -> Result<Self, Failed> {
-        let start: Timestamp =
-            scenario.start.parse().map_err(|error| format!("start: {:?} is no time: {error}", scenario.start))?;
+        let start: Timestamp = scenario
+            .start
+            .parse()
+            .map_err(|error| format!("start: {:?} is no time: {error}", scenario.start))?;
         let clock = VirtualClock::starting_at(start);
         let chance = Mutex::new(SEED);
         let options = ApiServerOptions::new(move || {
@@ -124,9 +133,10 @@ impl<'a> World<'a> {
         let server = ApiServer::open(Store::memory(), options).await?;
         let client = Client::new(server, "default");
         let file = scenario.beside(&scenario.configurator);
-        let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-        let configurator: Value =
-            serde_saphyr::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+        let text = std::fs::read_to_string(&file)
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+        let configurator: Value = serde_saphyr::from_str(&text)
+            .map_err(|error| format!("{}: {error}", file.display()))?;
         let modules = PreparedModules::fetch(scenario, &configurator, &file).await?;
         Ok(Self {
             scenario,
@@ -144,11 +154,16 @@ impl<'a> World<'a> {
 
     /// What exists at the start.
     async fn fill(&self) -> Result<(), Failed> {
-        self.apply(&serde_json::to_value(Configurator::crd())?).await?;
+        self.apply(&serde_json::to_value(Configurator::crd())?)
+            .await?;
         for object in &self.scenario.objects {
             self.apply(object).await?;
         }
-        let writes = self.scenario.config.iter().map(|(key, value)| Write::Put(key.clone(), value.clone()));
+        let writes = self
+            .scenario
+            .config
+            .iter()
+            .map(|(key, value)| Write::Put(key.clone(), value.clone()));
         self.config.write(writes.collect()).await?;
         for (name, value) in &self.scenario.secrets {
             self.secrets.create(name, Document::of(value)?).await?;
@@ -163,7 +178,9 @@ impl<'a> World<'a> {
             .config_store(self.config.clone())
             .secret_store(self.secrets.clone())
             .secret_generator(NamedSecrets)
-            .http_sink(ScriptedHttp { answers: self.scenario.http.clone() })
+            .http_sink(ScriptedHttp {
+                answers: self.scenario.http.clone(),
+            })
             .decorate_sinks(move |sinks| faults.decorate(sinks))
             .modules(self.modules.clone())
             .clock(self.clock)
@@ -184,7 +201,9 @@ impl<'a> World<'a> {
         let name = text(&self.configurator, "/metadata/name").to_owned();
         running
             .report
-            .wait_for(|report| report.is_ready() && report.is_settled() && report.keepers.contains_key(&name))
+            .wait_for(|report| {
+                report.is_ready() && report.is_settled() && report.keepers.contains_key(&name)
+            })
             .await?;
         tokio::time::sleep(A_MOMENT).await;
         Ok(())
@@ -193,8 +212,14 @@ impl<'a> World<'a> {
     async fn apply(&self, object: &Value) -> Result<(), Failed> {
         let mut object = object.clone();
         self.resolve(&mut object).await?;
-        let named = format!("{} {:?}", text(&object, "/kind"), text(&object, "/metadata/name"));
-        self.apply_resolved(&object).await.map_err(|error| format!("cannot apply {named}: {error}").into())
+        let named = format!(
+            "{} {:?}",
+            text(&object, "/kind"),
+            text(&object, "/metadata/name")
+        );
+        self.apply_resolved(&object)
+            .await
+            .map_err(|error| format!("cannot apply {named}: {error}").into())
     }
 
     async fn apply_resolved(&self, object: &Value) -> Result<(), Failed> {
@@ -206,23 +231,35 @@ impl<'a> World<'a> {
         };
         let api = self.api(&name).await?;
         let params = PatchParams::apply(MANAGER).force();
-        api.patch(&name.name, &params, &Patch::Apply(object)).await?;
+        api.patch(&name.name, &params, &Patch::Apply(object))
+            .await?;
         if object.get("status").is_some() {
-            api.patch_status(&name.name, &params, &Patch::Apply(object)).await?;
+            api.patch_status(&name.name, &params, &Patch::Apply(object))
+                .await?;
         }
         Ok(())
     }
 
     async fn delete(&self, name: &ObjectName) -> Result<(), Failed> {
-        self.api(name).await?.delete(&name.name, &DeleteParams::background()).await?;
+        self.api(name)
+            .await?
+            .delete(&name.name, &DeleteParams::background())
+            .await?;
         Ok(())
     }
 
     async fn api(&self, name: &ObjectName) -> Result<Api<DynamicObject>, Failed> {
-        let (group, version) = name.api_version.split_once('/').unwrap_or(("", &name.api_version));
+        let (group, version) = name
+            .api_version
+            .split_once('/')
+            .unwrap_or(("", &name.api_version));
         let kind = GroupVersionKind::gvk(group, version, &name.kind);
         let (resource, capabilities) = discovery::pinned_kind(&self.client, &kind).await?;
-        let namespace = if name.namespace.is_empty() { "default" } else { &name.namespace };
+        let namespace = if name.namespace.is_empty() {
+            "default"
+        } else {
+            &name.namespace
+        };
         Ok(match capabilities.scope {
             Scope::Namespaced => Api::namespaced_with(self.client.clone(), namespace, &resource),
             Scope::Cluster => Api::all_with(self.client.clone(), &resource),
@@ -233,7 +270,10 @@ impl<'a> World<'a> {
     async fn resolve(&self, value: &mut Value) -> Result<(), Failed> {
         match value {
             Value::String(text) => {
-                if let Some(named) = text.strip_prefix("uid-of(").and_then(|rest| rest.strip_suffix(')')) {
+                if let Some(named) = text
+                    .strip_prefix("uid-of(")
+                    .and_then(|rest| rest.strip_suffix(')'))
+                {
                     *text = self.uid_of(named).await?;
                 }
             }
@@ -261,14 +301,21 @@ impl<'a> World<'a> {
                 && text(object, "/metadata/name") == name
                 && text(object, "/metadata/namespace") == namespace
         });
-        let known = known.ok_or_else(|| format!("uid-of({named}): the scenario has no such object"))?;
+        let known =
+            known.ok_or_else(|| format!("uid-of({named}): the scenario has no such object"))?;
         let name = ObjectName {
             api_version: text(known, "/apiVersion").to_owned(),
             kind: kind.to_owned(),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         };
-        Ok(self.api(&name).await?.get(&name.name).await?.uid().unwrap_or_default())
+        Ok(self
+            .api(&name)
+            .await?
+            .get(&name.name)
+            .await?
+            .uid()
+            .unwrap_or_default())
     }
 
     /// What is left at the end.
@@ -313,15 +360,30 @@ impl<'a> World<'a> {
             .items
             .into_iter()
             .filter(|event| event.reporting_controller.as_deref() == Some("configurator"))
-            .map(|event| format!("{}: {}", event.reason.unwrap_or_default(), event.note.unwrap_or_default()))
+            .map(|event| {
+                format!(
+                    "{}: {}",
+                    event.reason.unwrap_or_default(),
+                    event.note.unwrap_or_default()
+                )
+            })
             .collect();
         events.sort();
         events.dedup();
         let configurators: Api<Configurator> = Api::all(self.client.clone());
-        let configurator = configurators.get(text(&self.configurator, "/metadata/name")).await?;
-        let failures = configurator.status.map(|status| status.failures).unwrap_or_default();
+        let configurator = configurators
+            .get(text(&self.configurator, "/metadata/name"))
+            .await?;
+        let failures = configurator
+            .status
+            .map(|status| status.failures)
+            .unwrap_or_default();
         Ok(Outcome {
-            runs: seen.runs.into_iter().map(|run| Value::Object(run.view)).collect(),
+            runs: seen
+                .runs
+                .into_iter()
+                .map(|run| Value::Object(run.view))
+                .collect(),
             objects,
             config: keys.into_iter().collect(),
             secrets: self.secrets.names().await?,
@@ -329,9 +391,15 @@ impl<'a> World<'a> {
             failures: failures
                 .into_iter()
                 .map(|failure| {
-                    let namespace =
-                        if failure.namespace.is_empty() { String::new() } else { format!("{}/", failure.namespace) };
-                    (format!("{namespace}{}", failure.name), format!("{}: {}", failure.kind, failure.message))
+                    let namespace = if failure.namespace.is_empty() {
+                        String::new()
+                    } else {
+                        format!("{}/", failure.namespace)
+                    };
+                    (
+                        format!("{namespace}{}", failure.name),
+                        format!("{}: {}", failure.kind, failure.message),
+                    )
                 })
                 .collect(),
             notices: seen.notices,
@@ -355,7 +423,13 @@ impl<'a> World<'a> {
 /// The object without what the server keeps for itself.
 fn plain(mut object: Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        for volatile in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"] {
+        for volatile in [
+            "uid",
+            "resourceVersion",
+            "creationTimestamp",
+            "generation",
+            "managedFields",
+        ] {
             metadata.remove(volatile);
         }
         if let Some(Value::Array(owners)) = metadata.get_mut("ownerReferences") {
@@ -368,7 +442,10 @@ fn plain(mut object: Value) -> Value {
 }
 
 fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// Secrets that can be foretold: their name.
@@ -376,8 +453,12 @@ struct NamedSecrets;
 
 impl SecretGenerator for NamedSecrets {
     fn generate(&self, name: &str) -> Result<Document, Fault> {
-        Document::of(&json!(format!("generated for {name}")))
-            .map_err(|error| Fault::new(configurator_core::fault::FaultKind::ResourceGeneric, error.to_string()))
+        Document::of(&json!(format!("generated for {name}"))).map_err(|error| {
+            Fault::new(
+                configurator_core::fault::FaultKind::ResourceGeneric,
+                error.to_string(),
+            )
+        })
     }
 }
 
@@ -389,13 +470,26 @@ struct PreparedModules {
 
 impl PreparedModules {
     async fn fetch(scenario: &Scenario, configurator: &Value, file: &Path) -> Result<Self, Failed> {
-        let spec: ModuleSpec =
-            serde_json::from_value(configurator.pointer("/spec/module").cloned().unwrap_or(Value::Null))?;
-        let mut folders: Vec<_> = scenario.modules.iter().map(|folder| scenario.beside(folder)).collect();
+        let spec: ModuleSpec = serde_json::from_value(
+            configurator
+                .pointer("/spec/module")
+                .cloned()
+                .unwrap_or(Value::Null),
+        )?;
+        let mut folders: Vec<_> = scenario
+            .modules
+            .iter()
+            .map(|folder| scenario.beside(folder))
+            .collect();
         folders.extend(file.parent().map(Path::to_path_buf));
         folders.extend(std::env::var_os("CONFIGURATOR_MODULES").map(Into::into));
-        let fetched = ModuleDirectory::of(folders).fetch(&spec).await.map_err(|error| error.to_string());
-        Ok(Self { fetched: Arc::new(fetched) })
+        let fetched = ModuleDirectory::of(folders)
+            .fetch(&spec)
+            .await
+            .map_err(|error| error.to_string());
+        Ok(Self {
+            fetched: Arc::new(fetched),
+        })
     }
 }
 

@@ -35,12 +35,18 @@ pub(super) struct SeenRun {
 
 impl Recorder {
     pub(super) fn seen(&self) -> Seen {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn with_run(&self, run: &Run, note: impl FnOnce(&mut Map<String, Value>) -> bool) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = seen.runs.iter().position(|known| known.id == run.id() && !known.is_over);
+        let at = seen
+            .runs
+            .iter()
+            .position(|known| known.id == run.id() && !known.is_over);
         let at = at.unwrap_or_else(|| {
             let objects: Vec<Value> = run
                 .members()
@@ -53,7 +59,11 @@ impl Recorder {
                 view.insert("chain".into(), "deletion".into());
             }
             view.insert("calls".into(), Value::Array(Vec::new()));
-            seen.runs.push(SeenRun { id: run.id().to_owned(), is_over: false, view });
+            seen.runs.push(SeenRun {
+                id: run.id().to_owned(),
+                is_over: false,
+                view,
+            });
             seen.runs.len() - 1
         });
         if let Some(known) = seen.runs.get_mut(at) {
@@ -72,19 +82,29 @@ impl RunObserver for std::sync::Arc<Recorder> {
             Ok(output) => {
                 view.insert("requests".into(), view::requests(&output.requests).into());
                 if !output.pass_through_args.is_empty() {
-                    let args: Map<String, Value> =
-                        output.pass_through_args.iter().map(|(name, arg)| (name.clone(), arg.to_value())).collect();
+                    let args: Map<String, Value> = output
+                        .pass_through_args
+                        .iter()
+                        .map(|(name, arg)| (name.clone(), arg.to_value()))
+                        .collect();
                     view.insert("passes".into(), args.into());
                 }
                 if let Outcome::Failed(error) = &output.outcome {
                     view.insert("failed".into(), error.message.as_str().into());
                 }
-                let statuses: Vec<Value> = output.statuses.iter().map(|status| status.status.to_value()).collect();
+                let statuses: Vec<Value> = output
+                    .statuses
+                    .iter()
+                    .map(|status| status.status.to_value())
+                    .collect();
                 if !statuses.is_empty() {
                     view.insert("statuses".into(), statuses.into());
                 }
-                let events: Vec<Value> =
-                    output.events.iter().map(|event| json!({ &event.reason: event.message })).collect();
+                let events: Vec<Value> = output
+                    .events
+                    .iter()
+                    .map(|event| json!({ &event.reason: event.message }))
+                    .collect();
                 if !events.is_empty() {
                     view.insert("events".into(), events.into());
                 }
@@ -93,7 +113,8 @@ impl RunObserver for std::sync::Arc<Recorder> {
                     if let Operation::Kubernetes(kubernetes) = &request.operation
                         && kubernetes.verb.is_mutating()
                     {
-                        seen.objects.insert(kubernetes.object_key(), kubernetes.kind.clone());
+                        seen.objects
+                            .insert(kubernetes.object_key(), kubernetes.kind.clone());
                     }
                 }
             }
@@ -114,19 +135,29 @@ impl RunObserver for std::sync::Arc<Recorder> {
     fn ended(&self, run: &Run, end: &RunEnd<'_>) {
         let (text, is_over) = match end {
             RunEnd::Finished(Finish::Succeeded) => ("succeeded".to_owned(), true),
-            RunEnd::Finished(Finish::Restart { failure, .. }) => (format!("begins again: {}", failure.fault), true),
-            RunEnd::Finished(Finish::Failed { failure, failures }) => {
-                (format!("given up after {failures}: {}", failure.fault), true)
+            RunEnd::Finished(Finish::Restart { failure, .. }) => {
+                (format!("begins again: {}", failure.fault), true)
             }
-            RunEnd::Finished(Finish::Split { failure }) => (format!("halved: {}", failure.fault), true),
-            RunEnd::Paused(Pause::Resend { failure, .. }) => (format!("sent again: {}", failure.fault), false),
-            RunEnd::Paused(Pause::Park { sink, failure, .. }) => {
-                (format!("parked for the {sink} sink: {}", failure.fault), false)
+            RunEnd::Finished(Finish::Failed { failure, failures }) => (
+                format!("given up after {failures}: {}", failure.fault),
+                true,
+            ),
+            RunEnd::Finished(Finish::Split { failure }) => {
+                (format!("halved: {}", failure.fault), true)
             }
+            RunEnd::Paused(Pause::Resend { failure, .. }) => {
+                (format!("sent again: {}", failure.fault), false)
+            }
+            RunEnd::Paused(Pause::Park { sink, failure, .. }) => (
+                format!("parked for the {sink} sink: {}", failure.fault),
+                false,
+            ),
         };
         let first = text.lines().next().unwrap_or_default().to_owned();
         self.with_run(run, |run| {
-            let ends = run.entry("ends").or_insert_with(|| Value::Array(Vec::new()));
+            let ends = run
+                .entry("ends")
+                .or_insert_with(|| Value::Array(Vec::new()));
             if let Some(ends) = ends.as_array_mut() {
                 ends.push(first.into());
             }
@@ -135,6 +166,10 @@ impl RunObserver for std::sync::Arc<Recorder> {
     }
 
     fn noticed(&self, _: &str, notice: &Notice) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).notices.push(notice.clone());
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .notices
+            .push(notice.clone());
     }
 }

@@ -164,10 +164,15 @@ impl Scenario {
     /// When the file cannot be read, or says something that a scenario does not have.
     pub fn read(file: &Path) -> Result<Self, SimulatorError> {
         let path = file.display().to_string();
-        let text = std::fs::read_to_string(file)
-            .map_err(|source| SimulatorError::File { path: path.clone(), source })?;
-        let mut scenario: Self = serde_saphyr::from_str(&text)
-            .map_err(|error| SimulatorError::Malformed { path, message: error.to_string() })?;
+        let text = std::fs::read_to_string(file).map_err(|source| SimulatorError::File {
+            path: path.clone(),
+            source,
+        })?;
+        let mut scenario: Self =
+            serde_saphyr::from_str(&text).map_err(|error| SimulatorError::Malformed {
+                path,
+                message: error.to_string(),
+            })?;
         scenario.file = file.to_owned();
         Ok(scenario)
     }
@@ -175,13 +180,19 @@ impl Scenario {
     /// The name: that of the file.
     #[must_use]
     pub fn name(&self) -> String {
-        self.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+        self.file
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())
+            .unwrap_or_default()
     }
 
     /// A path from the scenario's folder.
     #[must_use]
     pub fn beside(&self, path: &Path) -> PathBuf {
-        self.file.parent().map(|folder| folder.join(path)).unwrap_or_else(|| path.to_owned())
+        self.file
+            .parent()
+            .map(|folder| folder.join(path))
+            .unwrap_or_else(|| path.to_owned())
     }
 
     /// The file with what the scenario did when it was last accepted.
@@ -209,13 +220,28 @@ impl Scenario {
 /// How deep folders are looked through.
 const MAX_DEPTH: usize = 6;
 
-fn collect(folder: &Path, counts: bool, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), SimulatorError> {
-    let io = |source| SimulatorError::File { path: folder.display().to_string(), source };
+fn collect(
+    folder: &Path,
+    counts: bool,
+    depth: usize,
+    files: &mut Vec<PathBuf>,
+) -> Result<(), SimulatorError> {
+    let io = |source| SimulatorError::File {
+        path: folder.display().to_string(),
+        source,
+    };
     for entry in std::fs::read_dir(folder).map_err(io)? {
         let path = entry.map_err(io)?.path();
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
         if path.is_dir() {
-            if depth < MAX_DEPTH && !name.starts_with('.') && name != "target" && name != "node_modules" {
+            if depth < MAX_DEPTH
+                && !name.starts_with('.')
+                && name != "target"
+                && name != "node_modules"
+            {
                 collect(&path, name == "scenarios", depth + 1, files)?;
             }
         } else if counts && name.ends_with(".yaml") && !name.ends_with(".golden.yaml") {
@@ -229,7 +255,10 @@ fn fault_kind<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Fault
     let name = String::deserialize(deserializer)?;
     FaultKind::from_name(&name).ok_or_else(|| {
         let known: Vec<&str> = FaultKind::ALL.iter().map(|kind| kind.name()).collect();
-        serde::de::Error::custom(format!("{name:?} is no kind of fault; there are: {}", known.join(", ")))
+        serde::de::Error::custom(format!(
+            "{name:?} is no kind of fault; there are: {}",
+            known.join(", ")
+        ))
     })
 }
 

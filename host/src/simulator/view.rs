@@ -1,8 +1,8 @@
 //! Requests as people write them, for golden files.
 
 use configurator_core::request::{
-    ConfigOperation, ConfigVerb, ExecuteStrategy, KubernetesRequest, Operation, PatchType, PropagationPolicy, Request,
-    Requests,
+    ConfigOperation, ConfigVerb, ExecuteStrategy, KubernetesRequest, Operation, PatchType,
+    PropagationPolicy, Request, Requests,
 };
 use serde_json::{Map, Value, json};
 
@@ -29,16 +29,25 @@ fn request(request: &Request) -> Value {
             };
         }
         Operation::Secret(secret) => {
-            view.insert("secret".into(), format!("{} {}", secret.verb.name(), secret.name).into());
+            view.insert(
+                "secret".into(),
+                format!("{} {}", secret.verb.name(), secret.name).into(),
+            );
             if secret.value.is_some() {
                 view.insert("value".into(), "given by the handler".into());
             }
         }
         Operation::Http(http) => {
-            view.insert("http".into(), format!("{} {}", http.method, http.url).into());
+            view.insert(
+                "http".into(),
+                format!("{} {}", http.method, http.url).into(),
+            );
             if !http.headers.is_empty() {
-                let headers: Map<String, Value> =
-                    http.headers.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+                let headers: Map<String, Value> = http
+                    .headers
+                    .iter()
+                    .map(|(name, value)| (name.clone(), value.as_str().into()))
+                    .collect();
                 view.insert("headers".into(), headers.into());
             }
             if let Some(body) = &http.body {
@@ -72,12 +81,32 @@ fn options(request: &Request, view: &mut Map<String, Value>) {
 }
 
 fn kubernetes(request: &KubernetesRequest, view: &mut Map<String, Value>) {
-    let group = if request.group.is_empty() { String::new() } else { format!(".{}", request.group) };
-    let subresource = request.subresource.as_ref().map(|name| format!("/{name}")).unwrap_or_default();
-    let namespace = if request.namespace.is_empty() { String::new() } else { format!("{}/", request.namespace) };
-    let line = format!("{} {}{group}{subresource} {namespace}{}", request.verb.name(), request.plural, request.name);
+    let group = if request.group.is_empty() {
+        String::new()
+    } else {
+        format!(".{}", request.group)
+    };
+    let subresource = request
+        .subresource
+        .as_ref()
+        .map(|name| format!("/{name}"))
+        .unwrap_or_default();
+    let namespace = if request.namespace.is_empty() {
+        String::new()
+    } else {
+        format!("{}/", request.namespace)
+    };
+    let line = format!(
+        "{} {}{group}{subresource} {namespace}{}",
+        request.verb.name(),
+        request.plural,
+        request.name
+    );
     view.insert("kubernetes".into(), line.trim_end().into());
-    let selectors = [("labelSelector", &request.label_selector), ("fieldSelector", &request.field_selector)];
+    let selectors = [
+        ("labelSelector", &request.label_selector),
+        ("fieldSelector", &request.field_selector),
+    ];
     for (name, selector) in selectors {
         if let Some(selector) = selector {
             view.insert(name.into(), selector.as_str().into());
@@ -87,10 +116,16 @@ fn kubernetes(request: &KubernetesRequest, view: &mut Map<String, Value>) {
         view.insert("force".into(), true.into());
     }
     if request.patch_type != PatchType::Merge {
-        view.insert("patchType".into(), format!("{:?}", request.patch_type).into());
+        view.insert(
+            "patchType".into(),
+            format!("{:?}", request.patch_type).into(),
+        );
     }
     if request.propagation_policy != PropagationPolicy::Background {
-        view.insert("propagationPolicy".into(), format!("{:?}", request.propagation_policy).into());
+        view.insert(
+            "propagationPolicy".into(),
+            format!("{:?}", request.propagation_policy).into(),
+        );
     }
     if !request.precheck_exist {
         view.insert("precheckExist".into(), false.into());
@@ -104,19 +139,44 @@ fn operation(operation: &ConfigOperation) -> Value {
     let verb = operation.verb().name();
     let line = match operation {
         ConfigOperation::Resource(resource) => {
-            let namespace = resource.namespace.as_ref().map(|name| format!("{name}/")).unwrap_or_default();
-            let kind = resource.workload_kind.as_ref().map(|kind| format!("{kind} ")).unwrap_or_default();
-            format!("{verb} {} {kind}{namespace}{}", resource.config_type.name(), resource.name)
+            let namespace = resource
+                .namespace
+                .as_ref()
+                .map(|name| format!("{name}/"))
+                .unwrap_or_default();
+            let kind = resource
+                .workload_kind
+                .as_ref()
+                .map(|kind| format!("{kind} "))
+                .unwrap_or_default();
+            format!(
+                "{verb} {} {kind}{namespace}{}",
+                resource.config_type.name(),
+                resource.name
+            )
         }
         ConfigOperation::AppConf(app_conf) => {
-            let namespace = app_conf.namespace.as_ref().map(|name| format!("{name}/")).unwrap_or_default();
-            format!("{verb} app-conf {namespace}{} {}", app_conf.pod_name, app_conf.key)
+            let namespace = app_conf
+                .namespace
+                .as_ref()
+                .map(|name| format!("{name}/"))
+                .unwrap_or_default();
+            format!(
+                "{verb} app-conf {namespace}{} {}",
+                app_conf.pod_name, app_conf.key
+            )
         }
         ConfigOperation::Basic(basic) => {
-            let verb = if basic.verb == ConfigVerb::Update { "put" } else { verb };
+            let verb = if basic.verb == ConfigVerb::Update {
+                "put"
+            } else {
+                verb
+            };
             format!("{verb} basic {}", basic.key)
         }
-        ConfigOperation::TwoLayers(two) => format!("{verb} two-layers {} {}", two.second_path, two.third_path),
+        ConfigOperation::TwoLayers(two) => {
+            format!("{verb} two-layers {} {}", two.second_path, two.third_path)
+        }
     };
     match operation.value() {
         None => line.into(),

@@ -10,7 +10,9 @@ use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::layers::{self, Write};
 use configurator_core::request::{ConfigOperation, Operation, SinkName};
 use configurator_core::result::Answer;
-use configurator_store::{OpenError, Read as _, Store, StoreError, StoreOptions, Transaction, WriteError};
+use configurator_store::{
+    OpenError, Read as _, Store, StoreError, StoreOptions, Transaction, WriteError,
+};
 
 use super::{Scope, Sink, misrouted};
 
@@ -60,13 +62,17 @@ impl EmbeddedConfigStore {
     /// # Errors
     /// When the file is damaged, held by another process or cannot be read.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        Ok(Self { store: Store::open(path, StoreOptions::default())? })
+        Ok(Self {
+            store: Store::open(path, StoreOptions::default())?,
+        })
     }
 
     /// A store that is gone with its last clone.
     #[must_use]
     pub fn memory() -> Self {
-        Self { store: Store::memory() }
+        Self {
+            store: Store::memory(),
+        }
     }
 }
 
@@ -85,7 +91,10 @@ impl ConfigStore for EmbeddedConfigStore {
                 .and_then(|stored| stored)
                 .map_err(|error| unavailable(&error))?;
             let plan = layers::plan(operations, default_namespace, &stored)?;
-            return Ok(Transacted { answers: plan.answers, changed: false });
+            return Ok(Transacted {
+                answers: plan.answers,
+                changed: false,
+            });
         }
         let operations = operations.to_vec();
         let default_namespace = default_namespace.to_owned();
@@ -94,7 +103,10 @@ impl ConfigStore for EmbeddedConfigStore {
             let plan = layers::plan(&operations, &default_namespace, &stored)?;
             let changed = !plan.writes.is_empty();
             carry_out(transaction, plan.writes).map_err(|error| unavailable(&error))?;
-            Ok(Transacted { answers: plan.answers, changed })
+            Ok(Transacted {
+                answers: plan.answers,
+                changed,
+            })
         };
         self.store.write(transaction).await.map_err(fault_of)
     }
@@ -119,7 +131,10 @@ impl ConfigStore for EmbeddedConfigStore {
     }
 
     async fn probe(&self) -> Result<(), Fault> {
-        self.store.get(b"").map(drop).map_err(|error| unavailable(&error))
+        self.store
+            .get(b"")
+            .map(drop)
+            .map_err(|error| unavailable(&error))
     }
 }
 
@@ -175,7 +190,10 @@ fn text(bytes: &[u8]) -> Result<String, StoreError> {
 }
 
 fn unavailable(error: &StoreError) -> Fault {
-    Fault::new(FaultKind::ConfigstoreUnavailable, format!("the config store: {error}"))
+    Fault::new(
+        FaultKind::ConfigstoreUnavailable,
+        format!("the config store: {error}"),
+    )
 }
 
 fn fault_of(error: WriteError<Fault>) -> Fault {
@@ -195,7 +213,10 @@ impl ConfigstoreSink {
     /// A sink over this store.
     #[must_use]
     pub fn new(store: Arc<dyn ConfigStore>) -> Self {
-        Self { store, timeout: std::time::Duration::from_secs(30) }
+        Self {
+            store,
+            timeout: std::time::Duration::from_secs(30),
+        }
     }
 }
 
@@ -207,12 +228,14 @@ impl Sink for ConfigstoreSink {
         };
         let timeout = scope.timeout.unwrap_or(self.timeout);
         let transacting = self.store.transact(&request.operations, &scope.namespace);
-        let transacted = tokio::time::timeout(timeout, transacting).await.unwrap_or_else(|_| {
-            Err(Fault::new(
-                FaultKind::ConfigstoreUnavailable,
-                format!("the config store: no answer within {timeout:?}"),
-            ))
-        })?;
+        let transacted = tokio::time::timeout(timeout, transacting)
+            .await
+            .unwrap_or_else(|_| {
+                Err(Fault::new(
+                    FaultKind::ConfigstoreUnavailable,
+                    format!("the config store: no answer within {timeout:?}"),
+                ))
+            })?;
         Ok(Answer {
             query_objects: transacted.answers,
             changed: transacted.changed,

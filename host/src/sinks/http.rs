@@ -43,7 +43,12 @@ impl HttpSink {
         Self { options }
     }
 
-    async fn run(&self, request: &HttpRequest, scope: &Scope, timeout: Duration) -> Result<Answer, Fault> {
+    async fn run(
+        &self,
+        request: &HttpRequest,
+        scope: &Scope,
+        timeout: Duration,
+    ) -> Result<Answer, Fault> {
         let url: reqwest::Url = request
             .url
             .parse()
@@ -56,7 +61,10 @@ impl HttpSink {
             None => host.clone(),
         };
         if checked.as_deref() != Some(seen.as_str()) {
-            return Err(generic(format!("{:?} does not name its host plainly", request.url)));
+            return Err(generic(format!(
+                "{:?} does not name its host plainly",
+                request.url
+            )));
         }
         let port = url.port_or_known_default().unwrap_or(443);
         let address = self.resolve(&seen, &host, port).await?;
@@ -72,11 +80,17 @@ impl HttpSink {
         let mut outgoing = client.request(method, url);
         for (name, value) in &request.headers {
             if name.eq_ignore_ascii_case("host") {
-                return Err(generic("a request cannot set the header `host`: it follows from the URL".into()));
+                return Err(generic(
+                    "a request cannot set the header `host`: it follows from the URL".into(),
+                ));
             }
             outgoing = outgoing.header(name, value);
         }
-        if !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("idempotency-key")) {
+        if !request
+            .headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("idempotency-key"))
+        {
             outgoing = outgoing.header("idempotency-key", &scope.idempotency_key);
         }
         if let Some(body) = &request.body {
@@ -93,18 +107,33 @@ impl HttpSink {
         let headers = response
             .headers()
             .iter()
-            .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+            .map(|(name, value)| {
+                (
+                    name.as_str().to_owned(),
+                    String::from_utf8_lossy(value.as_bytes()).into_owned(),
+                )
+            })
             .collect();
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| unavailable(&seen, &error))? {
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| unavailable(&seen, &error))?
+        {
             if body.len() + chunk.len() > MAX_BODY {
-                return Err(generic(format!("the answer of {seen} has more than {MAX_BODY} bytes")));
+                return Err(generic(format!(
+                    "the answer of {seen} has more than {MAX_BODY} bytes"
+                )));
             }
             body.extend_from_slice(&chunk);
         }
         Ok(Answer {
             query_objects: Vec::new(),
-            http_response: Some(HttpResponse { status, headers, body }),
+            http_response: Some(HttpResponse {
+                status,
+                headers,
+                body,
+            }),
             changed: !matches!(request.method.as_str(), "GET" | "HEAD" | "OPTIONS"),
         })
     }
@@ -114,11 +143,20 @@ impl HttpSink {
         let found: Vec<SocketAddr> = tokio::net::lookup_host((name, port))
             .await
             .map_err(|error| {
-                Fault::new(FaultKind::HttpUnavailable, format!("{host} cannot be resolved: {error}"))
+                Fault::new(
+                    FaultKind::HttpUnavailable,
+                    format!("{host} cannot be resolved: {error}"),
+                )
             })?
             .collect();
-        let may_be_inner = self.options.inner_hosts.iter().any(|pattern| glob::matches(pattern, seen));
-        let refused = found.iter().find(|address| !may_be_inner && is_inner(address.ip()));
+        let may_be_inner = self
+            .options
+            .inner_hosts
+            .iter()
+            .any(|pattern| glob::matches(pattern, seen));
+        let refused = found
+            .iter()
+            .find(|address| !may_be_inner && is_inner(address.ip()));
         if let Some(address) = refused {
             return Err(Fault::new(
                 FaultKind::ResourcePermission,
@@ -128,9 +166,10 @@ impl HttpSink {
                 ),
             ));
         }
-        found.into_iter().next().ok_or_else(|| {
-            Fault::new(FaultKind::HttpUnavailable, format!("{host} has no address"))
-        })
+        found
+            .into_iter()
+            .next()
+            .ok_or_else(|| Fault::new(FaultKind::HttpUnavailable, format!("{host} has no address")))
     }
 }
 
@@ -190,9 +229,14 @@ impl Sink for HttpSink {
             return Err(misrouted(operation, SinkName::Http));
         };
         let timeout = scope.timeout.unwrap_or(DEFAULT_TIMEOUT);
-        tokio::time::timeout(timeout, self.run(request, scope, timeout)).await.unwrap_or_else(|_| {
-            Err(Fault::new(FaultKind::HttpUnavailable, format!("{}: no answer within {timeout:?}", request.url)))
-        })
+        tokio::time::timeout(timeout, self.run(request, scope, timeout))
+            .await
+            .unwrap_or_else(|_| {
+                Err(Fault::new(
+                    FaultKind::HttpUnavailable,
+                    format!("{}: no answer within {timeout:?}", request.url),
+                ))
+            })
     }
 
     async fn probe(&self) -> Result<(), Fault> {
@@ -207,13 +251,32 @@ mod tests {
     #[test]
     fn addresses_that_are_not_public_are_known() {
         for inner in [
-            "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0",
-            "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fd00::1", "ff02::1", "::ffff:10.0.0.1",
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "::",
+            "fe80::1",
+            "fd00::1",
+            "ff02::1",
+            "::ffff:10.0.0.1",
             "64:ff9b::a00:1",
         ] {
             assert!(is_inner(inner.parse().unwrap()), "{inner}");
         }
-        for public in ["1.1.1.1", "8.8.8.8", "172.32.0.1", "2606:4700::1111", "64:ff9b::101:101"] {
+        for public in [
+            "1.1.1.1",
+            "8.8.8.8",
+            "172.32.0.1",
+            "2606:4700::1111",
+            "64:ff9b::101:101",
+        ] {
             assert!(!is_inner(public.parse().unwrap()), "{public}");
         }
     }

@@ -10,7 +10,8 @@ use configurator_core::configurator::field_manager;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::{
-    KubernetesRequest, KubernetesVerb, Operation, PatchType, Precondition, PropagationPolicy, SinkName,
+    KubernetesRequest, KubernetesVerb, Operation, PatchType, Precondition, PropagationPolicy,
+    SinkName,
 };
 use configurator_core::result::Answer;
 use http::{HeaderMap, Method, Request, StatusCode, header};
@@ -43,7 +44,10 @@ impl KubernetesSink {
     /// A sink over this client.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, versions: Mutex::default() }
+        Self {
+            client,
+            versions: Mutex::default(),
+        }
     }
 
     async fn run(&self, request: &KubernetesRequest, scope: &Scope) -> Result<Answer, Fault> {
@@ -59,8 +63,13 @@ impl KubernetesSink {
     }
 
     async fn get(&self, request: &KubernetesRequest) -> Result<Answer, Fault> {
-        let answer = self.send(request, Method::GET, object_path(request), None).await?;
-        Ok(Answer { query_objects: vec![document(answer.body)?], ..Answer::default() })
+        let answer = self
+            .send(request, Method::GET, object_path(request), None)
+            .await?;
+        Ok(Answer {
+            query_objects: vec![document(answer.body)?],
+            ..Answer::default()
+        })
     }
 
     async fn list(&self, request: &KubernetesRequest) -> Result<Answer, Fault> {
@@ -72,8 +81,18 @@ impl KubernetesSink {
             let mut path = collection_path(request);
             let limit = PAGE_SIZE.to_string();
             let mut query = vec![("limit", limit.as_str())];
-            query.extend(request.label_selector.as_deref().map(|selector| ("labelSelector", selector)));
-            query.extend(request.field_selector.as_deref().map(|selector| ("fieldSelector", selector)));
+            query.extend(
+                request
+                    .label_selector
+                    .as_deref()
+                    .map(|selector| ("labelSelector", selector)),
+            );
+            query.extend(
+                request
+                    .field_selector
+                    .as_deref()
+                    .map(|selector| ("fieldSelector", selector)),
+            );
             query.extend(token.as_deref().map(|token| ("continue", token)));
             append_query(&mut path, &query);
             let page = match self.send(request, Method::GET, path, None).await {
@@ -94,14 +113,24 @@ impl KubernetesSink {
                     request.plural
                 )));
             }
-            let page: Page<'_> = serde_json::from_str(&page.body)
-                .map_err(|error| generic(format!("the list of {} cannot be read: {error}", request.plural)))?;
+            let page: Page<'_> = serde_json::from_str(&page.body).map_err(|error| {
+                generic(format!(
+                    "the list of {} cannot be read: {error}",
+                    request.plural
+                ))
+            })?;
             for item in page.items {
                 objects.push(document(with_type(item, request))?);
             }
-            token = page.metadata.and_then(|metadata| metadata.token).filter(|token| !token.is_empty());
+            token = page
+                .metadata
+                .and_then(|metadata| metadata.token)
+                .filter(|token| !token.is_empty());
             if token.is_none() {
-                return Ok(Answer { query_objects: objects, ..Answer::default() });
+                return Ok(Answer {
+                    query_objects: objects,
+                    ..Answer::default()
+                });
             }
         }
     }
@@ -117,9 +146,20 @@ impl KubernetesSink {
             None => collection_path(request),
             Some(_) => object_path(request),
         };
-        append_query(&mut path, &[("fieldManager", &field_manager(&scope.configurator))]);
+        append_query(
+            &mut path,
+            &[("fieldManager", &field_manager(&scope.configurator))],
+        );
         let body = complete_body(request)?;
-        match self.send(request, Method::POST, path, Some(("application/json", body))).await {
+        match self
+            .send(
+                request,
+                Method::POST,
+                path,
+                Some(("application/json", body)),
+            )
+            .await
+        {
             Ok(answer) => self.written(request, answer),
             Err(fault) if fault.kind == FaultKind::ResourceConflict && request.precheck_exist => {
                 self.get(request).await
@@ -152,9 +192,10 @@ impl KubernetesSink {
         match self.send(request, method, path, Some((media, body))).await {
             Ok(answer) => self.written(request, answer),
             // A JSON Patch states its preconditions as tests; a server answers 422 where one fails.
-            Err(fault) if is_tested && fault.status == Some(422) => {
-                Err(Fault { kind: FaultKind::ResourceConflict, ..fault })
-            }
+            Err(fault) if is_tested && fault.status == Some(422) => Err(Fault {
+                kind: FaultKind::ResourceConflict,
+                ..fault
+            }),
             Err(fault) => Err(fault),
         }
     }
@@ -167,14 +208,21 @@ impl KubernetesSink {
         };
         let mut options =
             json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
-        if let (Some(precondition), Some(options)) = (&request.precondition, options.as_object_mut()) {
+        if let (Some(precondition), Some(options)) =
+            (&request.precondition, options.as_object_mut())
+        {
             options.insert("preconditions".into(), precondition_value(precondition));
         }
         let body = Some(("application/json", options.to_string()));
-        match self.send(request, Method::DELETE, object_path(request), body).await {
-            Ok(answer) => {
-                Ok(Answer { query_objects: vec![document(answer.body)?], changed: true, ..Answer::default() })
-            }
+        match self
+            .send(request, Method::DELETE, object_path(request), body)
+            .await
+        {
+            Ok(answer) => Ok(Answer {
+                query_objects: vec![document(answer.body)?],
+                changed: true,
+                ..Answer::default()
+            }),
             Err(fault) if fault.kind == FaultKind::ResourceNotFound => Ok(Answer::default()),
             Err(fault) => Err(fault),
         }
@@ -182,16 +230,24 @@ impl KubernetesSink {
 
     fn written(&self, request: &KubernetesRequest, answer: Received) -> Result<Answer, Fault> {
         let changed = self.is_new_version(request, &answer.body);
-        Ok(Answer { query_objects: vec![document(answer.body)?], changed, ..Answer::default() })
+        Ok(Answer {
+            query_objects: vec![document(answer.body)?],
+            changed,
+            ..Answer::default()
+        })
     }
 
     /// Whether this object's version differs from the one of the last answer; true when that is not remembered.
     fn is_new_version(&self, request: &KubernetesRequest, body: &str) -> bool {
-        let Some(version) = version_of(body) else { return true };
+        let Some(version) = version_of(body) else {
+            return true;
+        };
         let mut hasher = DefaultHasher::new();
         request.object_key().hash(&mut hasher);
         let key = hasher.finish();
-        let Ok(mut versions) = self.versions.lock() else { return true };
+        let Ok(mut versions) = self.versions.lock() else {
+            return true;
+        };
         if versions.len() >= REMEMBERED_VERSIONS {
             versions.clear();
         }
@@ -206,7 +262,10 @@ impl KubernetesSink {
         body: Option<(&'static str, String)>,
     ) -> Result<Received, Fault> {
         let what = format!("{} {}", request.verb.name(), named(request));
-        let mut builder = Request::builder().method(method).uri(path).header(header::ACCEPT, "application/json");
+        let mut builder = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::ACCEPT, "application/json");
         let bytes = match body {
             Some((media, bytes)) => {
                 builder = builder.header(header::CONTENT_TYPE, media);
@@ -217,13 +276,19 @@ impl KubernetesSink {
         let outgoing = builder
             .body(Body::from(bytes.into_bytes()))
             .map_err(|error| generic(format!("{what}: {error}")))?;
-        let response = self.client.send(outgoing).await.map_err(|error| classify_error(&what, &error))?;
+        let response = self
+            .client
+            .send(outgoing)
+            .await
+            .map_err(|error| classify_error(&what, &error))?;
         let (parts, body) = response.into_parts();
         let bytes = Limited::new(body, MAX_ANSWER)
             .collect()
             .await
             .map_err(|error| match error.downcast_ref::<LengthLimitError>() {
-                Some(_) => generic(format!("{what}: the answer has more than {MAX_ANSWER} bytes")),
+                Some(_) => generic(format!(
+                    "{what}: the answer has more than {MAX_ANSWER} bytes"
+                )),
                 None => Fault::new(
                     FaultKind::ApiServerUnavailable,
                     format!("{what}: the answer broke off: {error}"),
@@ -236,7 +301,13 @@ impl KubernetesSink {
             return Ok(Received { body });
         }
         let told = serde_json::from_str::<Told>(&body).unwrap_or_default();
-        Err(classify(&what, request.verb.is_mutating(), parts.status, &parts.headers, told))
+        Err(classify(
+            &what,
+            request.verb.is_mutating(),
+            parts.status,
+            &parts.headers,
+            told,
+        ))
     }
 }
 
@@ -247,20 +318,30 @@ impl Sink for KubernetesSink {
             return Err(misrouted(operation, SinkName::Kubernetes));
         };
         let timeout = scope.timeout.unwrap_or(DEFAULT_TIMEOUT);
-        tokio::time::timeout(timeout, self.run(request, scope)).await.unwrap_or_else(|_| {
-            Err(Fault::new(
-                FaultKind::ApiServerUnavailable,
-                format!("{} {}: no answer within {timeout:?}", request.verb.name(), named(request)),
-            ))
-        })
+        tokio::time::timeout(timeout, self.run(request, scope))
+            .await
+            .unwrap_or_else(|_| {
+                Err(Fault::new(
+                    FaultKind::ApiServerUnavailable,
+                    format!(
+                        "{} {}: no answer within {timeout:?}",
+                        request.verb.name(),
+                        named(request)
+                    ),
+                ))
+            })
     }
 
     async fn probe(&self) -> Result<(), Fault> {
-        let version = tokio::time::timeout(Duration::from_secs(5), self.client.apiserver_version()).await;
+        let version =
+            tokio::time::timeout(Duration::from_secs(5), self.client.apiserver_version()).await;
         match version {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(classify_error("get /version", &error)),
-            Err(_) => Err(Fault::new(FaultKind::ApiServerUnavailable, "get /version: no answer")),
+            Err(_) => Err(Fault::new(
+                FaultKind::ApiServerUnavailable,
+                "get /version: no answer",
+            )),
         }
     }
 }
@@ -308,11 +389,17 @@ struct ToldCause {
 
 /// The kind of fault of an answer: of its HTTP status, and where that is not enough of its reason.
 fn kind_of(status: StatusCode, told: &Told, mutating: bool) -> FaultKind {
-    let is_terminating = told
-        .details
-        .as_ref()
-        .is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"));
-    let refused = if mutating { FaultKind::ResourceMutation } else { FaultKind::ResourceGeneric };
+    let is_terminating = told.details.as_ref().is_some_and(|details| {
+        details
+            .causes
+            .iter()
+            .any(|cause| cause.reason == "NamespaceTerminating")
+    });
+    let refused = if mutating {
+        FaultKind::ResourceMutation
+    } else {
+        FaultKind::ResourceGeneric
+    };
     match status.as_u16() {
         403 if is_terminating => FaultKind::ResourceMutation,
         401 | 403 => FaultKind::ResourcePermission,
@@ -327,15 +414,33 @@ fn kind_of(status: StatusCode, told: &Told, mutating: bool) -> FaultKind {
     }
 }
 
-fn classify(what: &str, mutating: bool, status: StatusCode, headers: &HeaderMap, told: Told) -> Fault {
+fn classify(
+    what: &str,
+    mutating: bool,
+    status: StatusCode,
+    headers: &HeaderMap,
+    told: Told,
+) -> Fault {
     let kind = kind_of(status, &told, mutating);
     let retry_after = headers
         .get(header::RETRY_AFTER)
         .and_then(|value| value.to_str().ok()?.parse().ok())
-        .or_else(|| told.details.as_ref().and_then(|details| details.retry_after_seconds))
+        .or_else(|| {
+            told.details
+                .as_ref()
+                .and_then(|details| details.retry_after_seconds)
+        })
         .map(Duration::from_secs);
-    let said = if told.message.is_empty() { status.to_string() } else { told.message };
-    let reason = if told.reason.is_empty() { String::new() } else { format!(" ({})", told.reason) };
+    let said = if told.message.is_empty() {
+        status.to_string()
+    } else {
+        told.message
+    };
+    let reason = if told.reason.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", told.reason)
+    };
     Fault::new(kind, format!("{what}: {said}{reason}"))
         .with_status(status.as_u16())
         .with_retry_after(retry_after)
@@ -344,9 +449,10 @@ fn classify(what: &str, mutating: bool, status: StatusCode, headers: &HeaderMap,
 /// The kind of fault when there was no answer.
 fn classify_error(what: &str, error: &kube::Error) -> Fault {
     let kind = match error {
-        kube::Error::Api(_) | kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_) => {
-            FaultKind::ApiServerUnavailable
-        }
+        kube::Error::Api(_)
+        | kube::Error::HyperError(_)
+        | kube::Error::Service(_)
+        | kube::Error::ReadEvents(_) => FaultKind::ApiServerUnavailable,
         kube::Error::Auth(_) => FaultKind::ResourcePermission,
         _ => FaultKind::ResourceGeneric,
     };
@@ -372,12 +478,25 @@ fn document(text: String) -> Result<Document, Fault> {
 }
 
 fn named(request: &KubernetesRequest) -> String {
-    let group = if request.group.is_empty() { String::new() } else { format!(".{}", request.group) };
-    let subresource =
-        request.subresource.as_ref().map(|subresource| format!("/{subresource}")).unwrap_or_default();
-    let namespace =
-        if request.namespace.is_empty() { String::new() } else { format!("{}/", request.namespace) };
-    format!("{}{group}{subresource} {namespace}{}", request.plural, request.name)
+    let group = if request.group.is_empty() {
+        String::new()
+    } else {
+        format!(".{}", request.group)
+    };
+    let subresource = request
+        .subresource
+        .as_ref()
+        .map(|subresource| format!("/{subresource}"))
+        .unwrap_or_default();
+    let namespace = if request.namespace.is_empty() {
+        String::new()
+    } else {
+        format!("{}/", request.namespace)
+    };
+    format!(
+        "{}{group}{subresource} {namespace}{}",
+        request.plural, request.name
+    )
 }
 
 fn collection_path(request: &KubernetesRequest) -> String {
@@ -395,14 +514,24 @@ fn collection_path(request: &KubernetesRequest) -> String {
 }
 
 fn object_path(request: &KubernetesRequest) -> String {
-    let subresource =
-        request.subresource.as_ref().map(|subresource| format!("/{subresource}")).unwrap_or_default();
-    format!("{}/{}{subresource}", collection_path(request), encoded(&request.name))
+    let subresource = request
+        .subresource
+        .as_ref()
+        .map(|subresource| format!("/{subresource}"))
+        .unwrap_or_default();
+    format!(
+        "{}/{}{subresource}",
+        collection_path(request),
+        encoded(&request.name)
+    )
 }
 
 fn encoded(text: &str) -> String {
-    const SEGMENT: &percent_encoding::AsciiSet =
-        &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    const SEGMENT: &percent_encoding::AsciiSet = &NON_ALPHANUMERIC
+        .remove(b'-')
+        .remove(b'.')
+        .remove(b'_')
+        .remove(b'~');
     utf8_percent_encode(text, SEGMENT).to_string()
 }
 
@@ -425,7 +554,11 @@ fn with_type(item: &RawValue, request: &KubernetesRequest) -> String {
     let is_typed = serde_json::from_str::<Typed>(text).is_ok_and(|typed| typed.kind.is_some());
     match text.strip_prefix('{') {
         Some(rest) if !is_typed && !request.kind.is_empty() => {
-            let separator = if rest.trim_start().starts_with('}') { "" } else { "," };
+            let separator = if rest.trim_start().starts_with('}') {
+                ""
+            } else {
+                ","
+            };
             let api_version = Value::from(api_version(request));
             let kind = Value::from(request.kind.as_str());
             format!("{{\"apiVersion\":{api_version},\"kind\":{kind}{separator}{rest}")
@@ -453,12 +586,21 @@ fn version_of(body: &str) -> Option<u64> {
     struct Metadata<'a> {
         resource_version: &'a str,
     }
-    serde_json::from_str::<Object<'_>>(body).ok()?.metadata.resource_version.parse().ok()
+    serde_json::from_str::<Object<'_>>(body)
+        .ok()?
+        .metadata
+        .resource_version
+        .parse()
+        .ok()
 }
 
 fn body_of(request: &KubernetesRequest) -> Result<Value, Fault> {
     let body = request.body.as_ref().ok_or_else(|| {
-        generic(format!("`{}` of {} needs a body", request.verb.name(), named(request)))
+        generic(format!(
+            "`{}` of {} needs a body",
+            request.verb.name(),
+            named(request)
+        ))
     })?;
     Ok(body.to_value())
 }
@@ -467,19 +609,30 @@ fn body_of(request: &KubernetesRequest) -> Result<Value, Fault> {
 fn complete_body(request: &KubernetesRequest) -> Result<String, Fault> {
     let mut body = body_of(request)?;
     let Some(object) = body.as_object_mut() else {
-        return Err(generic(format!("the body of {} must be an object", named(request))));
+        return Err(generic(format!(
+            "the body of {} must be an object",
+            named(request)
+        )));
     };
     if request.subresource.is_none() {
-        object.entry("apiVersion").or_insert_with(|| api_version(request).into());
+        object
+            .entry("apiVersion")
+            .or_insert_with(|| api_version(request).into());
         if !request.kind.is_empty() {
-            object.entry("kind").or_insert_with(|| request.kind.as_str().into());
+            object
+                .entry("kind")
+                .or_insert_with(|| request.kind.as_str().into());
         }
     }
     let metadata = object.entry("metadata").or_insert_with(|| json!({}));
     if let Some(metadata) = metadata.as_object_mut() {
-        metadata.entry("name").or_insert_with(|| request.name.as_str().into());
+        metadata
+            .entry("name")
+            .or_insert_with(|| request.name.as_str().into());
         if !request.namespace.is_empty() {
-            metadata.entry("namespace").or_insert_with(|| request.namespace.as_str().into());
+            metadata
+                .entry("namespace")
+                .or_insert_with(|| request.namespace.as_str().into());
         }
         if let Some(precondition) = &request.precondition {
             if let Some(uid) = &precondition.uid {
@@ -507,7 +660,8 @@ fn patch_body(request: &KubernetesRequest) -> Result<String, Fault> {
         (Value::Array(operations), PatchType::Json) => {
             for (field, value) in wanted.into_iter().rev() {
                 if let Some(value) = value {
-                    let test = json!({"op": "test", "path": format!("/metadata/{field}"), "value": value});
+                    let test =
+                        json!({"op": "test", "path": format!("/metadata/{field}"), "value": value});
                     operations.insert(0, test);
                 }
             }
@@ -553,15 +707,18 @@ mod tests {
 
     #[test]
     fn every_status_has_a_kind() {
-        let table: String = [400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 418, 422, 429, 500, 502, 503, 504, 507]
-            .into_iter()
-            .map(|code| {
-                let status = StatusCode::from_u16(code).unwrap();
-                let read = kind_of(status, &Told::default(), false);
-                let write = kind_of(status, &Told::default(), true);
-                format!("{code}: {read} / {write}\n")
-            })
-            .collect();
+        let table: String = [
+            400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 418, 422, 429, 500, 502, 503, 504,
+            507,
+        ]
+        .into_iter()
+        .map(|code| {
+            let status = StatusCode::from_u16(code).unwrap();
+            let read = kind_of(status, &Told::default(), false);
+            let write = kind_of(status, &Told::default(), true);
+            format!("{code}: {read} / {write}\n")
+        })
+        .collect();
         expect![[r#"
             400: ResourceGeneric / ResourceMutation
             401: ResourcePermission / ResourcePermission
@@ -590,19 +747,30 @@ mod tests {
         let told: Told =
             serde_json::from_str(r#"{"message":"slow down","reason":"TooManyRequests","details":{"retryAfterSeconds":7}}"#)
                 .unwrap();
-        let fault = classify("get pods a", false, StatusCode::TOO_MANY_REQUESTS, &HeaderMap::new(), told);
+        let fault = classify(
+            "get pods a",
+            false,
+            StatusCode::TOO_MANY_REQUESTS,
+            &HeaderMap::new(),
+            told,
+        );
         assert_eq!(fault.retry_after, Some(Duration::from_secs(7)));
-        expect!["ApiServerUnavailable: get pods a: slow down (TooManyRequests)"].assert_eq(&fault.to_string());
+        expect!["ApiServerUnavailable: get pods a: slow down (TooManyRequests)"]
+            .assert_eq(&fault.to_string());
     }
 
     #[test]
     fn a_body_is_completed_and_preconditions_are_added() {
-        let mut request = KubernetesRequest::new(KubernetesVerb::Apply, "apps", "v1", "deployments");
+        let mut request =
+            KubernetesRequest::new(KubernetesVerb::Apply, "apps", "v1", "deployments");
         request.kind = "Deployment".into();
         request.namespace = "shop".into();
         request.name = "web".into();
         request.body = Some(Document::parse(r#"{"spec":{"replicas":2}}"#).unwrap());
-        request.precondition = Some(Precondition { uid: Some("u".into()), resource_version: Some("7".into()) });
+        request.precondition = Some(Precondition {
+            uid: Some("u".into()),
+            resource_version: Some("7".into()),
+        });
         expect![[r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop","resourceVersion":"7","uid":"u"},"spec":{"replicas":2}}"#]]
             .assert_eq(&complete_body(&request).unwrap());
         request.patch_type = PatchType::Json;
@@ -619,7 +787,10 @@ mod tests {
         request.kind = "Pod".into();
         let typed = |text: &str| with_type(&RawValue::from_string(text.into()).unwrap(), &request);
         assert_eq!(typed("{}"), r#"{"apiVersion":"v1","kind":"Pod"}"#);
-        assert_eq!(typed(r#"{"a":1}"#), r#"{"apiVersion":"v1","kind":"Pod","a":1}"#);
+        assert_eq!(
+            typed(r#"{"a":1}"#),
+            r#"{"apiVersion":"v1","kind":"Pod","a":1}"#
+        );
         assert_eq!(typed(r#"{"kind":"X"}"#), r#"{"kind":"X"}"#);
     }
 }

@@ -1,10 +1,10 @@
 //! Sinks execute requests at their servers and classify what fails.
 
-pub mod kubernetes;
 pub mod configstore;
-pub mod secretstore;
 #[cfg(feature = "http")]
 pub mod http;
+pub mod kubernetes;
+pub mod secretstore;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,6 +96,9 @@ impl Sink for AbsentSink {
 fn misrouted(operation: &Operation, sink: SinkName) -> Fault {
     Fault::new(
         FaultKind::UnsupportedResourceOperation,
-        format!("a request for the {} sink came to the {sink} sink", operation.sink()),
+        format!(
+            "a request for the {} sink came to the {sink} sink",
+            operation.sink()
+        ),
     )
 }

@@ -16,7 +16,9 @@ use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::{Operation, SecretVerb, SinkName};
 use configurator_core::result::Answer;
-use configurator_store::{OpenError, Read as _, Store, StoreError, StoreOptions, Transaction, WriteError};
+use configurator_store::{
+    OpenError, Read as _, Store, StoreError, StoreOptions, Transaction, WriteError,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -80,7 +82,9 @@ impl std::fmt::Debug for SealingKey {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The text is not 32 bytes in Base64.
-    #[error("the key of the secret store from {origin} is not 32 bytes in Base64; make one with `head -c 32 /dev/urandom | base64`")]
+    #[error(
+        "the key of the secret store from {origin} is not 32 bytes in Base64; make one with `head -c 32 /dev/urandom | base64`"
+    )]
     Malformed {
         /// Where it came from.
         origin: String,
@@ -115,7 +119,9 @@ impl SealingKey {
             .ok()
             .and_then(|bytes| <[u8; 32]>::try_from(bytes).ok())
             .map(|bytes| Self(bytes.into()))
-            .ok_or_else(|| KeyError::Malformed { origin: origin.to_owned() })
+            .ok_or_else(|| KeyError::Malformed {
+                origin: origin.to_owned(),
+            })
     }
 
     /// Reads the key from a file that only its owner may read; makes the file with a new key where there is none.
@@ -123,21 +129,31 @@ impl SealingKey {
     /// # Errors
     /// When the file is readable by others, malformed, or cannot be read or made.
     pub fn from_file(path: &Path) -> Result<Self, KeyError> {
-        let io = |source| KeyError::Io { path: path.to_owned(), source };
+        let io = |source| KeyError::Io {
+            path: path.to_owned(),
+            source,
+        };
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(io)?;
         }
-        let created = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let created = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path);
         match created {
             Ok(mut file) => {
                 let bytes = random::<32>()?;
-                file.write_all(STANDARD.encode(bytes).as_bytes()).map_err(io)?;
+                file.write_all(STANDARD.encode(bytes).as_bytes())
+                    .map_err(io)?;
                 file.sync_all().map_err(io)?;
                 Ok(Self(bytes.into()))
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 if fs::metadata(path).map_err(io)?.mode() & 0o077 != 0 {
-                    return Err(KeyError::Exposed { path: path.to_owned() });
+                    return Err(KeyError::Exposed {
+                        path: path.to_owned(),
+                    });
                 }
                 let text = fs::read_to_string(path).map_err(io)?;
                 Self::from_text(&text, &path.display().to_string())
@@ -207,7 +223,10 @@ impl EmbeddedSecretStore {
     /// When the store cannot be read.
     pub async fn names(&self) -> Result<Vec<String>, Fault> {
         let prefix = key_of("");
-        let entries = self.store.range(prefix.as_bytes(), usize::MAX).map_err(|error| unavailable(&error))?;
+        let entries = self
+            .store
+            .range(prefix.as_bytes(), usize::MAX)
+            .map_err(|error| unavailable(&error))?;
         let mut names = Vec::new();
         for (key, value) in entries {
             let key = String::from_utf8_lossy(&key).into_owned();
@@ -229,10 +248,14 @@ impl EmbeddedSecretStore {
             Some(sealed) => {
                 let sealed = String::from_utf8_lossy(&sealed);
                 this.unseal(CHECK_KEY, &sealed)
-                    .map_err(|_| OpenSecretsError::WrongKey { path: path.to_owned() })?;
+                    .map_err(|_| OpenSecretsError::WrongKey {
+                        path: path.to_owned(),
+                    })?;
             }
             None => {
-                let sealed = this.seal(CHECK_KEY, b"configurator").map_err(OpenSecretsError::Seal)?;
+                let sealed = this
+                    .seal(CHECK_KEY, b"configurator")
+                    .map_err(OpenSecretsError::Seal)?;
                 let write = move |transaction: &mut Transaction<'_>| {
                     transaction.put(CHECK_KEY.to_owned(), sealed);
                     Ok::<(), std::convert::Infallible>(())
@@ -253,12 +276,18 @@ impl EmbeddedSecretStore {
     }
 
     fn over(store: Store, key: &SealingKey) -> Self {
-        Self { store, cipher: XChaCha20Poly1305::new(&key.0) }
+        Self {
+            store,
+            cipher: XChaCha20Poly1305::new(&key.0),
+        }
     }
 
     fn seal(&self, name: &str, value: &[u8]) -> Result<String, String> {
         let nonce = random::<24>().map_err(|error| error.to_string())?;
-        let payload = Payload { msg: value, aad: name.as_bytes() };
+        let payload = Payload {
+            msg: value,
+            aad: name.as_bytes(),
+        };
         let sealed = self
             .cipher
             .encrypt(&XNonce::from(nonce), payload)
@@ -267,12 +296,21 @@ impl EmbeddedSecretStore {
     }
 
     fn unseal(&self, name: &str, sealed: &str) -> Result<Vec<u8>, String> {
-        let broken = || format!("the secret {name:?} cannot be unsealed: it was sealed with another key or altered");
+        let broken = || {
+            format!(
+                "the secret {name:?} cannot be unsealed: it was sealed with another key or altered"
+            )
+        };
         let bytes = STANDARD.decode(sealed).map_err(|_| broken())?;
         let (nonce, sealed) = bytes.split_at_checked(24).ok_or_else(broken)?;
         let nonce = <[u8; 24]>::try_from(nonce).map_err(|_| broken())?;
-        let payload = Payload { msg: sealed, aad: name.as_bytes() };
-        self.cipher.decrypt(&XNonce::from(nonce), payload).map_err(|_| broken())
+        let payload = Payload {
+            msg: sealed,
+            aad: name.as_bytes(),
+        };
+        self.cipher
+            .decrypt(&XNonce::from(nonce), payload)
+            .map_err(|_| broken())
     }
 
     fn open_stored(&self, name: &str, bytes: &[u8]) -> Result<(u64, Option<Secret>), Fault> {
@@ -286,7 +324,10 @@ impl EmbeddedSecretStore {
                     .map_err(|_| generic(format!("the secret {name:?} is not UTF-8")))?;
                 let value = Document::parse(text)
                     .map_err(|error| generic(format!("the secret {name:?}: {error}")))?;
-                Ok(Secret { version: stored.version, value })
+                Ok(Secret {
+                    version: stored.version,
+                    value,
+                })
             })
             .transpose()?;
         Ok((stored.version, secret))
@@ -296,7 +337,11 @@ impl EmbeddedSecretStore {
 #[async_trait]
 impl SecretStore for EmbeddedSecretStore {
     async fn get(&self, name: &str) -> Result<Option<Secret>, Fault> {
-        match self.store.get(key_of(name).as_bytes()).map_err(|error| unavailable(&error))? {
+        match self
+            .store
+            .get(key_of(name).as_bytes())
+            .map_err(|error| unavailable(&error))?
+        {
             None => Ok(None),
             Some(bytes) => Ok(self.open_stored(name, &bytes)?.1),
         }
@@ -309,16 +354,25 @@ impl SecretStore for EmbeddedSecretStore {
         let this = self.clone();
         let name = name.to_owned();
         let write = move |transaction: &mut Transaction<'_>| {
-            let stored = transaction.get(key_of(&name).as_bytes()).map_err(|error| unavailable(&error))?;
-            let known = stored.map(|bytes| this.open_stored(&name, &bytes)).transpose()?;
+            let stored = transaction
+                .get(key_of(&name).as_bytes())
+                .map_err(|error| unavailable(&error))?;
+            let known = stored
+                .map(|bytes| this.open_stored(&name, &bytes))
+                .transpose()?;
             let last = match known {
                 Some((_, Some(secret))) => return Ok((secret, false)),
                 Some((version, None)) => version,
                 None => 0,
             };
-            let sealed = this.seal(&name, value.as_str().as_bytes()).map_err(generic)?;
+            let sealed = this
+                .seal(&name, value.as_str().as_bytes())
+                .map_err(generic)?;
             let version = last + 1;
-            let entry = Stored { version, sealed: Some(sealed) };
+            let entry = Stored {
+                version,
+                sealed: Some(sealed),
+            };
             let text = serde_json::to_string(&entry).map_err(|error| generic(error.to_string()))?;
             transaction.put(key_of(&name), text);
             Ok((Secret { version, value }, true))
@@ -330,11 +384,20 @@ impl SecretStore for EmbeddedSecretStore {
         let this = self.clone();
         let name = name.to_owned();
         let write = move |transaction: &mut Transaction<'_>| {
-            let stored = transaction.get(key_of(&name).as_bytes()).map_err(|error| unavailable(&error))?;
-            let Some(bytes) = stored else { return Ok(false) };
-            let (version, Some(_)) = this.open_stored(&name, &bytes)? else { return Ok(false) };
-            let text = serde_json::to_string(&Stored { version, sealed: None })
-                .map_err(|error| generic(error.to_string()))?;
+            let stored = transaction
+                .get(key_of(&name).as_bytes())
+                .map_err(|error| unavailable(&error))?;
+            let Some(bytes) = stored else {
+                return Ok(false);
+            };
+            let (version, Some(_)) = this.open_stored(&name, &bytes)? else {
+                return Ok(false);
+            };
+            let text = serde_json::to_string(&Stored {
+                version,
+                sealed: None,
+            })
+            .map_err(|error| generic(error.to_string()))?;
             transaction.put(key_of(&name), text);
             Ok(true)
         };
@@ -342,7 +405,10 @@ impl SecretStore for EmbeddedSecretStore {
     }
 
     async fn probe(&self) -> Result<(), Fault> {
-        self.store.get(CHECK_KEY.as_bytes()).map(drop).map_err(|error| unavailable(&error))
+        self.store
+            .get(CHECK_KEY.as_bytes())
+            .map(drop)
+            .map_err(|error| unavailable(&error))
     }
 }
 
@@ -351,7 +417,10 @@ fn key_of(name: &str) -> String {
 }
 
 fn unavailable(error: &StoreError) -> Fault {
-    Fault::new(FaultKind::SecretstoreUnavailable, format!("the secret store: {error}"))
+    Fault::new(
+        FaultKind::SecretstoreUnavailable,
+        format!("the secret store: {error}"),
+    )
 }
 
 fn generic(message: String) -> Fault {
@@ -387,7 +456,8 @@ pub struct RandomSecrets;
 impl SecretGenerator for RandomSecrets {
     fn generate(&self, _: &str) -> Result<Document, Fault> {
         let bytes = random::<GENERATED_BYTES>().map_err(|error| generic(error.to_string()))?;
-        Document::of(&URL_SAFE_NO_PAD.encode(bytes).into()).map_err(|error| generic(error.to_string()))
+        Document::of(&URL_SAFE_NO_PAD.encode(bytes).into())
+            .map_err(|error| generic(error.to_string()))
     }
 }
 
@@ -398,14 +468,25 @@ impl SecretstoreSink {
         Self { store, generator }
     }
 
-    async fn run(&self, name: &str, verb: SecretVerb, value: Option<&Document>) -> Result<Answer, Fault> {
+    async fn run(
+        &self,
+        name: &str,
+        verb: SecretVerb,
+        value: Option<&Document>,
+    ) -> Result<Answer, Fault> {
         if name.len() > MAX_NAME {
-            return Err(generic(format!("the name of a secret has {} bytes; {MAX_NAME} are allowed", name.len())));
+            return Err(generic(format!(
+                "the name of a secret has {} bytes; {MAX_NAME} are allowed",
+                name.len()
+            )));
         }
         match verb {
             SecretVerb::Get => {
                 let secret = self.store.get(name).await?.ok_or_else(|| {
-                    Fault::new(FaultKind::ResourceNotFound, format!("the secret store has no {name:?}"))
+                    Fault::new(
+                        FaultKind::ResourceNotFound,
+                        format!("the secret store has no {name:?}"),
+                    )
                 })?;
                 answer(name, &secret, false)
             }
@@ -428,7 +509,10 @@ impl SecretstoreSink {
             }
             SecretVerb::Delete => {
                 let changed = self.store.delete(name).await?;
-                Ok(Answer { changed, ..Answer::default() })
+                Ok(Answer {
+                    changed,
+                    ..Answer::default()
+                })
             }
         }
     }
@@ -442,12 +526,14 @@ impl Sink for SecretstoreSink {
         };
         let timeout = scope.timeout.unwrap_or(DEFAULT_TIMEOUT);
         let running = self.run(&request.name, request.verb, request.value.as_ref());
-        tokio::time::timeout(timeout, running).await.unwrap_or_else(|_| {
-            Err(Fault::new(
-                FaultKind::SecretstoreUnavailable,
-                format!("the secret store: no answer within {timeout:?}"),
-            ))
-        })
+        tokio::time::timeout(timeout, running)
+            .await
+            .unwrap_or_else(|_| {
+                Err(Fault::new(
+                    FaultKind::SecretstoreUnavailable,
+                    format!("the secret store: no answer within {timeout:?}"),
+                ))
+            })
     }
 
     async fn probe(&self) -> Result<(), Fault> {
@@ -464,8 +550,16 @@ fn answer(name: &str, secret: &Secret, changed: bool) -> Result<Answer, Fault> {
     }
     let value: &RawValue =
         serde_json::from_str(secret.value.as_str()).map_err(|error| generic(error.to_string()))?;
-    let text = serde_json::to_string(&View { name, version: secret.version, value })
-        .map_err(|error| generic(error.to_string()))?;
+    let text = serde_json::to_string(&View {
+        name,
+        version: secret.version,
+        value,
+    })
+    .map_err(|error| generic(error.to_string()))?;
     let document = Document::parse(text).map_err(|error| generic(error.to_string()))?;
-    Ok(Answer { query_objects: vec![document], changed, http_response: None })
+    Ok(Answer {
+        query_objects: vec![document],
+        changed,
+        http_response: None,
+    })
 }
