@@ -9,6 +9,8 @@ mod cargo;
 mod component;
 mod toolchain;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// Development tasks of this workspace.
@@ -31,11 +33,18 @@ enum Task {
     Guests(guests::Guests),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().task {
+fn main() -> ExitCode {
+    let done = match Cli::parse().task {
         Task::Demo(demo) => demo.run(),
         Task::Test(test) => test.run(),
         Task::Ci(ci) => ci.run(),
         Task::Guests(guests) => guests.run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }

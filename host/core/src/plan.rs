@@ -197,7 +197,8 @@ impl Failure {
 
 /// Reads the results. `results` holds one for each step, in order.
 ///
-/// In the last phase a caught failure is a failure, since nobody is left to see it. In a batch, a failure is
+/// A store that cannot be reached has said nothing, so there is nothing to catch: the run waits for it, whatever the
+/// request says. In the last phase a caught failure is a failure, since nobody is left to see it. In a batch, a failure is
 /// charged to the object that its request is `of`, except one that waits for a sink: an outage is nobody's fault.
 #[must_use]
 pub fn conclude(
@@ -211,6 +212,7 @@ pub fn conclude(
     for (step, result) in plan.steps.iter().zip(&results) {
         let Some(fault) = &result.error else { continue };
         let counts = match step.on_error {
+            _ if is_outage(fault.kind) => true,
             OnError::Fail => true,
             OnError::CatchError => is_last,
             OnError::DropError => false,
@@ -255,6 +257,16 @@ pub fn conclude(
         charged,
         is_incomplete,
     }
+}
+
+/// Whether the host's own servers are away. An HTTP endpoint is none of them: whoever asks it may catch that.
+const fn is_outage(kind: FaultKind) -> bool {
+    matches!(
+        kind,
+        FaultKind::ApiServerUnavailable
+            | FaultKind::ConfigstoreUnavailable
+            | FaultKind::SecretstoreUnavailable
+    )
 }
 
 fn strongest(known: &mut Failure, found: Failure) {

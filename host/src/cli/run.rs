@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -18,6 +19,9 @@ use super::{embedded, manifests, probes, telemetry};
 use crate::host::{Host, HostBuilder};
 use crate::module_source::ModuleDirectory;
 use crate::sinks::http::HttpOptions;
+
+/// How long nothing must happen until everything counts as settled.
+const STAYS_SETTLED: Duration = Duration::from_millis(500);
 
 /// Run the host.
 #[derive(Args, Serialize)]
@@ -143,10 +147,20 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
         if !args.until_settled {
             std::future::pending::<()>().await;
         }
-        // The sender lives as long as the host.
-        let _ = report
-            .wait_for(|report| report.is_ready() && report.is_settled())
-            .await;
+        // What was applied last may not have been seen yet, so it must stay settled for a while.
+        loop {
+            // The sender lives as long as the host.
+            let _ = report
+                .wait_for(|report| report.is_ready() && report.is_settled())
+                .await;
+            let unsettled = report.wait_for(|report| !report.is_settled());
+            if tokio::time::timeout(STAYS_SETTLED, unsettled)
+                .await
+                .is_err()
+            {
+                break;
+            }
+        }
     };
     tokio::select! {
         () = settled => {}

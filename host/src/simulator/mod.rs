@@ -1,6 +1,6 @@
 //! The host with scripted servers and a scripted clock: one test of a module in milliseconds.
 //!
-//! A [`Scenario`](scenario::Scenario) says what exists at the start, which requests fail, and what happens then. It is
+//! A [`Scenario`] says what exists at the start, which requests fail, and what happens then. It is
 //! played by the production host: the same queue, runs, executor and sinks, over an embedded API and embedded stores in
 //! memory. Only faults are injected before the sinks, and time is virtual: a backoff of a minute takes no time.
 //!

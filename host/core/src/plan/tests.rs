@@ -583,3 +583,20 @@ fn a_batch_is_complete_when_only_the_culprits_requests_were_not_sent() {
         "#]],
     );
 }
+
+#[test]
+fn an_outage_of_a_store_is_not_caught_but_that_of_an_endpoint_is() {
+    for (kind, is_caught) in [
+        (FaultKind::ApiServerUnavailable, false),
+        (FaultKind::ConfigstoreUnavailable, false),
+        (FaultKind::SecretstoreUnavailable, false),
+        (FaultKind::HttpUnavailable, true),
+        (FaultKind::ResourceNotFound, true),
+    ] {
+        assert_eq!(
+            is_outage(kind),
+            !is_caught && kind != FaultKind::ResourceNotFound,
+            "{kind}"
+        );
+    }
+}

@@ -98,11 +98,11 @@ proptest! {
         let conclusion = concluded(&settled, is_last, is_batch);
         let uncaught = |request: &Request, fault: FaultKind| {
             fault != FaultKind::NotSent
-                && match request.effective_on_error(BatchErrorStrategy::CatchError) {
+                && (is_outage(fault) || match request.effective_on_error(BatchErrorStrategy::CatchError) {
                     OnError::Fail => true,
                     OnError::CatchError => is_last,
                     OnError::DropError => false,
-                }
+                })
         };
         let strength = |reaction| match reaction {
             Reaction::Resend => 0,
