@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::request::SinkName;
+
 /// What went wrong, in the words that every sink shares. Each kind has a page in `docs/errors/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultKind {
@@ -101,6 +103,26 @@ impl FaultKind {
             | Self::UnsupportedResourceOperation
             | Self::OutcomeUnknown
             | Self::NotSent => Reaction::Fail,
+        }
+    }
+
+    /// The sink that faults of this kind say is away.
+    #[must_use]
+    pub const fn sink(self) -> Option<SinkName> {
+        match self {
+            Self::ApiServerUnavailable => Some(SinkName::Kubernetes),
+            Self::ConfigstoreUnavailable => Some(SinkName::Configstore),
+            Self::SecretstoreUnavailable => Some(SinkName::Secretstore),
+            Self::HttpUnavailable => Some(SinkName::Http),
+            Self::RetryExceedLimit
+            | Self::ResourceGeneric
+            | Self::ResourceNotFound
+            | Self::ResourceConflict
+            | Self::ResourceMutation
+            | Self::ResourcePermission
+            | Self::UnsupportedResourceOperation
+            | Self::OutcomeUnknown
+            | Self::NotSent => None,
         }
     }
 

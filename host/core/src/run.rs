@@ -294,7 +294,7 @@ impl Run {
             applied: &self.applied,
         };
         if let Err(fault) = output::check(&output, rules) {
-            return self.react(handler_failure(fault, Reaction::Fail), None);
+            return self.react(handler_failure(fault, Reaction::Fail));
         }
         self.pending = Effects {
             statuses: output.statuses,
@@ -327,7 +327,7 @@ impl Run {
     pub fn on_results(&mut self, results: Vec<RequestResult>, now: Timestamp) -> Step {
         let Some(plan) = self.plan.take() else {
             let fault = Fault::new(FaultKind::ResourceGeneric, "results came without requests");
-            return self.react(handler_failure(fault, Reaction::Fail), None);
+            return self.react(handler_failure(fault, Reaction::Fail));
         };
         plan::keep_successes(&plan, &results, &mut self.kept);
         let secrets = results
@@ -367,7 +367,7 @@ impl Run {
             });
         }
         if let Some(failure) = concluded.failure {
-            return self.react(failure, Some(&plan));
+            return self.react(failure);
         }
         self.settle_effects();
         for (_, request) in output::applies_of(&plan) {
@@ -466,18 +466,12 @@ impl Run {
         };
         let message = format!("phase {:?}: {fault}", self.phase());
         let fault = Fault::new(FaultKind::ResourceGeneric, message).with_retry_after(retry_after);
-        self.react(handler_failure(fault, reaction), None)
+        self.react(handler_failure(fault, reaction))
     }
 
-    fn react(&mut self, failure: Failure, plan: Option<&Plan>) -> Step {
+    fn react(&mut self, failure: Failure) -> Step {
         if failure.reaction == Reaction::Park {
-            let sink = plan
-                .and_then(|plan| {
-                    plan.steps
-                        .iter()
-                        .find(|step| step.request.name == failure.request_name)
-                })
-                .map_or(SinkName::Kubernetes, |step| step.request.operation.sink());
+            let sink = failure.fault.kind.sink().unwrap_or(SinkName::Kubernetes);
             let retry_after = failure.fault.retry_after;
             return Step::Pause(Pause::Park {
                 sink,

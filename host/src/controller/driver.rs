@@ -244,10 +244,7 @@ impl Drive {
     /// Nothing was sent, because the objects could not be remembered: the run reacts as if a request had failed so.
     fn hold(&self, fault: Fault) -> Step {
         let reaction = fault.kind.reaction();
-        let sink = match fault.kind {
-            FaultKind::ConfigstoreUnavailable => SinkName::Configstore,
-            _ => SinkName::Kubernetes,
-        };
+        let sink = fault.kind.sink().unwrap_or(SinkName::Kubernetes);
         let retry_after = fault.retry_after;
         let failure = Failure {
             request_name: String::new(),
