@@ -163,6 +163,14 @@ impl World {
     /// # Errors
     /// When that takes longer than [`PATIENCE`].
     pub async fn settled(&self, configurators: &[&str]) -> Result<()> {
+        self.settled_within(configurators, PATIENCE).await
+    }
+
+    /// As [`settled`](Self::settled), with patience of its own.
+    ///
+    /// # Errors
+    /// When it takes longer.
+    pub async fn settled_within(&self, configurators: &[&str], patience: Duration) -> Result<()> {
         let mut report = self.report.clone();
         let waiting = report.wait_for(|report| {
             report.is_ready()
@@ -171,7 +179,7 @@ impl World {
                     .iter()
                     .all(|name| report.keepers.contains_key(*name))
         });
-        tokio::time::timeout(PATIENCE, waiting)
+        tokio::time::timeout(patience, waiting)
             .await
             .with_context(|| format!("not settled: {:?}", self.report.borrow().clone()))??;
         Ok(())

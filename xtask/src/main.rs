@@ -1,5 +1,6 @@
 //! Development tasks: `cargo xtask …`.
 
+mod bench;
 mod demo;
 mod guests;
 mod test;
@@ -29,6 +30,8 @@ enum Task {
     Test(test::Test),
     /// Check everything: format, lints, documentation, tests.
     Ci(test::Ci),
+    /// Measure what things cost.
+    Bench(bench::Bench),
     /// Build handler modules to components, and print where they are.
     Guests(guests::Guests),
 }
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Task::Demo(demo) => demo.run(),
         Task::Test(test) => test.run(),
         Task::Ci(ci) => ci.run(),
+        Task::Bench(bench) => bench.run(),
         Task::Guests(guests) => guests.run(),
     };
     match done {

@@ -1,0 +1,312 @@
+//! `cargo xtask bench chain`: what a run through both phases of pod-config costs, on durable embedded stores.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a benchmark"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use async_trait::async_trait;
+use configurator_core::document::Document;
+use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::handler::{
+    CallLimits, Cause, Context, HandlerInput, ResourceObject, WatchEvent, WatchedObject,
+};
+use configurator_core::request::Operation;
+use configurator_core::result::Answer;
+use configurator_core::time::Timestamp;
+use configurator_guest::log::no_log;
+use configurator_guest::options::GuestOptions;
+use configurator_guest::runtime::GuestRuntime;
+use configurator_host::sinks::{Scope, Sink, Sinks};
+use configurator_tests::guests;
+use configurator_tests::world::{Place, World};
+use futures::StreamExt as _;
+use kube::api::{Api, DynamicObject, PostParams};
+use serde_json::{Value, json};
+
+const PODS: usize = 10_000;
+const IDLE: usize = 50;
+const CALLS: usize = 20_000;
+
+fn main() -> Result<()> {
+    let pod = std::fs::read_to_string(
+        guests::workspace().join("configurators/pod-config/testdata/pod.json"),
+    )?;
+    println!("| what | figure |\n|---|---|");
+    let root = call(&pod, "pod_config.wasm", "root")?;
+    row(
+        "fresh instance and call, root on a Pod of 4 KiB",
+        &format!("{root:.1} µs at the median"),
+    );
+    let nothing = call(&pod, "nothing.wasm", "root")?;
+    row(
+        "fresh instance and call, a handler that does nothing",
+        &format!("{nothing:.1} µs at the median"),
+    );
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let chain = runtime.block_on(chain(false))?;
+    row(
+        "Pods through both phases, durable",
+        &format!(
+            "{:.0} runs/s, {:.0} CPU-µs a run in all",
+            chain.rate, chain.cpu_us
+        ),
+    );
+    row(
+        "resident with all of them",
+        &format!("{:.0} MiB", chain.resident_mib),
+    );
+    row(
+        "each further idle Configurator",
+        &format!("{:.1} KiB", chain.idle_kib),
+    );
+    let host = runtime.block_on(self::chain(true))?;
+    row(
+        "the same with sinks that answer at once",
+        &format!("{:.0} runs/s, {:.0} CPU-µs a run", host.rate, host.cpu_us),
+    );
+    println!();
+    println!("runs per second: {:.0}", chain.rate);
+    println!("fresh instance and call, median us: {root:.1}");
+    println!("fresh instance and call of a handler that does nothing, median us: {nothing:.1}");
+    println!("host cpu us per run: {:.0}", host.cpu_us);
+    println!("resident MiB at {PODS} objects: {:.0}", chain.resident_mib);
+    println!("KiB per further idle Configurator: {:.1}", chain.idle_kib);
+    Ok(())
+}
+
+fn row(what: &str, figure: &str) {
+    println!("| {what} | {figure} |");
+}
+
+/// The median of a fresh instance and its call, in microseconds, on this thread.
+fn call(pod: &str, module: &str, handler: &str) -> Result<f64> {
+    let guest = GuestRuntime::new(GuestOptions {
+        threads: 1,
+        ..GuestOptions::default()
+    })?;
+    let module = guest.load_blocking(&std::fs::read(guests::folder()?.join(module))?, module)?;
+    let input = HandlerInput {
+        resource_object: ResourceObject::One(WatchedObject {
+            object: Document::parse(pod)?,
+            event: WatchEvent::Added,
+        }),
+        request_results: Vec::new(),
+        pass_through_args: Vec::new(),
+        last: None,
+        outputs: Vec::new(),
+        plan: None,
+        context: Context {
+            configurator: "bench".into(),
+            phase: "root".into(),
+            node: "root".into(),
+            entry: 1,
+            attempt: 1,
+            cause: Cause::Entered,
+            now: Timestamp::from_millis(0),
+            seed: 0,
+            parameters: Document::empty_object(),
+            run_id: "bench".into(),
+        },
+    };
+    let limits = CallLimits::default();
+    let mut took = Vec::with_capacity(CALLS);
+    for _ in 0..CALLS {
+        let since = Instant::now();
+        let report = guest.call_blocking(&module, handler, &input, &limits, no_log());
+        took.push(since.elapsed());
+        report.result.map_err(|fault| anyhow::anyhow!("{fault}"))?;
+    }
+    took.sort_unstable();
+    Ok(took[took.len() / 2].as_secs_f64() * 1e6)
+}
+
+struct Chain {
+    rate: f64,
+    cpu_us: f64,
+    resident_mib: f64,
+    idle_kib: f64,
+}
+
+/// Takes all Pods through both phases. `stubbed`: the sinks answer at once, so that what is left is the host.
+async fn chain(stubbed: bool) -> Result<Chain> {
+    let folder = tempfile::tempdir()?;
+    let place = Place {
+        folder: Some(folder.path().to_owned()),
+    };
+    let executed = Arc::new(AtomicU64::new(0));
+    let counter = executed.clone();
+    let world = World::start_at(&place, move |builder| {
+        if stubbed {
+            builder.decorate_sinks(move |_| Stub::sinks(counter))
+        } else {
+            builder
+        }
+    })
+    .await?;
+    fill(&world).await?;
+    let (wall, cpu) = (Instant::now(), cpu_time()?);
+    world
+        .configure("pod-config", |object| {
+            object["spec"]["concurrency"] = json!(32)
+        })
+        .await?;
+    world
+        .settled_within(&["pod-config"], Duration::from_secs(600))
+        .await?;
+    let (wall, cpu) = (wall.elapsed(), cpu_time()? - cpu);
+    let resident = resident_bytes()?;
+    for number in 0..IDLE {
+        world
+            .configure("pod-config", |object| {
+                object["metadata"]["name"] = json!(format!("idle-{number}"));
+                object["spec"]["watch"]["labelSelector"] = json!("nobody=has-this");
+            })
+            .await?;
+    }
+    let last = format!("idle-{}", IDLE - 1);
+    world
+        .settled_within(&[&last], Duration::from_secs(60))
+        .await?;
+    let idle = resident_bytes()?.saturating_sub(resident) as f64 / 1024.0 / IDLE as f64;
+    world.stop().await?;
+    Ok(Chain {
+        rate: PODS as f64 / wall.as_secs_f64(),
+        cpu_us: cpu.as_secs_f64() * 1e6 / PODS as f64,
+        resident_mib: resident as f64 / (1 << 20) as f64,
+        idle_kib: idle,
+    })
+}
+
+/// Ten Nodes, twenty Namespaces with a Deployment each, and the Pods of these.
+async fn fill(world: &World) -> Result<()> {
+    let pod: Value = serde_json::from_str(&std::fs::read_to_string(
+        guests::workspace().join("configurators/pod-config/testdata/pod.json"),
+    )?)?;
+    for node in 0..10 {
+        let annotations =
+            json!({"config.configurator.dev/disk": "fast", "config.configurator.dev/zone": "a"});
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": format!("node-{node}"), "annotations": annotations}});
+        world.apply(&node).await?;
+    }
+    for namespace in 0..20 {
+        let name = format!("ns-{namespace}");
+        let annotations = json!({"config.configurator.dev/region": "north"});
+        world
+            .apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}}))
+            .await?;
+        world
+            .apply(&json!({
+                "apiVersion": "apps/v1", "kind": "StatefulSet",
+                "metadata": {"name": "web", "namespace": name, "annotations": {"config.configurator.dev/cache": "1Gi"}},
+                "spec": {
+                    "serviceName": "web", "selector": {"matchLabels": {"app": "web"}},
+                    "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+                },
+            }))
+            .await?;
+    }
+    let mut owners = Vec::new();
+    for namespace in 0..20 {
+        let api = world
+            .objects("apps/v1", "StatefulSet", &format!("ns-{namespace}"))
+            .await?;
+        owners.push(api.get("web").await?.metadata.uid.context("a uid")?);
+    }
+    let creates = (0..PODS).map(|number| {
+        let mut pod = pod.clone();
+        let namespace = number % 20;
+        pod["metadata"]["name"] = json!(format!("web-{number}"));
+        pod["metadata"]["namespace"] = json!(format!("ns-{namespace}"));
+        pod["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": owners[namespace], "controller": true,
+        }]);
+        pod["spec"]["nodeName"] = json!(format!("node-{}", number % 10));
+        for volatile in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"] {
+            pod["metadata"].as_object_mut().unwrap().remove(volatile);
+        }
+        async move {
+            let api: Api<DynamicObject> = world.objects("v1", "Pod", &format!("ns-{namespace}")).await?;
+            let pod: DynamicObject = serde_json::from_value(pod)?;
+            api.create(&PostParams::default(), &pod).await?;
+            Ok::<(), anyhow::Error>(())
+        }
+    });
+    let mut creates = futures::stream::iter(creates).buffer_unordered(64);
+    while let Some(created) = creates.next().await {
+        created?;
+    }
+    Ok(())
+}
+
+/// Answers everything at once: nothing is found, every write succeeds.
+struct Stub {
+    executed: Arc<AtomicU64>,
+}
+
+impl Stub {
+    fn sinks(executed: Arc<AtomicU64>) -> Sinks {
+        let stub: Arc<dyn Sink> = Arc::new(Self { executed });
+        Sinks {
+            kubernetes: stub.clone(),
+            configstore: stub.clone(),
+            secretstore: stub.clone(),
+            http: stub,
+        }
+    }
+}
+
+#[async_trait]
+impl Sink for Stub {
+    async fn execute(&self, operation: &Operation, _: &Scope) -> Result<Answer, Fault> {
+        self.executed.fetch_add(1, Ordering::Relaxed);
+        if operation.is_mutating() {
+            Ok(Answer::default())
+        } else {
+            Err(Fault::new(
+                FaultKind::ResourceNotFound,
+                "the stub has nothing",
+            ))
+        }
+    }
+
+    async fn probe(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+/// CPU time of this process.
+fn cpu_time() -> Result<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let fields: Vec<&str> = stat
+        .rsplit_once(')')
+        .context("stat")?
+        .1
+        .split_whitespace()
+        .collect();
+    let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
+    Ok(Duration::from_millis(ticks * 10))
+}
+
+/// Resident memory of this process, in bytes.
+fn resident_bytes() -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .context("VmRSS")?;
+    let kib: u64 = line.split_whitespace().nth(1).context("VmRSS")?.parse()?;
+    Ok(kib * 1024)
+}
