@@ -155,7 +155,11 @@ fn phases(path: &str, specs: &[PhaseSpec]) -> Result<Vec<Phase>, DeclarationErro
     Ok(phases)
 }
 
-fn capabilities(spec: &CapabilitiesSpec) -> Result<Capabilities, DeclarationError> {
+/// Checks capabilities: of a Configurator, or of a host's policy.
+///
+/// # Errors
+/// When a method is not in upper case.
+pub fn capabilities(spec: &CapabilitiesSpec) -> Result<Capabilities, DeclarationError> {
     for (index, rule) in spec.http.iter().enumerate() {
         if let Some(method) = rule
             .methods

@@ -109,7 +109,7 @@ impl Capabilities {
     /// Checks one operation. `default_namespace` is that of the object being handled.
     ///
     /// # Errors
-    /// [`FaultKind::ResourcePermission`]; the message names the rule that is missing.
+    /// [`FaultKind::ResourcePermission`]; the message reads `no rule that allows …`, for whoever knows whose rules these are.
     pub fn check(&self, operation: &Operation, default_namespace: &str) -> Result<(), Fault> {
         match operation {
             Operation::Kubernetes(request) => self.check_kubernetes(request),
@@ -245,7 +245,7 @@ fn any(patterns: &[String], text: &str) -> bool {
 fn missing(rule: &str) -> Fault {
     Fault::new(
         FaultKind::ResourcePermission,
-        format!("spec.capabilities has no rule that allows {rule}"),
+        format!("no rule that allows {rule}"),
     )
 }
 
@@ -327,7 +327,7 @@ mod tests {
         check(
             &Operation::Kubernetes(request),
             expect![[
-                r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {groups: [""], resources: [pods], namespaces: [shop], names: [web], verbs: [delete]}"#
+                r#"ResourcePermission: no rule that allows kubernetes: {groups: [""], resources: [pods], namespaces: [shop], names: [web], verbs: [delete]}"#
             ]],
         );
     }
@@ -347,7 +347,7 @@ mod tests {
         check(
             &Operation::Kubernetes(request),
             expect![[
-                r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {groups: ["apps"], resources: [deployments], namespaces: [team-a], names: [web], verbs: [patch]}"#
+                r#"ResourcePermission: no rule that allows kubernetes: {groups: ["apps"], resources: [deployments], namespaces: [team-a], names: [web], verbs: [patch]}"#
             ]],
         );
     }
@@ -378,7 +378,7 @@ mod tests {
         check(
             &of(vec![update, basic]),
             expect![
-                "ResourcePermission: spec.capabilities has no rule that allows configstore: {prefixes: [basic/resources%2Fpod%2F], verbs: [update]}"
+                "ResourcePermission: no rule that allows configstore: {prefixes: [basic/resources%2Fpod%2F], verbs: [update]}"
             ],
         );
     }
@@ -396,7 +396,7 @@ mod tests {
         check(
             &secret("pod-a", SecretVerb::Get),
             expect![
-                "ResourcePermission: spec.capabilities has no rule that allows secretstore: {names: [pod-a], verbs: [get]}"
+                "ResourcePermission: no rule that allows secretstore: {names: [pod-a], verbs: [get]}"
             ],
         );
         let http = |url: &str| {
@@ -411,7 +411,7 @@ mod tests {
         check(
             &http("https://hooks.example.com:8443/x"),
             expect![
-                "ResourcePermission: spec.capabilities has no rule that allows http: {hosts: [hooks.example.com:8443], methods: [POST]}"
+                "ResourcePermission: no rule that allows http: {hosts: [hooks.example.com:8443], methods: [POST]}"
             ],
         );
     }

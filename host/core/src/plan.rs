@@ -59,16 +59,19 @@ impl Plan {
             .into_iter()
             .map(|request| {
                 let namespace = namespace_of(&request, default_namespace);
-                let allowed = capabilities
-                    .check(&request.operation, namespace)
-                    .and_then(|()| {
-                        ceiling
-                            .check(&request.operation, namespace)
-                            .map_err(|fault| Fault {
-                                message: format!("the policy of this host: {}", fault.message),
-                                ..fault
-                            })
-                    });
+                let check = |rules: &Capabilities, whose: &str| {
+                    rules.check(&request.operation, namespace).map_err(|fault| {
+                        let message = match fault.kind {
+                            FaultKind::ResourcePermission => {
+                                format!("{whose} has {}", fault.message)
+                            }
+                            _ => fault.message,
+                        };
+                        Fault { message, ..fault }
+                    })
+                };
+                let allowed = check(capabilities, "spec.capabilities")
+                    .and_then(|()| check(ceiling, "the policy of this host"));
                 let action = match (allowed, kept.get(&request.name)) {
                     (Err(fault), _) => PlannedAction::Refuse(fault),
                     (Ok(()), Some((operation, result))) if *operation == request.operation => {

@@ -1,13 +1,14 @@
 //! `configurator run`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
 use configurator_apiserver::{ApiServer, ServeOptions};
+use configurator_core::capability::Capabilities;
 use configurator_guest::options::GuestOptions;
 use kube::Client;
 use serde::Serialize;
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::settings::{LogFormat, Settings, user_folder};
 use super::terminal::{FAINT, GOOD, NAME, Terminal};
 use super::{embedded, manifests, probes, telemetry};
+use crate::declaration;
 use crate::host::{Host, HostBuilder};
 use crate::module_source::ModuleDirectory;
 use crate::sinks::http::HttpOptions;
@@ -62,6 +64,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     secret_key_file: Option<PathBuf>,
+    /// The ceiling of all capabilities: a file in the form of `spec.capabilities`.
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<PathBuf>,
     /// How lines are logged.
     #[arg(long, value_enum)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,7 +125,7 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
     if module_folders.is_empty() {
         module_folders.push(PathBuf::from("."));
     }
-    let host = builder(settings, client.clone(), is_person)
+    let host = builder(settings, client.clone(), is_person)?
         .config_store(stores.config)
         .secret_store(stores.secrets)
         .modules(ModuleDirectory::of(module_folders))
@@ -184,7 +190,7 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
 }
 
 /// A builder with what the settings say.
-fn builder(settings: &Settings, client: Client, is_person: bool) -> HostBuilder {
+fn builder(settings: &Settings, client: Client, is_person: bool) -> anyhow::Result<HostBuilder> {
     let mut guest = GuestOptions::default();
     if let Some(threads) = settings.guest_threads {
         guest.threads = threads;
@@ -200,11 +206,28 @@ fn builder(settings: &Settings, client: Client, is_person: bool) -> HostBuilder 
             inner_hosts: settings.http_inner_hosts.clone(),
         })
         .grace(settings.grace());
-    if is_person {
+    let builder = match &settings.policy {
+        Some(file) => builder.policy(read_policy(file)?),
+        None => builder,
+    };
+    Ok(if is_person {
         builder.observer(Terminal::default())
     } else {
         builder
-    }
+    })
+}
+
+/// The ceiling of all capabilities.
+fn read_policy(file: &Path) -> anyhow::Result<Capabilities> {
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read the policy {}", file.display()))?;
+    let spec = serde_saphyr::from_str(&text).with_context(|| {
+        format!(
+            "the policy {} does not have the form of spec.capabilities",
+            file.display()
+        )
+    })?;
+    Ok(declaration::capabilities(&spec)?)
 }
 
 type Serving = tokio::task::JoinHandle<()>;

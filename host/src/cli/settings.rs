@@ -27,6 +27,9 @@ pub struct Settings {
     pub secret_key_file: Option<PathBuf>,
     /// The key itself, in Base64. Wins over the file.
     pub secret_key: Option<String>,
+    /// The file with the ceiling of all capabilities, in the form of `spec.capabilities`; without it, a Configurator's
+    /// own capabilities decide.
+    pub policy: Option<PathBuf>,
     /// Hosts with private addresses that HTTP requests may reach.
     pub http_inner_hosts: Vec<String>,
     /// How lines are logged.
@@ -63,6 +66,7 @@ impl Default for Settings {
             kubeconfig: None,
             secret_key_file: None,
             secret_key: None,
+            policy: None,
             http_inner_hosts: Vec::new(),
             log_format: LogFormat::Text,
             log: "warn".into(),

@@ -10,7 +10,7 @@ use configurator_core::handler::{CallFault, EventType, HandlerError, HandlerOutp
 use configurator_core::plan::{Failure, Plan, PlannedAction};
 use configurator_core::queue::{Finished, Ticket};
 use configurator_core::request::{ObjectRef, SinkName};
-use configurator_core::run::{Call, Chain, Finish, Pause, Run, Step};
+use configurator_core::run::{Call, Chain, Finish, Pause, Run, Step, exhausted};
 use configurator_guest::log::{LogLevel, LogLine, LogSink};
 use configurator_guest::module::Module;
 use configurator_guest::report::CallReport;
@@ -262,9 +262,16 @@ impl Drive {
     }
 
     fn begin_again(&self, failure: Failure) -> Step {
+        if self.run.members().len() > 1 {
+            return Step::Finish(Finish::Split { failure });
+        }
         let failures = self.run.failures().saturating_add(1);
         let policy = self.run.configurator().retry;
-        if failure.reaction == Reaction::Fail || failures >= policy.max_attempts {
+        if failure.reaction == Reaction::Fail {
+            return Step::Finish(Finish::Failed { failure, failures });
+        }
+        if failures >= policy.max_attempts {
+            let failure = exhausted(failure, failures);
             return Step::Finish(Finish::Failed { failure, failures });
         }
         let after = policy.delay(failures, u64::from(failures));

@@ -193,6 +193,8 @@ impl Worker {
             queue,
         );
         let books = self.parts.tasks.spawn(TaskKind::Publisher, keep_books);
+        // What the ledger has is known before the first run asks, so that nothing is recorded twice.
+        self.recorded("").await;
         let mut streams = self.streams();
         self.unlisted = streams.len();
         loop {

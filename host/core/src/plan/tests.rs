@@ -147,7 +147,7 @@ fn nothing_is_sent_that_is_not_listed_twice() {
     let plan = Plan::of(asked, &Kept::new(), &configmaps, &ceiling, "ns");
     expect![[r#"
         get: send
-        apply: refuse, ResourcePermission: the policy of this host: spec.capabilities has no rule that allows kubernetes: {groups: [""], resources: [configmaps], namespaces: [ns], names: [apply], verbs: [apply]}
+        apply: refuse, ResourcePermission: the policy of this host has no rule that allows kubernetes: {groups: [""], resources: [configmaps], namespaces: [ns], names: [apply], verbs: [apply]}
         put: refuse, ResourcePermission: spec.capabilities has no rule that allows configstore: {prefixes: [basic/put], verbs: [update]}
         post: refuse, ResourcePermission: spec.capabilities has no rule that allows http: {hosts: [hooks.example.com], methods: [POST]}
     "#]].assert_eq(&actions(&plan));

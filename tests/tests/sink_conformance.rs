@@ -1,0 +1,388 @@
+//! One suite for every implementation of a store: what holds for the embedded ones must hold for real servers.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use configurator_core::document::Document;
+use configurator_core::fault::FaultKind;
+use configurator_core::layers::Write;
+use configurator_core::request::{
+    ConfigAppConf, ConfigBasic, ConfigOperation, ConfigRequest, ConfigResource, ConfigTwoLayers,
+    ConfigType, ConfigVerb, Operation, SecretRequest, SecretVerb,
+};
+use configurator_host::sinks::configstore::{ConfigStore, ConfigstoreSink, EmbeddedConfigStore};
+use configurator_host::sinks::secretstore::{
+    EmbeddedSecretStore, RandomSecrets, SealingKey, SecretStore, SecretstoreSink,
+};
+use configurator_host::sinks::{Scope, Sink};
+use expect_test::{Expect, expect};
+
+use ConfigVerb::{Create, Delete, Get, Update};
+
+async fn config_stores(
+    folder: &std::path::Path,
+) -> Result<Vec<(&'static str, Arc<dyn ConfigStore>)>> {
+    Ok(vec![
+        ("memory", Arc::new(EmbeddedConfigStore::memory())),
+        (
+            "file",
+            Arc::new(EmbeddedConfigStore::open(&folder.join("config.redb"))?),
+        ),
+    ])
+}
+
+async fn secret_stores(
+    folder: &std::path::Path,
+) -> Result<Vec<(&'static str, Arc<dyn SecretStore>)>> {
+    let key = SealingKey::random()?;
+    Ok(vec![
+        ("memory", Arc::new(EmbeddedSecretStore::memory(&key))),
+        (
+            "file",
+            Arc::new(EmbeddedSecretStore::open(&folder.join("secrets.redb"), &key).await?),
+        ),
+    ])
+}
+
+fn pod(verb: ConfigVerb, uid: &str, value: Option<&str>) -> ConfigOperation {
+    ConfigOperation::Resource(ConfigResource {
+        config_type: ConfigType::Pod,
+        verb,
+        name: "web".into(),
+        uid: Some(uid.into()),
+        namespace: Some("shop".into()),
+        workload_kind: None,
+        value: value.map(Into::into),
+    })
+}
+
+fn conf(verb: ConfigVerb, key: &str, value: Option<&str>) -> ConfigOperation {
+    ConfigOperation::AppConf(ConfigAppConf {
+        verb,
+        pod_name: "web".into(),
+        namespace: None,
+        key: key.into(),
+        value: value.map(Into::into),
+    })
+}
+
+fn basic(verb: ConfigVerb, value: Option<&str>) -> ConfigOperation {
+    ConfigOperation::Basic(ConfigBasic {
+        verb,
+        key: "a/b".into(),
+        value: value.map(Into::into),
+    })
+}
+
+fn two(verb: ConfigVerb, third: &str, value: Option<&str>) -> ConfigOperation {
+    ConfigOperation::TwoLayers(ConfigTwoLayers {
+        verb,
+        second_path: "index".into(),
+        third_path: third.into(),
+        value: value.map(Into::into),
+    })
+}
+
+/// Runs the transactions one after another on every store: what each answers, and what is stored at the end.
+async fn check(transactions: &[Vec<ConfigOperation>], expected: Expect) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (name, store) in config_stores(folder.path()).await? {
+        let sink = ConfigstoreSink::new(store.clone());
+        let scope = Scope {
+            namespace: "shop".into(),
+            ..Scope::default()
+        };
+        let mut text = String::new();
+        for operations in transactions {
+            let request = ConfigRequest {
+                is_transaction: true,
+                operations: operations.clone(),
+            };
+            text += &match sink.execute(&Operation::Config(request), &scope).await {
+                Ok(answer) => {
+                    let objects: Vec<_> =
+                        answer.query_objects.iter().map(Document::as_str).collect();
+                    format!(
+                        "{}{}\n",
+                        objects.join(" "),
+                        if answer.changed { " (changed)" } else { "" }
+                    )
+                }
+                Err(fault) => format!("{fault}\n"),
+            };
+        }
+        for (key, value) in store.scan("").await? {
+            text += &format!("{key} = {value}\n");
+        }
+        println!("{name}");
+        expected.assert_eq(&text);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_transaction_writes_all_or_nothing() -> Result<()> {
+    check(
+        &[
+            vec![pod(Update, "u1", Some("x")), conf(Update, "k", Some("1")), two(Create, "web", Some("{}"))],
+            vec![basic(Update, Some("y")), pod(Get, "u2", None)],
+            vec![basic(Get, None)],
+            vec![pod(Update, "u1", Some("x")), conf(Update, "k", Some("1")), two(Create, "web", Some("{}"))],
+        ],
+        expect![[r#"
+            {"key":"resources/pod/shop/web","uid":"u1","value":"x"} {"key":"appconf/shop/web/k","value":"1"} {"key":"two/index/web","value":"{}"} (changed)
+            ResourceNotFound: the config store has no resources/pod/shop/web
+            ResourceNotFound: the config store has no basic/a%2Fb
+            {"key":"resources/pod/shop/web","uid":"u1","value":"x"} {"key":"appconf/shop/web/k","value":"1"} {"key":"two/index/web","value":"{}"}
+            appconf/shop/web/k = 1
+            resources/pod/shop/web = {"uid":"u1","value":"x"}
+            two/index = {}
+            two/index/web = {}
+        "#]],
+    )
+    .await
+}
+
+#[tokio::test]
+async fn a_new_uid_replaces_the_entry_and_what_hangs_on_it() -> Result<()> {
+    check(
+        &[
+            vec![pod(Update, "u1", Some("x")), conf(Update, "k", Some("1"))],
+            vec![pod(Create, "u2", Some("y"))],
+            vec![pod(Delete, "u1", None)],
+            vec![pod(Get, "u2", None)],
+        ],
+        expect![[r#"
+            {"key":"resources/pod/shop/web","uid":"u1","value":"x"} {"key":"appconf/shop/web/k","value":"1"} (changed)
+            {"key":"resources/pod/shop/web","uid":"u2","value":"y"} (changed)
+            {"key":"resources/pod/shop/web"}
+            {"key":"resources/pod/shop/web","uid":"u2","value":"y"}
+            resources/pod/shop/web = {"uid":"u2","value":"y"}
+        "#]],
+    )
+    .await
+}
+
+#[tokio::test]
+async fn layers_come_and_go_with_their_leaves() -> Result<()> {
+    check(
+        &[
+            vec![conf(Create, "k", Some("1")), two(Create, "a", Some("1")), two(Create, "b", Some("2"))],
+            vec![conf(Delete, "k", None), two(Delete, "a", None), two(Delete, "b", None)],
+            vec![conf(Delete, "k", None), two(Delete, "a", None)],
+        ],
+        expect![[r#"
+            {"key":"appconf/shop/web/k","value":"1"} {"key":"two/index/a","value":"1"} {"key":"two/index/b","value":"2"} (changed)
+            {"key":"appconf/shop/web/k"} {"key":"two/index/a"} {"key":"two/index/b"} (changed)
+            {"key":"appconf/shop/web/k"} {"key":"two/index/a"}
+        "#]],
+    )
+    .await
+}
+
+#[tokio::test]
+async fn keys_outside_the_layout_are_written_together() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (_, store) in config_stores(folder.path()).await? {
+        let put = |key: &str| Write::Put(key.into(), "v".into());
+        store
+            .write(vec![
+                put("ledger/a/1"),
+                put("ledger/a/2"),
+                put("ledger/ab/1"),
+            ])
+            .await?;
+        store
+            .write(vec![Write::DeletePrefix("ledger/a/".into()), put("x")])
+            .await?;
+        let keys: Vec<String> = store
+            .scan("")
+            .await?
+            .into_iter()
+            .map(|(key, _)| key)
+            .collect();
+        assert_eq!(keys, ["ledger/ab/1", "x"]);
+        store.probe().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_writers_of_one_layer_lose_nothing() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (name, store) in config_stores(folder.path()).await? {
+        let mut writers = tokio::task::JoinSet::new();
+        for number in 0..50 {
+            let store = store.clone();
+            writers.spawn(async move {
+                let leaf = format!("leaf-{number}");
+                store
+                    .transact(&[two(Create, &leaf, Some("1"))], "shop")
+                    .await?;
+                store.transact(&[two(Delete, &leaf, None)], "shop").await?;
+                store
+                    .transact(&[conf(Update, &leaf, Some("1"))], "shop")
+                    .await
+            });
+        }
+        while let Some(written) = writers.join_next().await {
+            written??;
+        }
+        let keys: Vec<String> = store
+            .scan("")
+            .await?
+            .into_iter()
+            .map(|(key, _)| key)
+            .collect();
+        assert_eq!(
+            keys.iter()
+                .filter(|key| key.starts_with("appconf/shop/web/"))
+                .count(),
+            50,
+            "{name}"
+        );
+        assert!(
+            !keys.iter().any(|key| key.starts_with("two/")),
+            "{name}: {keys:?}"
+        );
+    }
+    Ok(())
+}
+
+async fn secret(
+    sink: &SecretstoreSink,
+    name: &str,
+    verb: SecretVerb,
+    value: Option<&str>,
+) -> String {
+    let value = value.map(|value| Document::parse(value).unwrap());
+    let operation = Operation::Secret(SecretRequest {
+        name: name.into(),
+        verb,
+        value,
+    });
+    match sink.execute(&operation, &Scope::default()).await {
+        Ok(answer) => {
+            let objects: Vec<_> = answer.query_objects.iter().map(Document::as_str).collect();
+            format!(
+                "{}{}",
+                objects.join(" "),
+                if answer.changed { " (changed)" } else { "" }
+            )
+        }
+        Err(fault) => fault.to_string(),
+    }
+}
+
+#[tokio::test]
+async fn a_secret_is_never_overwritten() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (_, store) in secret_stores(folder.path()).await? {
+        let sink = SecretstoreSink::new(store.clone(), Arc::new(RandomSecrets));
+        let found = [
+            secret(&sink, "a", SecretVerb::Get, None).await,
+            secret(&sink, "a", SecretVerb::Create, Some(r#"{"user":"x"}"#)).await,
+            secret(&sink, "a", SecretVerb::Create, Some(r#""other""#)).await,
+            secret(&sink, "a", SecretVerb::Delete, None).await,
+            secret(&sink, "a", SecretVerb::Delete, None).await,
+            secret(&sink, "a", SecretVerb::Create, Some(r#""new""#)).await,
+        ];
+        expect![[r#"
+            ResourceNotFound: the secret store has no "a"
+            {"name":"a","version":1,"value":{"user":"x"}} (changed)
+            {"name":"a","version":1,"value":{"user":"x"}}
+             (changed)
+
+            {"name":"a","version":2,"value":"new"} (changed)"#]]
+        .assert_eq(&found.join("\n"));
+        let generated = secret(&sink, "generated", SecretVerb::Create, None).await;
+        assert_eq!(
+            secret(&sink, "generated", SecretVerb::Get, None).await,
+            generated.replace(" (changed)", "")
+        );
+        assert_ne!(
+            generated,
+            secret(&sink, "another", SecretVerb::Create, None).await
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_that_create_a_secret_all_get_the_same() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (_, store) in secret_stores(folder.path()).await? {
+        let mut creators = tokio::task::JoinSet::new();
+        for number in 0..20 {
+            let store = store.clone();
+            creators.spawn(async move {
+                store
+                    .create("a", Document::of(&number.into()).unwrap())
+                    .await
+            });
+        }
+        let mut created = Vec::new();
+        while let Some(result) = creators.join_next().await {
+            created.push(result??);
+        }
+        assert_eq!(created.iter().filter(|(_, is_new)| *is_new).count(), 1);
+        assert!(
+            created
+                .iter()
+                .all(|(secret, _)| secret.value == created[0].0.value)
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_sealed_store_opens_with_its_own_key_only_and_holds_no_plain_text() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("secrets.redb");
+    let key = SealingKey::random()?;
+    let store = EmbeddedSecretStore::open(&file, &key).await?;
+    store
+        .create("name", Document::of(&"a very secret value".into())?)
+        .await?;
+    drop(store);
+    let bytes = std::fs::read(&file)?;
+    assert!(!bytes.windows(11).any(|window| window == b"very secret"));
+    let wrong = EmbeddedSecretStore::open(&file, &SealingKey::random()?).await;
+    assert!(
+        wrong
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("was sealed with another key")
+    );
+    let again = EmbeddedSecretStore::open(&file, &key).await?;
+    assert_eq!(
+        again.get("name").await?.unwrap().value.as_str(),
+        r#""a very secret value""#
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_operation_for_another_sink_is_refused() -> Result<()> {
+    let sink = ConfigstoreSink::new(Arc::new(EmbeddedConfigStore::memory()));
+    let operation = Operation::Secret(SecretRequest {
+        name: "a".into(),
+        verb: SecretVerb::Get,
+        value: None,
+    });
+    let fault = sink
+        .execute(&operation, &Scope::default())
+        .await
+        .unwrap_err();
+    assert_eq!(fault.kind, FaultKind::UnsupportedResourceOperation);
+    Ok(())
+}
