@@ -12,13 +12,12 @@ use configurator_host::cli::terminal::{FAINT, GOOD, NAME, Terminal};
 use configurator_host::controller::supervisor::HostReport;
 use configurator_host::host::Host;
 use configurator_host::module_source::ModuleDirectory;
+use configurator_host::objects;
 use configurator_host::resource::Configurator;
 use configurator_host::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
 use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey};
 use configurator_store::{Store, StoreOptions};
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
-use kube::core::GroupVersionKind;
-use kube::discovery::{self, Scope};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Client, CustomResourceExt as _, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -152,19 +151,7 @@ impl Demo {
     }
 
     async fn apply(&self, object: &Value) -> Result<()> {
-        let text = |pointer: &str| {
-            object
-                .pointer(pointer)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
-        let api = self.api(text("/apiVersion"), text("/kind")).await?;
-        api.patch(
-            text("/metadata/name"),
-            &PatchParams::apply("demo").force(),
-            &Patch::Apply(object),
-        )
-        .await?;
+        objects::apply(&self.client, object, &PatchParams::apply("demo").force()).await?;
         Ok(())
     }
 
@@ -212,14 +199,7 @@ impl Demo {
     }
 
     async fn api(&self, api_version: &str, kind: &str) -> Result<Api<DynamicObject>> {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let (resource, capabilities): (ApiResource, _) =
-            discovery::pinned_kind(&self.client, &GroupVersionKind::gvk(group, version, kind))
-                .await?;
-        Ok(match capabilities.scope {
-            Scope::Namespaced => Api::namespaced_with(self.client.clone(), "shop", &resource),
-            Scope::Cluster => Api::all_with(self.client.clone(), &resource),
-        })
+        Ok(objects::api(&self.client, api_version, kind, "shop").await?)
     }
 
     async fn value(&self, key: &str) -> Result<Option<String>> {

@@ -8,7 +8,7 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio::sync::mpsc;
 
 use configurator_core::configurator::Configurator;
-use configurator_core::request::ObjectRef;
+use configurator_core::request::{ObjectRef, api_version};
 
 use crate::metrics::Metrics;
 
@@ -35,13 +35,8 @@ impl Subject {
     #[must_use]
     pub fn watched(configurator: &Configurator, key: &ObjectRef, uid: &str) -> Self {
         let watch = &configurator.watch;
-        let api_version = if watch.group.is_empty() {
-            watch.version.clone()
-        } else {
-            format!("{}/{}", watch.group, watch.version)
-        };
         Self {
-            api_version,
+            api_version: api_version(&watch.group, &watch.version),
             kind: watch.kind.clone(),
             key: key.clone(),
             uid: uid.to_owned(),

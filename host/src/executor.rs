@@ -10,6 +10,7 @@ use configurator_core::run::{Run, hex};
 use futures::StreamExt;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use tracing::Instrument as _;
 
 use crate::clock::SharedClock;
 use crate::declarative::{DeclarativeJob, DeclarativeRequests};
@@ -173,11 +174,22 @@ impl Executor {
             }
             PlannedAction::Send => {
                 let sink = request.operation.sink();
+                let span = tracing::info_span!(
+                    "request",
+                    name = request.name,
+                    sink = sink.name(),
+                    operation = %request.operation,
+                    fault = tracing::field::Empty,
+                );
                 let answer = self
                     .sinks
                     .get(sink)
                     .execute(&request.operation, &scope(step, run))
+                    .instrument(span.clone())
                     .await;
+                if let Err(fault) = &answer {
+                    span.record("fault", fault.kind.name());
+                }
                 self.metrics
                     .request(sink, answer.as_ref().err().map(|fault| fault.kind));
                 settled(answer)

@@ -17,6 +17,7 @@ pub mod clock;
 pub mod events;
 pub mod metrics;
 pub mod module_source;
+pub mod objects;
 pub mod observer;
 pub mod sinks;
 pub mod tasks;

@@ -23,10 +23,12 @@ pub fn folder() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The root of the workspace.
+/// The root of the workspace: of the checkout that cargo was called in, because several may share one build folder.
 #[must_use]
 pub fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    let package =
+        env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&package)
         .parent()
         .map(Path::to_path_buf)
         .unwrap_or_default()

@@ -11,18 +11,19 @@ use configurator_guest::runtime::GuestRuntime;
 use configurator_host::controller::supervisor::HostReport;
 use configurator_host::host::{Host, HostBuilder};
 use configurator_host::module_source::ModuleDirectory;
+use configurator_host::objects;
 use configurator_host::resource::Configurator;
 use configurator_host::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
 use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey, SecretStore as _};
 use configurator_store::{Store, StoreOptions};
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
-use kube::core::GroupVersionKind;
-use kube::discovery::{self, Scope};
+use kube::api::{Api, DynamicObject, PatchParams};
 use kube::{Client, CustomResourceExt as _};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+use crate::program::SECRET_KEY;
 
 /// How long anything may take before a test gives up waiting.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -66,8 +67,7 @@ impl World {
         place: &Place,
         change: impl FnOnce(HostBuilder) -> HostBuilder,
     ) -> Result<Self> {
-        let key =
-            SealingKey::from_text("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "the test")?;
+        let key = SealingKey::from_text(SECRET_KEY, "the test")?;
         let (store, config, secrets) = match &place.folder {
             None => (
                 Store::memory(),
@@ -90,7 +90,12 @@ impl World {
             .guest(guest()?)
             .seed(7);
         let host = change(builder).build()?;
-        apply(&client, &serde_json::to_value(Configurator::crd())?).await?;
+        objects::apply(
+            &client,
+            &serde_json::to_value(Configurator::crd())?,
+            &params(),
+        )
+        .await?;
         let report = host.report();
         let stop = CancellationToken::new();
         let running = tokio::spawn(host.run(stop.clone().cancelled_owned()));
@@ -110,7 +115,8 @@ impl World {
     /// # Errors
     /// When the API refuses it.
     pub async fn apply(&self, object: &Value) -> Result<()> {
-        apply(&self.client, object).await
+        objects::apply(&self.client, object, &params()).await?;
+        Ok(())
     }
 
     /// Applies every object of a YAML text.
@@ -151,11 +157,7 @@ impl World {
         kind: &str,
         namespace: &str,
     ) -> Result<Api<DynamicObject>> {
-        let (resource, scope) = resource(&self.client, api_version, kind).await?;
-        Ok(match scope {
-            Scope::Namespaced => Api::namespaced_with(self.client.clone(), namespace, &resource),
-            Scope::Cluster => Api::all_with(self.client.clone(), &resource),
-        })
+        Ok(objects::api(&self.client, api_version, kind, namespace).await?)
     }
 
     /// Returns when every object has settled and these Configurators are known.
@@ -252,37 +254,8 @@ fn guest() -> Result<GuestRuntime> {
     Ok(runtime)
 }
 
-async fn resource(client: &Client, api_version: &str, kind: &str) -> Result<(ApiResource, Scope)> {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let (resource, capabilities) =
-        discovery::pinned_kind(client, &GroupVersionKind::gvk(group, version, kind)).await?;
-    Ok((resource, capabilities.scope))
-}
-
-async fn apply(client: &Client, object: &Value) -> Result<()> {
-    let text = |pointer: &str| {
-        object
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    let (resource, scope) = resource(client, text("/apiVersion"), text("/kind")).await?;
-    let namespace = if text("/metadata/namespace").is_empty() {
-        "default"
-    } else {
-        text("/metadata/namespace")
-    };
-    let api: Api<DynamicObject> = match scope {
-        Scope::Namespaced => Api::namespaced_with(client.clone(), namespace, &resource),
-        Scope::Cluster => Api::all_with(client.clone(), &resource),
-    };
-    api.patch(
-        text("/metadata/name"),
-        &PatchParams::apply("test").force(),
-        &Patch::Apply(object),
-    )
-    .await?;
-    Ok(())
+fn params() -> PatchParams {
+    PatchParams::apply("test").force()
 }
 
 /// The text of a file.

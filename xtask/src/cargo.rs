@@ -1,5 +1,6 @@
 //! The cargo that tasks call.
 
+use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,12 +12,14 @@ use crate::cache;
 
 /// The program that runs this task, or the one on the path.
 pub fn program() -> OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// The root of the workspace.
+/// The root of the workspace: of the checkout that cargo was called in, because several may share one build folder.
 pub fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    let xtask =
+        env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&xtask)
         .parent()
         .map(Path::to_path_buf)
         .unwrap_or_default()

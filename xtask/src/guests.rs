@@ -2,15 +2,15 @@
 //!
 //! A guest is a workspace member in one of [`FOLDERS`] that is built as a `cdylib`.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use std::{env, fs};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use crate::toolchain::Toolchain;
-use crate::{cache, component};
+use crate::{cache, cargo, component};
 
 /// Where guests are, below the workspace.
 const FOLDERS: [&str; 3] = ["configurators", "examples", "tests/modules"];
@@ -38,7 +38,7 @@ impl Guests {
 /// What has not changed is not built again, and a component that comes out the same is not written again. Progress
 /// goes to standard error.
 pub fn build(names: &[&str]) -> Result<Vec<PathBuf>> {
-    let root = workspace()?;
+    let root = cargo::workspace();
     let guests = chosen(known(&root)?, names)?;
     if guests.is_empty() {
         return Ok(Vec::new());
@@ -105,16 +105,8 @@ fn componentize(guest: &Guest, cores: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn workspace() -> Result<PathBuf> {
-    let xtask = env::var_os("CARGO_MANIFEST_DIR")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-    let root = xtask.parent().context("xtask has no parent folder")?;
-    Ok(root.to_owned())
-}
-
 fn known(root: &Path) -> Result<Vec<Guest>> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = std::process::Command::new(cargo)
+    let output = std::process::Command::new(cargo::program())
         .args(["metadata", "--no-deps", "--format-version=1"])
         .current_dir(root)
         .output()

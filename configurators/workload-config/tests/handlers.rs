@@ -210,10 +210,8 @@ fn a_single_object_is_refused_with_what_to_change() {
 /// Every Deployment of the manifest of a real application, where it is present beside the checkout.
 #[test]
 fn a_real_application_is_summarised() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../shared/data/online-boutique.yaml"
-    );
+    // Below the package, where cargo runs tests.
+    let path = "../../../shared/data/online-boutique.yaml";
     let Ok(text) = std::fs::read_to_string(path) else {
         println!("skipped: there is no {path}");
         return;

@@ -97,8 +97,8 @@ impl Cluster {
 
 /// A real application of 35 objects, where it is at hand.
 fn application() -> Option<PathBuf> {
-    let path =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/online-boutique.yaml");
+    // Below the package, where cargo runs tests.
+    let path = PathBuf::from("../../../shared/data/online-boutique.yaml");
     if !path.exists() {
         println!("no data: {} is absent", path.display());
         return None;

@@ -165,7 +165,7 @@ fn check_applies(requests: &[Request], applied: &Applied) -> Result<(), Fault> {
     let mut here: BTreeMap<(ObjectKey, Option<String>), &str> = BTreeMap::new();
     for (request, kubernetes) in applies(requests) {
         let key = (kubernetes.object_key(), kubernetes.subresource.clone());
-        let named = describe(kubernetes);
+        let named = format!("{:.MAX_NAME$}", kubernetes.to_string());
         if let Some(phase) = applied.get(&key) {
             return Err(invalid(format!(
                 "the request {:?} applies to {named}, which phase {phase:?} of this run has applied to",
@@ -198,29 +198,6 @@ fn apply_of(request: &Request) -> Option<(&Request, &KubernetesRequest)> {
         }
         _ => None,
     }
-}
-
-fn describe(request: &KubernetesRequest) -> String {
-    let group = if request.group.is_empty() {
-        String::new()
-    } else {
-        format!(".{}", request.group)
-    };
-    let namespace = if request.namespace.is_empty() {
-        String::new()
-    } else {
-        format!("{}/", request.namespace)
-    };
-    let subresource = request
-        .subresource
-        .as_ref()
-        .map(|subresource| format!("/{subresource}"))
-        .unwrap_or_default();
-    let named = format!(
-        "{}{group}{subresource} {namespace}{}",
-        request.plural, request.name
-    );
-    format!("{named:.MAX_NAME$}")
 }
 
 /// What a module wrote, quoted; of a long text the beginning, since messages end up in conditions and Events.

@@ -15,7 +15,7 @@ use crate::fault::Reaction;
 use crate::handler::WatchEvent;
 use crate::loop_guard::LoopGuard;
 use crate::plan::Failure;
-use crate::request::{ObjectRef, SinkName};
+use crate::request::{ObjectRef, SinkName, api_version};
 use crate::run::{Chain, Departed, Finish, Member, Pause, Run, exhausted};
 use crate::time::Timestamp;
 
@@ -713,11 +713,7 @@ impl Queue {
     /// All that is left of an object that went while nobody watched.
     fn identity_of(&self, key: &ObjectRef, uid: &str) -> Document {
         let watch = &self.configurator.watch;
-        let api_version = if watch.group.is_empty() {
-            watch.version.clone()
-        } else {
-            format!("{}/{}", watch.group, watch.version)
-        };
+        let api_version = api_version(&watch.group, &watch.version);
         let mut metadata = serde_json::json!({"name": key.name, "uid": uid});
         if let (false, Some(metadata)) = (key.namespace.is_empty(), metadata.as_object_mut()) {
             metadata.insert("namespace".into(), key.namespace.clone().into());

@@ -79,6 +79,16 @@ pub struct ObjectKey {
     pub name: String,
 }
 
+/// A group and a version as `apiVersion` has them: `apps/v1`, or `v1` in the core group.
+#[must_use]
+pub fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}
+
 /// In which order requests are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExecuteStrategy {
@@ -229,6 +239,29 @@ impl Operation {
     }
 }
 
+/// In a line, for people and traces. Says where it goes, never what it carries; of a URL the scheme and the host,
+/// because the rest may hold credentials.
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kubernetes(request) => write!(f, "{} {request}", request.verb.name()),
+            Self::Config(request) => match request.operations.len() {
+                1 => f.write_str("1 operation"),
+                number => write!(f, "{number} operations"),
+            },
+            Self::Secret(request) => write!(f, "{} {}", request.verb.name(), request.name),
+            Self::Http(request) => {
+                let (scheme, rest) = request.url.split_once("://").unwrap_or(("", ""));
+                let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+                let host = authority
+                    .rsplit_once('@')
+                    .map_or(authority, |(_, host)| host);
+                write!(f, "{} {scheme}://{host}", request.method)
+            }
+        }
+    }
+}
+
 /// What to do with a Kubernetes object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KubernetesVerb {
@@ -354,6 +387,24 @@ pub struct KubernetesRequest {
     pub propagation_policy: PropagationPolicy,
     /// For `patch`, `replace`, `apply` and `delete`.
     pub precondition: Option<Precondition>,
+}
+
+/// What it is about, for people: `plural.group/subresource namespace/name`, without the parts that are empty.
+impl fmt::Display for KubernetesRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.plural)?;
+        if !self.group.is_empty() {
+            write!(f, ".{}", self.group)?;
+        }
+        if let Some(subresource) = &self.subresource {
+            write!(f, "/{subresource}")?;
+        }
+        match (self.namespace.as_str(), self.name.as_str()) {
+            ("", "") => Ok(()),
+            ("", name) => write!(f, " {name}"),
+            (namespace, name) => write!(f, " {namespace}/{name}"),
+        }
+    }
 }
 
 impl KubernetesRequest {
@@ -628,4 +679,51 @@ pub struct HttpRequest {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Option<Vec<u8>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn check(operation: Operation, expected: Expect) {
+        expected.assert_eq(&operation.to_string());
+    }
+
+    #[test]
+    fn a_line_says_where_a_request_goes_and_nothing_of_what_it_carries() {
+        let mut status = KubernetesRequest::new(KubernetesVerb::Apply, "apps", "v1", "deployments");
+        status.namespace = "shop".into();
+        status.name = "web".into();
+        status.subresource = Some("status".into());
+        check(
+            Operation::Kubernetes(status),
+            expect!["apply deployments.apps/status shop/web"],
+        );
+        let nodes = KubernetesRequest::new(KubernetesVerb::List, "", "v1", "nodes");
+        check(Operation::Kubernetes(nodes), expect!["list nodes"]);
+        let http = HttpRequest {
+            method: "POST".into(),
+            url: "https://user:word@api.example:8443/v1/tokens?key=word".into(),
+            headers: Vec::new(),
+            body: Some(b"word".to_vec()),
+        };
+        check(
+            Operation::Http(http),
+            expect!["POST https://api.example:8443"],
+        );
+        let secret = SecretRequest {
+            name: "pods/web".into(),
+            verb: SecretVerb::Get,
+            value: None,
+        };
+        check(Operation::Secret(secret), expect!["get pods/web"]);
+    }
+
+    #[test]
+    fn the_core_group_has_no_name() {
+        assert_eq!(api_version("", "v1"), "v1");
+        assert_eq!(api_version("apps", "v1"), "apps/v1");
+    }
 }

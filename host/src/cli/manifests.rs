@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use kube::api::{DynamicObject, Patch, PatchParams, ValidationDirective};
+use kube::api::{PatchParams, ValidationDirective};
 use kube::core::GroupVersionKind;
-use kube::discovery::{self, Scope};
-use kube::{Api, Client, CustomResourceExt as _};
+use kube::{Client, CustomResourceExt as _, discovery};
 use serde_json::Value;
 
+use crate::objects;
 use crate::resource::Configurator;
 
 /// The field manager of what is applied from files.
@@ -25,26 +25,20 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    fn text(&self, pointer: &str) -> &str {
-        self.object
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    }
-
     /// The object's kind.
     pub fn kind(&self) -> &str {
-        self.text("/kind")
+        objects::text(&self.object, "/kind")
     }
 
     /// The object's name.
     pub fn name(&self) -> &str {
-        self.text("/metadata/name")
+        objects::text(&self.object, "/metadata/name")
     }
 
     /// Whether it is a Configurator.
     pub fn is_configurator(&self) -> bool {
-        self.kind() == "Configurator" && self.text("/apiVersion").starts_with("configurator.dev/")
+        self.kind() == "Configurator"
+            && objects::text(&self.object, "/apiVersion").starts_with("configurator.dev/")
     }
 }
 
@@ -94,7 +88,9 @@ fn read_file(file: &Path, manifests: &mut Vec<Manifest>) -> anyhow::Result<()> {
                 file: file.to_owned(),
                 object,
             };
-            if manifest.kind().is_empty() || manifest.text("/apiVersion").is_empty() {
+            if manifest.kind().is_empty()
+                || objects::text(&manifest.object, "/apiVersion").is_empty()
+            {
                 bail!(
                     "{} holds something without apiVersion and kind",
                     file.display()
@@ -132,24 +128,11 @@ pub async fn apply(client: &Client, mut manifests: Vec<Manifest>) -> anyhow::Res
 }
 
 async fn apply_one(client: &Client, manifest: &Manifest) -> anyhow::Result<()> {
-    let api_version = manifest.text("/apiVersion");
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let kind = GroupVersionKind::gvk(group, version, manifest.kind());
-    let (resource, capabilities) = discovery::pinned_kind(client, &kind).await?;
-    let namespace = match manifest.text("/metadata/namespace") {
-        "" => "default",
-        namespace => namespace,
-    };
-    let api: Api<DynamicObject> = match capabilities.scope {
-        Scope::Namespaced => Api::namespaced_with(client.clone(), namespace, &resource),
-        Scope::Cluster => Api::all_with(client.clone(), &resource),
-    };
     let params = PatchParams {
         field_validation: Some(ValidationDirective::Strict),
         ..PatchParams::apply(MANAGER).force()
     };
-    api.patch(manifest.name(), &params, &Patch::Apply(&manifest.object))
-        .await?;
+    objects::apply(client, &manifest.object, &params).await?;
     Ok(())
 }
 

@@ -19,7 +19,7 @@ use clap::{Parser, Subcommand};
 
 /// Runs Wasm handlers that turn cluster objects into configuration, secrets and further objects.
 #[derive(Parser)]
-#[command(name = "configurator", version, about, arg_required_else_help = true)]
+#[command(name = "configurator", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

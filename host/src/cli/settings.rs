@@ -34,8 +34,9 @@ pub struct Settings {
     pub http_inner_hosts: Vec<String>,
     /// How lines are logged.
     pub log_format: LogFormat,
-    /// What is logged, as in `info,configurator=debug`.
-    pub log: String,
+    /// What is logged, as in `info,configurator=debug`; by default `warn` for people, who see a line for each run
+    /// anyway, and `info` for machines.
+    pub log: Option<String>,
     /// Where traces are sent, as in `http://127.0.0.1:4318`.
     pub otlp_endpoint: Option<String>,
     /// Threads that run handlers; by default one for each core.
@@ -69,7 +70,7 @@ impl Default for Settings {
             policy: None,
             http_inner_hosts: Vec::new(),
             log_format: LogFormat::Text,
-            log: "warn".into(),
+            log: None,
             otlp_endpoint: None,
             guest_threads: None,
             module_cache: None,
@@ -98,6 +99,15 @@ impl Settings {
             .merge(Serialized::defaults(flags))
             .extract()
             .context("the configuration has a mistake")
+    }
+
+    /// What is logged.
+    pub fn log_filter(&self) -> &str {
+        match (&self.log, self.log_format) {
+            (Some(filter), _) => filter,
+            (None, LogFormat::Text) => "warn",
+            (None, LogFormat::Json) => "info",
+        }
     }
 
     /// How long runs may take to end when the host stops.

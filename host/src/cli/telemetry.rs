@@ -1,30 +1,45 @@
 //! Logs and traces.
 
 use anyhow::Context as _;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::WithExportConfig as _;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{SdkTracerProvider, Tracer};
+use tracing::Level;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
 use super::settings::{LogFormat, Settings};
 
-/// Logs and traces under way.
-pub struct Telemetry {}
+/// Spans of these targets, and of those that begin so, are exported: a run, its calls, its requests.
+const TRACED: &str = "configurator";
 
-impl Telemetry {
-    /// Sends what has not been sent.
-    pub fn end(self) {}
+/// Logs and traces under way.
+pub struct Telemetry {
+    tracers: Option<SdkTracerProvider>,
 }
 
-/// Starts logging as the settings say.
+impl Telemetry {
+    /// Sends what has not been sent. Must not be called on a thread of an asynchronous runtime.
+    pub fn end(self) {
+        if let Some(tracers) = self.tracers
+            && let Err(error) = tracers.shutdown()
+        {
+            anstream::eprintln!("the last traces could not be sent: {error}");
+        }
+    }
+}
+
+/// Starts logging as the settings say. Must not be called on a thread of an asynchronous runtime.
 ///
 /// # Errors
-/// When the filter has no sense.
+/// When the filter or the address of the collector has no sense.
 pub fn start(settings: &Settings) -> anyhow::Result<Telemetry> {
-    let filter = EnvFilter::try_new(&settings.log).with_context(|| {
-        format!(
-            "{:?} is no filter of log lines; try info,configurator=debug",
-            settings.log
-        )
+    let filter = settings.log_filter();
+    let filter = EnvFilter::try_new(filter).with_context(|| {
+        format!("{filter:?} is no filter of log lines; try info,configurator=debug")
     })?;
     let lines = match settings.log_format {
         LogFormat::Json => tracing_subscriber::fmt::layer()
@@ -36,8 +51,38 @@ pub fn start(settings: &Settings) -> anyhow::Result<Telemetry> {
             .compact()
             .boxed(),
     };
+    let tracers = settings
+        .otlp_endpoint
+        .as_deref()
+        .map(exporter)
+        .transpose()?;
+    let traces = tracers.as_ref().map(|tracers| {
+        let tracer: Tracer = tracers.tracer("configurator");
+        tracing_opentelemetry::layer()
+            .with_tracer(tracer)
+            .with_filter(Targets::new().with_target(TRACED, Level::INFO))
+    });
     tracing_subscriber::registry()
         .with(lines.with_filter(filter))
+        .with(traces)
         .init();
-    Ok(Telemetry {})
+    Ok(Telemetry { tracers })
+}
+
+/// Sends spans in batches, from a thread of its own, by OTLP over HTTP. What cannot be sent is dropped.
+fn exporter(endpoint: &str) -> anyhow::Result<SdkTracerProvider> {
+    let exporter = opentelemetry_otlp::SpanExporter::builder()
+        .with_http()
+        .with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')))
+        .build()
+        .with_context(|| {
+            format!("{endpoint:?} is no address of a collector; try http://127.0.0.1:4318")
+        })?;
+    let resource = Resource::builder()
+        .with_service_name("configurator")
+        .build();
+    Ok(SdkTracerProvider::builder()
+        .with_batch_exporter(exporter)
+        .with_resource(resource)
+        .build())
 }

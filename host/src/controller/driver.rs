@@ -16,8 +16,9 @@ use configurator_guest::module::Module;
 use configurator_guest::report::CallReport;
 use configurator_guest::runtime::GuestRuntime;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{ApiResource, Patch, PatchParams};
 use serde_json::{Value, json};
+use tracing::Instrument as _;
 
 use super::finalizer::Finalizer;
 use crate::clock::SharedClock;
@@ -25,6 +26,7 @@ use crate::events::{HostEvent, Publisher, Subject};
 use crate::executor::Executor;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
+use crate::objects;
 use crate::observer::{RunEnd, SharedObserver};
 use crate::redaction::Redactor;
 
@@ -92,6 +94,18 @@ pub enum Driven {
 ///
 /// Every await may be the last: nothing is remembered here that matters after a crash.
 pub async fn drive(context: Arc<RunContext>, ticket: Ticket, run: Run, step: Step) -> Driven {
+    let span = tracing::info_span!(
+        "run",
+        configurator = run.configurator().name,
+        run = run.id(),
+        object = run
+            .members()
+            .first()
+            .map(|member| tracing::field::display(&member.key)),
+        objects = run.members().len(),
+        failures = run.failures(),
+        outcome = tracing::field::Empty,
+    );
     let mut redactor = Redactor::default();
     redactor.learn(run.secrets());
     let drive = Drive {
@@ -102,7 +116,7 @@ pub async fn drive(context: Arc<RunContext>, ticket: Ticket, run: Run, step: Ste
         has_written: false,
         holds_readiness: false,
     };
-    drive.go(ticket, step).await
+    drive.go(ticket, step).instrument(span).await
 }
 
 struct Drive {
@@ -146,25 +160,35 @@ impl Drive {
     async fn call(&mut self, call: &Call) -> Step {
         let context = self.context.clone();
         let limits = self.run.configurator().limits;
-        let log = self.log_sink(call);
+        let span = tracing::info_span!(
+            "call",
+            phase = call.input.context.phase,
+            handler = call.handler,
+            outcome = tracing::field::Empty,
+        );
+        let log = self.log_sink(call, span.clone());
         let report = match context.call_mode {
             CallMode::Pool => {
                 let input = Arc::new(call.input.clone());
                 context
                     .guest
                     .call(&context.module, &call.handler, input, limits, log)
+                    .instrument(span.clone())
                     .await
             }
-            CallMode::Inline => context.guest.call_blocking(
-                &context.module,
-                &call.handler,
-                &call.input,
-                &limits,
-                log,
-            ),
+            CallMode::Inline => span.in_scope(|| {
+                context.guest.call_blocking(
+                    &context.module,
+                    &call.handler,
+                    &call.input,
+                    &limits,
+                    log,
+                )
+            }),
         };
         let CallReport { result, cost } = report;
         let result = self.redact(result);
+        span.record("outcome", outcome_of(&result));
         let name = &self.run.configurator().name;
         context
             .metrics
@@ -346,12 +370,8 @@ impl Drive {
     }
 
     async fn apply_status(&self, key: &ObjectRef, status: Value) -> Result<(), Fault> {
-        let Context { client, resource } = self.kubernetes();
-        let api: Api<DynamicObject> = if key.namespace.is_empty() {
-            Api::all_with(client, &resource)
-        } else {
-            Api::namespaced_with(client, &key.namespace, &resource)
-        };
+        let resource = &self.context.resource;
+        let api = objects::of(self.context.client.clone(), resource, &key.namespace);
         let uid = self
             .run
             .members()
@@ -398,13 +418,6 @@ impl Drive {
         }
     }
 
-    fn kubernetes(&self) -> Context {
-        Context {
-            client: self.context.client.clone(),
-            resource: self.context.resource.clone(),
-        }
-    }
-
     /// The object that a status or an Event is about. One that has left the batch is not spoken of any more.
     fn subject(&self, of: Option<&ObjectRef>) -> Option<Subject> {
         let mut members = self.run.members().iter();
@@ -439,17 +452,23 @@ impl Drive {
             RunEnd::Paused(Pause::Resend { .. }) => "resend",
             RunEnd::Paused(Pause::Park { .. }) => "parked",
         };
-        self.context
-            .metrics
-            .run(&self.run.configurator().name, outcome);
+        let name = &self.run.configurator().name;
+        self.context.metrics.run(name, outcome);
         self.context.observer.ended(&self.run, end);
+        tracing::Span::current().record("outcome", outcome);
+        let members = self.run.members();
+        let object = members
+            .first()
+            .map(|member| tracing::field::display(&member.key));
+        tracing::info!(target: "configurator::run", configurator = name, run = self.run.id(), object, objects = members.len(), outcome, "a run ended");
     }
 
-    fn log_sink(&self, call: &Call) -> LogSink {
+    fn log_sink(&self, call: &Call, span: tracing::Span) -> LogSink {
         let redactor = self.redactor.clone();
         let configurator = self.run.configurator().name.clone();
         let (phase, run) = (call.input.context.phase.clone(), self.run.id().to_owned());
         Arc::new(move |line: LogLine| {
+            let _inside = span.enter();
             let fields: Vec<String> = line
                 .fields
                 .iter()
@@ -520,11 +539,6 @@ impl Drive {
             }),
         }
     }
-}
-
-struct Context {
-    client: Client,
-    resource: ApiResource,
 }
 
 fn outcome_of(result: &Result<HandlerOutput, CallFault>) -> &'static str {

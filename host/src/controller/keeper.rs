@@ -6,7 +6,8 @@ use std::time::Duration;
 use configurator_core::backoff::jittered;
 use configurator_core::configurator::{Configurator, DeletionBy};
 use configurator_core::handler::Accepts;
-use configurator_core::request::ObjectRef;
+use configurator_core::request::{ObjectRef, api_version};
+use configurator_core::time::Timestamp;
 use configurator_guest::module::Module;
 use kube::api::{Api, ApiResource, Patch, PatchParams};
 use kube::core::GroupVersionKind;
@@ -19,6 +20,7 @@ use super::driver::{CallMode, RunContext};
 use super::finalizer::Finalizer;
 use super::status::{self, Known, Refusal};
 use super::worker::{self, WorkerHandle, WorkerParts, WorkerReport, needs_ledger};
+use crate::clock::SharedClock;
 use crate::declaration;
 use crate::events::{HostEvent, Subject};
 use crate::host::Shared;
@@ -31,6 +33,8 @@ use crate::tasks::{TaskKind, Tasks};
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest wait before a module or a kind that was missing is looked for again.
 const MAX_LOOK_AGAIN: Duration = Duration::from_secs(15);
+/// The wait before finalizers that could not be released are tried again.
+const RELEASE_AGAIN: Duration = Duration::from_secs(5);
 /// A new value of this annotation has every object that was given up tried again at once.
 pub const RETRY_ANNOTATION: &str = "configurator.dev/retry";
 /// Holds a Configurator that has placed finalizers, until they are released.
@@ -56,7 +60,7 @@ pub(crate) struct Keeper {
     worker: Option<WorkerHandle>,
     known: Known,
     written: Option<resource::ConfiguratorStatus>,
-    look_again: Option<Duration>,
+    look_again: Option<Timestamp>,
     failures: u32,
     retried: Option<String>,
 }
@@ -103,20 +107,12 @@ impl Keeper {
         self.written = resource.status.clone();
         self.retried = resource.annotations().get(RETRY_ANNOTATION).cloned();
         self.take_over(&resource).await;
-        let mut is_due = true;
+        self.write_status().await;
+        let mut status_due: Option<Timestamp> = None;
         loop {
-            if is_due {
-                self.write_status().await;
-            }
             let clock = self.shared.clock.clone();
-            let look_again = self.look_again;
-            let (retry_clock, status_clock) = (clock.clone(), clock);
-            let again = async move {
-                match look_again {
-                    Some(wait) => retry_clock.sleep(wait).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let again = until(&clock, self.look_again);
+            let status = until(&clock, status_due);
             let drain = self.tasks.drain_token().clone();
             tokio::select! {
                 biased;
@@ -130,23 +126,22 @@ impl Keeper {
                     self.failures = 0;
                     self.retry(&resource).await;
                     self.take_over(&resource).await;
-                    is_due = true;
+                    self.write_status().await;
                 }
                 report = next_report(self.worker.as_mut()) => {
                     self.known.report = report;
                     self.report();
                     // What comes within the interval is written with it.
-                    status_clock.sleep(STATUS_INTERVAL).await;
-                    if let Some(worker) = &mut self.worker {
-                        self.known.report = worker.report.borrow_and_update().clone();
-                    }
-                    self.report();
-                    is_due = true;
+                    status_due.get_or_insert(clock.now().after(STATUS_INTERVAL));
+                }
+                () = status => {
+                    status_due = None;
+                    self.write_status().await;
                 }
                 () = again => {
                     let resource = self.desired.borrow().clone();
                     self.take_over(&resource).await;
-                    is_due = true;
+                    self.write_status().await;
                 }
             }
         }
@@ -216,8 +211,8 @@ impl Keeper {
                 if may_change {
                     self.failures = self.failures.saturating_add(1);
                     let wait = Duration::from_secs(1 << self.failures.min(4)).min(MAX_LOOK_AGAIN);
-                    self.look_again =
-                        Some(jittered(wait, self.shared.seed ^ u64::from(self.failures)));
+                    let wait = jittered(wait, self.shared.seed ^ u64::from(self.failures));
+                    self.look_again = Some(self.shared.clock.now().after(wait));
                 }
                 if self.known.refusal.as_ref() != Some(&refusal) {
                     let Refusal { reason, message } = &refusal;
@@ -281,11 +276,7 @@ impl Keeper {
                 let message = format!(
                     "the API has no kind {} in {}; it is looked for again: {error}",
                     watch.kind,
-                    if watch.group.is_empty() {
-                        watch.version.clone()
-                    } else {
-                        format!("{}/{}", watch.group, watch.version)
-                    },
+                    api_version(&watch.group, &watch.version),
                 );
                 Refused {
                     may_change: true,
@@ -401,7 +392,7 @@ impl Keeper {
                 error,
                 "the finalizers could not be released; it is tried again"
             );
-            self.look_again = Some(Duration::from_secs(5));
+            self.look_again = Some(self.shared.clock.now().after(RELEASE_AGAIN));
         }
     }
 
@@ -430,6 +421,14 @@ impl Keeper {
                 tracing::warn!(configurator = name, %error, "the status could not be written")
             }
         }
+    }
+}
+
+/// Returns at this time, or never without one.
+async fn until(clock: &SharedClock, at: Option<Timestamp>) {
+    match at {
+        Some(at) => clock.sleep(at.since(clock.now())).await,
+        None => std::future::pending().await,
     }
 }
 

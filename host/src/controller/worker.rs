@@ -1,6 +1,6 @@
 //! Watches the objects of one Configurator and gives each its runs.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -133,8 +133,8 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         runs: FuturesUnordered::new(),
         members: HashMap::new(),
         failures: VecDeque::new(),
-        looping: BTreeMap::new(),
-        parked: BTreeMap::new(),
+        looping: BTreeSet::new(),
+        parked: BTreeSet::new(),
         unlisted: 0,
         watch_error: None,
         is_bootstrapped: false,
@@ -164,8 +164,8 @@ struct Worker {
     runs: FuturesUnordered<futures::future::BoxFuture<'static, RunOutcome>>,
     members: HashMap<Ticket, Vec<Member>>,
     failures: VecDeque<FailureStatus>,
-    looping: BTreeMap<ObjectRef, ()>,
-    parked: BTreeMap<SinkName, ()>,
+    looping: BTreeSet<ObjectRef>,
+    parked: BTreeSet<SinkName>,
     /// Watches whose first listing is not complete.
     unlisted: usize,
     watch_error: Option<String>,
@@ -194,7 +194,7 @@ impl Worker {
         );
         let books = self.parts.tasks.spawn(TaskKind::Publisher, keep_books);
         // What the ledger has is known before the first run asks, so that nothing is recorded twice.
-        self.recorded("").await;
+        let mut recorded = self.recorded().await;
         let mut streams = self.streams();
         self.unlisted = streams.len();
         loop {
@@ -241,7 +241,7 @@ impl Worker {
                     self.act(actions).await;
                 }
                 Some((scope, event)) = streams.next(), if !is_draining => {
-                    self.on_event(&scope, event).await;
+                    self.on_event(&scope, event, &mut recorded).await;
                 }
                 () = deadline => continue,
             }
@@ -287,7 +287,13 @@ impl Worker {
         streams
     }
 
-    async fn on_event(&mut self, scope: &str, event: watcher::Result<Event<Watched>>) {
+    /// `recorded` is what the ledger had at start, until the first listings are complete.
+    async fn on_event(
+        &mut self,
+        scope: &str,
+        event: watcher::Result<Event<Watched>>,
+        recorded: &mut Vec<(ObjectRef, String)>,
+    ) {
         let event = match event {
             Ok(event) => {
                 self.watch_error = None;
@@ -308,9 +314,15 @@ impl Worker {
             Event::InitApply(object) | Event::Apply(object) => self.observe(object),
             Event::Delete(object) => self.queue.gone(&object.key(), object.uid(), now),
             Event::InitDone => {
-                let recorded = self.recorded(scope).await;
+                if self.unlisted == 0 {
+                    *recorded = self.recorded().await;
+                }
+                let in_scope =
+                    |(key, _): &mut (ObjectRef, String)| scope.is_empty() || key.namespace == scope;
+                let expected = recorded.extract_if(.., in_scope).collect();
                 self.unlisted = self.unlisted.saturating_sub(1);
-                self.queue.listed(scope, recorded, self.unlisted == 0, now)
+                self.queue
+                    .listed(scope, expected, self.unlisted == 0, self.now())
             }
         };
         self.act(actions).await;
@@ -335,20 +347,16 @@ impl Worker {
         }
     }
 
-    /// What was handled once, as far as this listing would show it. Until the ledger can be read, nothing that is
-    /// missing can be noticed, so it is waited for.
-    async fn recorded(&mut self, scope: &str) -> Vec<(ObjectRef, String)> {
+    /// What was handled once. Until the ledger can be read, nothing that is missing can be noticed, so it is waited
+    /// for.
+    async fn recorded(&mut self) -> Vec<(ObjectRef, String)> {
         let Some(ledger) = &self.parts.context.ledger else {
             return Vec::new();
         };
         let mut failures = 0;
         loop {
             match ledger.read().await {
-                Ok(recorded) => {
-                    let in_scope =
-                        |(key, _): &(ObjectRef, String)| scope.is_empty() || key.namespace == scope;
-                    return recorded.into_iter().filter(in_scope).collect();
-                }
+                Ok(recorded) => return recorded,
                 Err(fault) => {
                     failures += 1;
                     tracing::warn!(configurator = self.parts.configurator.name, %fault, "the ledger cannot be read; it is tried again");
@@ -396,7 +404,7 @@ impl Worker {
                     sink, retry_after, ..
                 } = &pause
                 {
-                    self.parked.insert(*sink, ());
+                    self.parked.insert(*sink);
                     let parked = Parked {
                         sink: *sink,
                         retry_after: *retry_after,
@@ -453,7 +461,7 @@ impl Worker {
                     key,
                     is_looping: true,
                 } => {
-                    self.looping.insert(key, ());
+                    self.looping.insert(key);
                 }
                 Action::Loop {
                     key,
@@ -537,8 +545,8 @@ impl Worker {
             counts: self.queue.counts(),
             is_settled: self.queue.is_settled(),
             failures: self.failures.iter().cloned().collect(),
-            looping: self.looping.keys().cloned().collect(),
-            parked: self.parked.keys().copied().collect(),
+            looping: self.looping.iter().cloned().collect(),
+            parked: self.parked.iter().copied().collect(),
             watch_error: self.watch_error.clone(),
         };
         self.parts

@@ -10,13 +10,12 @@ use configurator_core::backoff::mix;
 use configurator_core::document::Document;
 use configurator_core::fault::Fault;
 use configurator_core::layers::Write;
+use configurator_core::request::api_version;
 use configurator_core::time::Timestamp;
 use configurator_guest::runtime::GuestRuntime;
 use configurator_store::Store;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
-use kube::core::GroupVersionKind;
-use kube::discovery::{self, Scope};
 use kube::{Client, CustomResourceExt as _, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -30,6 +29,7 @@ use crate::clock::{Clock as _, VirtualClock};
 use crate::controller::driver::CallMode;
 use crate::host::Host;
 use crate::module_source::{ModuleDirectory, ModuleSource, SourceError};
+use crate::objects::{self, text};
 use crate::resource::{Configurator, ModuleSpec};
 use crate::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
 use crate::sinks::secretstore::{
@@ -223,18 +223,12 @@ impl<'a> World<'a> {
     }
 
     async fn apply_resolved(&self, object: &Value) -> Result<(), Failed> {
-        let name = ObjectName {
-            api_version: text(object, "/apiVersion").to_owned(),
-            kind: text(object, "/kind").to_owned(),
-            namespace: text(object, "/metadata/namespace").to_owned(),
-            name: text(object, "/metadata/name").to_owned(),
-        };
-        let api = self.api(&name).await?;
         let params = PatchParams::apply(MANAGER).force();
-        api.patch(&name.name, &params, &Patch::Apply(object))
-            .await?;
+        objects::apply(&self.client, object, &params).await?;
         if object.get("status").is_some() {
-            api.patch_status(&name.name, &params, &Patch::Apply(object))
+            let api = self.api(&ObjectName::of(object)).await?;
+            let name = text(object, "/metadata/name");
+            api.patch_status(name, &params, &Patch::Apply(object))
                 .await?;
         }
         Ok(())
@@ -248,22 +242,8 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    async fn api(&self, name: &ObjectName) -> Result<Api<DynamicObject>, Failed> {
-        let (group, version) = name
-            .api_version
-            .split_once('/')
-            .unwrap_or(("", &name.api_version));
-        let kind = GroupVersionKind::gvk(group, version, &name.kind);
-        let (resource, capabilities) = discovery::pinned_kind(&self.client, &kind).await?;
-        let namespace = if name.namespace.is_empty() {
-            "default"
-        } else {
-            &name.namespace
-        };
-        Ok(match capabilities.scope {
-            Scope::Namespaced => Api::namespaced_with(self.client.clone(), namespace, &resource),
-            Scope::Cluster => Api::all_with(self.client.clone(), &resource),
-        })
+    async fn api(&self, name: &ObjectName) -> kube::Result<Api<DynamicObject>> {
+        objects::api(&self.client, &name.api_version, &name.kind, &name.namespace).await
     }
 
     /// Puts uids in the place of `uid-of(Kind namespace/name)`.
@@ -303,12 +283,7 @@ impl<'a> World<'a> {
         });
         let known =
             known.ok_or_else(|| format!("uid-of({named}): the scenario has no such object"))?;
-        let name = ObjectName {
-            api_version: text(known, "/apiVersion").to_owned(),
-            kind: kind.to_owned(),
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        };
+        let name = ObjectName::of(known);
         Ok(self
             .api(&name)
             .await?
@@ -326,19 +301,11 @@ impl<'a> World<'a> {
             let resource = ApiResource {
                 group: key.group.clone(),
                 version: key.version.clone(),
-                api_version: if key.group.is_empty() {
-                    key.version.clone()
-                } else {
-                    format!("{}/{}", key.group, key.version)
-                },
+                api_version: api_version(&key.group, &key.version),
                 kind: kind.clone(),
                 plural: key.plural.clone(),
             };
-            let api: Api<DynamicObject> = if key.namespace.is_empty() {
-                Api::all_with(self.client.clone(), &resource)
-            } else {
-                Api::namespaced_with(self.client.clone(), &key.namespace, &resource)
-            };
+            let api = objects::of(self.client.clone(), &resource, &key.namespace);
             if let Some(object) = api.get_opt(&key.name).await? {
                 objects.push(plain(serde_json::to_value(object)?));
             }
@@ -439,13 +406,6 @@ fn plain(mut object: Value) -> Value {
         }
     }
     object
-}
-
-fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
-    value
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
 }
 
 /// Secrets that can be foretold: their name.

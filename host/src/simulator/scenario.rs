@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::SimulatorError;
+use crate::objects::text;
 
 /// One test of a module, as it is written in YAML.
 #[derive(Debug, Clone, Deserialize)]
@@ -131,6 +132,19 @@ pub struct ObjectName {
     pub namespace: String,
     /// The name.
     pub name: String,
+}
+
+impl ObjectName {
+    /// The name that an object says of itself.
+    #[must_use]
+    pub fn of(object: &Value) -> Self {
+        Self {
+            api_version: text(object, "/apiVersion").to_owned(),
+            kind: text(object, "/kind").to_owned(),
+            namespace: text(object, "/metadata/namespace").to_owned(),
+            name: text(object, "/metadata/name").to_owned(),
+        }
+    }
 }
 
 /// What must hold at the end.

@@ -81,28 +81,8 @@ fn options(request: &Request, view: &mut Map<String, Value>) {
 }
 
 fn kubernetes(request: &KubernetesRequest, view: &mut Map<String, Value>) {
-    let group = if request.group.is_empty() {
-        String::new()
-    } else {
-        format!(".{}", request.group)
-    };
-    let subresource = request
-        .subresource
-        .as_ref()
-        .map(|name| format!("/{name}"))
-        .unwrap_or_default();
-    let namespace = if request.namespace.is_empty() {
-        String::new()
-    } else {
-        format!("{}/", request.namespace)
-    };
-    let line = format!(
-        "{} {}{group}{subresource} {namespace}{}",
-        request.verb.name(),
-        request.plural,
-        request.name
-    );
-    view.insert("kubernetes".into(), line.trim_end().into());
+    let line = format!("{} {request}", request.verb.name());
+    view.insert("kubernetes".into(), line.into());
     let selectors = [
         ("labelSelector", &request.label_selector),
         ("fieldSelector", &request.field_selector),

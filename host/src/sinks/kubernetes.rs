@@ -11,7 +11,7 @@ use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::{
     KubernetesRequest, KubernetesVerb, Operation, PatchType, Precondition, PropagationPolicy,
-    SinkName,
+    SinkName, api_version,
 };
 use configurator_core::result::Answer;
 use http::{HeaderMap, Method, Request, StatusCode, header};
@@ -261,7 +261,7 @@ impl KubernetesSink {
         path: String,
         body: Option<(&'static str, String)>,
     ) -> Result<Received, Fault> {
-        let what = format!("{} {}", request.verb.name(), named(request));
+        let what = format!("{} {request}", request.verb.name());
         let mut builder = Request::builder()
             .method(method)
             .uri(path)
@@ -324,9 +324,8 @@ impl Sink for KubernetesSink {
                 Err(Fault::new(
                     FaultKind::ApiServerUnavailable,
                     format!(
-                        "{} {}: no answer within {timeout:?}",
-                        request.verb.name(),
-                        named(request)
+                        "{} {request}: no answer within {timeout:?}",
+                        request.verb.name()
                     ),
                 ))
             })
@@ -477,28 +476,6 @@ fn document(text: String) -> Result<Document, Fault> {
     Document::parse(text).map_err(|error| generic(format!("the server's answer is {error}")))
 }
 
-fn named(request: &KubernetesRequest) -> String {
-    let group = if request.group.is_empty() {
-        String::new()
-    } else {
-        format!(".{}", request.group)
-    };
-    let subresource = request
-        .subresource
-        .as_ref()
-        .map(|subresource| format!("/{subresource}"))
-        .unwrap_or_default();
-    let namespace = if request.namespace.is_empty() {
-        String::new()
-    } else {
-        format!("{}/", request.namespace)
-    };
-    format!(
-        "{}{group}{subresource} {namespace}{}",
-        request.plural, request.name
-    )
-}
-
 fn collection_path(request: &KubernetesRequest) -> String {
     let root = if request.group.is_empty() {
         format!("/api/{}", request.version)
@@ -559,19 +536,11 @@ fn with_type(item: &RawValue, request: &KubernetesRequest) -> String {
             } else {
                 ","
             };
-            let api_version = Value::from(api_version(request));
+            let api_version = Value::from(api_version(&request.group, &request.version));
             let kind = Value::from(request.kind.as_str());
             format!("{{\"apiVersion\":{api_version},\"kind\":{kind}{separator}{rest}")
         }
         _ => text.to_owned(),
-    }
-}
-
-fn api_version(request: &KubernetesRequest) -> String {
-    if request.group.is_empty() {
-        request.version.clone()
-    } else {
-        format!("{}/{}", request.group, request.version)
     }
 }
 
@@ -597,9 +566,8 @@ fn version_of(body: &str) -> Option<u64> {
 fn body_of(request: &KubernetesRequest) -> Result<Value, Fault> {
     let body = request.body.as_ref().ok_or_else(|| {
         generic(format!(
-            "`{}` of {} needs a body",
-            request.verb.name(),
-            named(request)
+            "`{}` of {request} needs a body",
+            request.verb.name()
         ))
     })?;
     Ok(body.to_value())
@@ -609,15 +577,12 @@ fn body_of(request: &KubernetesRequest) -> Result<Value, Fault> {
 fn complete_body(request: &KubernetesRequest) -> Result<String, Fault> {
     let mut body = body_of(request)?;
     let Some(object) = body.as_object_mut() else {
-        return Err(generic(format!(
-            "the body of {} must be an object",
-            named(request)
-        )));
+        return Err(generic(format!("the body of {request} must be an object")));
     };
     if request.subresource.is_none() {
         object
             .entry("apiVersion")
-            .or_insert_with(|| api_version(request).into());
+            .or_insert_with(|| api_version(&request.group, &request.version).into());
         if !request.kind.is_empty() {
             object
                 .entry("kind")
@@ -678,8 +643,7 @@ fn patch_body(request: &KubernetesRequest) -> Result<String, Fault> {
         }
         _ => {
             return Err(generic(format!(
-                "the body of a patch of {} does not have the form of its patch type",
-                named(request)
+                "the body of a patch of {request} does not have the form of its patch type"
             )));
         }
     }

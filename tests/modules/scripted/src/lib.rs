@@ -1,0 +1,356 @@
+//! A handler that does what the parameters of its Configurator say: for tests of the host.
+//!
+//! `spec.parameters` has a [`Script`] for each phase, by its name. In every text of a script, `{name}`, `{namespace}`,
+//! `{uid}`, `{event}`, `{run}`, `{attempt}` and `{results}` stand for what the call was given.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use configurator_sdk::configstore::{AppConf, Basic};
+use configurator_sdk::http::Http;
+use configurator_sdk::kubernetes::Resource;
+use configurator_sdk::secretstore::Secret;
+use configurator_sdk::{
+    ErrorKind, EventType, Handler, HandlerError, Input, OnError, Operation, Output, Request,
+    RequestResult, ResultEntry, log,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// What a phase does.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+struct Script {
+    requests: Vec<ScriptedRequest>,
+    serial: bool,
+    status: Option<Value>,
+    event: Option<String>,
+    log: Option<String>,
+    fail: Option<Failure>,
+    misbehave: Option<Misbehaviour>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ScriptedRequest {
+    name: String,
+    #[serde(default)]
+    group_by: Option<String>,
+    #[serde(default)]
+    on_error: Option<Reaction>,
+    #[serde(default)]
+    bootstrap_dep: bool,
+    #[serde(default)]
+    declarative: bool,
+    #[serde(default)]
+    timeout_ms: Option<u64>,
+    #[serde(flatten)]
+    operation: ScriptedOperation,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Reaction {
+    Fail,
+    Catch,
+    Drop,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum ScriptedOperation {
+    /// Applies an object; its type and name are in the body.
+    Apply(Value),
+    /// Deletes a ConfigMap of the object's namespace.
+    DeleteConfigMap(String),
+    /// Reads a ConfigMap of the object's namespace.
+    GetConfigMap(String),
+    /// Writes a plain key.
+    Put { key: String, value: String },
+    /// Removes a plain key.
+    Remove(String),
+    /// Writes a key of the application configuration of the object.
+    AppConf { key: String, value: String },
+    /// Makes a secret.
+    Secret(String),
+    /// Reads a secret.
+    ReadSecret(String),
+    /// Asks an HTTP endpoint.
+    Http {
+        method: String,
+        url: String,
+        #[serde(default)]
+        headers: BTreeMap<String, String>,
+        #[serde(default)]
+        body: String,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Failure {
+    message: String,
+    #[serde(default)]
+    is_fatal: bool,
+    /// Attempts that fail; the others go on.
+    #[serde(default)]
+    attempts: Vec<u32>,
+    #[serde(default)]
+    after_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Misbehaviour {
+    Panic,
+    Loop,
+    Recurse,
+    Allocate,
+    ReturnMuch,
+    FloodLog,
+    SameNames,
+    NoJson,
+    DeepJson,
+}
+
+fn root(input: &Input) -> Result<Output, HandlerError> {
+    let parameters: Value = input.parameters()?;
+    let Some(script) = parameters.get(&input.context.phase) else {
+        return Ok(Output::new());
+    };
+    let script: Script = serde_json::from_value(filled_in(script.clone(), &words(input)?))?;
+    if let Some(line) = &script.log {
+        log::warn(line);
+    }
+    if let Some(misbehaviour) = &script.misbehave {
+        return Ok(misbehave(misbehaviour));
+    }
+    if let Some(failure) = &script.fail
+        && (failure.attempts.is_empty() || failure.attempts.contains(&input.context.attempt))
+    {
+        let error = if failure.is_fatal {
+            HandlerError::fatal(&failure.message)
+        } else {
+            HandlerError::retry(&failure.message)
+        };
+        return Err(match failure.after_ms {
+            Some(after) => error.after(Duration::from_millis(after)),
+            None => error,
+        });
+    }
+    let mut output = Output::new();
+    if script.serial {
+        output = output.serial();
+    }
+    if let Some(status) = &script.status {
+        output = output.status(status);
+    }
+    if let Some(message) = &script.event {
+        output = output.event(EventType::Normal, "Scripted", message);
+    }
+    for request in script.requests {
+        output.push(made(request, input)?);
+    }
+    Ok(output)
+}
+
+fn made(scripted: ScriptedRequest, input: &Input) -> Result<Request, HandlerError> {
+    let mut request = Request::new(scripted.name, operation(scripted.operation, input)?);
+    request.is_declarative = scripted.declarative;
+    request.group_by = scripted.group_by;
+    request.bootstrap_dep = scripted.bootstrap_dep;
+    if let Some(reaction) = scripted.on_error {
+        request = request.on_error(match reaction {
+            Reaction::Fail => OnError::Fail,
+            Reaction::Catch => OnError::CatchError,
+            Reaction::Drop => OnError::DropError,
+        });
+    }
+    if let Some(timeout) = scripted.timeout_ms {
+        request = request.timeout(Duration::from_millis(timeout));
+    }
+    Ok(request)
+}
+
+fn operation(scripted: ScriptedOperation, input: &Input) -> Result<Operation, HandlerError> {
+    const CONFIG_MAP: Resource = configurator_sdk::kubernetes::CONFIG_MAP;
+    let [name, namespace] = own_name(input)?;
+    Ok(match scripted {
+        ScriptedOperation::Apply(body) => {
+            let text = |pointer: &str| {
+                let found = body.pointer(pointer).and_then(Value::as_str);
+                found.unwrap_or_default().to_owned()
+            };
+            let at = (text("/metadata/namespace"), text("/metadata/name"));
+            resource_of(&text("/kind"))?.apply(at, &body).into()
+        }
+        ScriptedOperation::DeleteConfigMap(other) => CONFIG_MAP.delete((namespace, other)).into(),
+        ScriptedOperation::GetConfigMap(other) => CONFIG_MAP.get((namespace, other)).into(),
+        ScriptedOperation::Put { key, value } => Basic::new(key).put(value).into(),
+        ScriptedOperation::Remove(key) => Basic::new(key).delete().into(),
+        ScriptedOperation::AppConf { key, value } => AppConf::new(name, key)
+            .namespace(namespace)
+            .create(value)
+            .into(),
+        ScriptedOperation::Secret(name) => Secret::new(name).create().into(),
+        ScriptedOperation::ReadSecret(name) => Secret::new(name).get().into(),
+        ScriptedOperation::Http {
+            method,
+            url,
+            headers,
+            body,
+        } => {
+            let request = Http::new(method, url).body(body);
+            headers
+                .into_iter()
+                .fold(request, |request, (name, value)| {
+                    request.header(name, value)
+                })
+                .into()
+        }
+    })
+}
+
+fn resource_of(kind: &str) -> Result<Resource, HandlerError> {
+    use configurator_sdk::kubernetes::{CONFIG_MAP, NAMESPACE, POD};
+    let known = [CONFIG_MAP, NAMESPACE, POD];
+    let found = known.into_iter().find(|resource| resource.kind == kind);
+    found.ok_or_else(|| HandlerError::fatal(format!("a script cannot apply a {kind}")))
+}
+
+fn own_name(input: &Input) -> Result<[String; 2], HandlerError> {
+    let object: Value = match input.objects() {
+        [one] => one.parse()?,
+        _ => return Ok([String::new(), String::new()]),
+    };
+    Ok(["name", "namespace"].map(|field| {
+        let found = object.pointer(&format!("/metadata/{field}"));
+        found.and_then(Value::as_str).unwrap_or_default().to_owned()
+    }))
+}
+
+fn words(input: &Input) -> Result<Vec<(&'static str, String)>, HandlerError> {
+    let [name, namespace] = own_name(input)?;
+    let first = input.objects().first();
+    let object: Value = first
+        .map(|object| object.parse())
+        .transpose()?
+        .unwrap_or_default();
+    let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
+    let results: Vec<Value> = input
+        .request_results
+        .iter()
+        .flat_map(|(_, entry)| match entry {
+            ResultEntry::One(result) => std::slice::from_ref(result),
+            ResultEntry::Group(results) => results.as_slice(),
+        })
+        .map(seen)
+        .collect();
+    Ok(vec![
+        ("{name}", name),
+        ("{namespace}", namespace),
+        ("{uid}", uid.unwrap_or_default().to_owned()),
+        (
+            "{event}",
+            first
+                .map(|object| format!("{:?}", object.event))
+                .unwrap_or_default(),
+        ),
+        ("{run}", input.context.run_id.clone()),
+        ("{attempt}", input.context.attempt.to_string()),
+        ("{results}", Value::from(results).to_string()),
+    ])
+}
+
+/// What a script sees of a result.
+fn seen(result: &RequestResult) -> Value {
+    let answer = result.http_response.as_ref();
+    json!({
+        "name": result.request_name,
+        "error": result.error.as_ref().map(|error| kind_name(&error.kind)),
+        "objects": result.query_objects.len(),
+        "status": answer.map(|answer| answer.status),
+        "body": answer.map(|answer| String::from_utf8_lossy(&answer.body).into_owned()),
+    })
+}
+
+fn kind_name(kind: &ErrorKind) -> String {
+    format!("{kind:?}")
+        .rsplit("::")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn filled_in(value: Value, words: &[(&str, String)]) -> Value {
+    let fill = |text: String| {
+        words
+            .iter()
+            .fold(text, |text, (word, meaning)| text.replace(word, meaning))
+    };
+    match value {
+        Value::String(text) => fill(text).into(),
+        Value::Array(items) => items
+            .into_iter()
+            .map(|item| filled_in(item, words))
+            .collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, field)| (name, filled_in(field, words)))
+            .collect(),
+        other => other,
+    }
+}
+
+fn misbehave(how: &Misbehaviour) -> Output {
+    let put = |name: &str, value: String| Request::new(name, Basic::new("never").put(value));
+    match how {
+        Misbehaviour::Panic => {
+            #[allow(clippy::panic, reason = "the panic is what is tested")]
+            {
+                panic!("it was told to panic")
+            }
+        }
+        Misbehaviour::Loop => loop {
+            std::hint::black_box(());
+        },
+        Misbehaviour::Recurse => {
+            deeper(std::hint::black_box(u64::MAX));
+            Output::new()
+        }
+        Misbehaviour::Allocate => {
+            let mut kept: Vec<Vec<u8>> = Vec::new();
+            loop {
+                kept.push(vec![1; 1 << 20]);
+                std::hint::black_box(&kept);
+            }
+        }
+        Misbehaviour::ReturnMuch => Output::new().request(put("much", "x".repeat(40 << 20))),
+        Misbehaviour::FloodLog => {
+            for _ in 0..100_000 {
+                log::warn(&"flood ".repeat(100));
+            }
+            Output::new()
+        }
+        Misbehaviour::SameNames => Output::new()
+            .request(put("twice", "1".into()))
+            .request(put("twice", "2".into())),
+        Misbehaviour::NoJson => Output::new().status("{\"phase\": "),
+        Misbehaviour::DeepJson => Output::new().status(format!(
+            "{}{}",
+            "[".repeat(1_000_000),
+            "]".repeat(1_000_000)
+        )),
+    }
+}
+
+fn deeper(left: u64) -> u64 {
+    if left == 0 {
+        return 0;
+    }
+    std::hint::black_box(deeper(left - 1)).wrapping_add(left)
+}
+
+configurator_sdk::module! {
+    handlers: [Handler::new("root", root).description("Does what the parameters say.")],
+}
