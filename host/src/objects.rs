@@ -2,9 +2,37 @@
 
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
-use kube::core::GroupVersionKind;
+use kube::core::{GroupVersionKind, Status};
 use kube::discovery::{self, Scope};
 use serde_json::Value;
+
+/// Why an object could not be reached or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectError {
+    /// The API refused it. The message is the server's own, which names the object and the field.
+    #[error("{}", .0.message)]
+    Refused(Box<Status>),
+    /// The API has no such kind.
+    #[error("the API has no kind {kind} in {api_version}")]
+    NoKind {
+        /// As in `apps/v1`.
+        api_version: String,
+        /// The kind.
+        kind: String,
+    },
+    /// The API could not be asked, or its answer not be read.
+    #[error(transparent)]
+    Client(kube::Error),
+}
+
+impl From<kube::Error> for ObjectError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::Refused(status),
+            error => Self::Client(error),
+        }
+    }
+}
 
 /// The objects of a kind: those of `namespace`, or of the client's own where it is empty; of a cluster-scoped kind, all.
 ///
@@ -15,10 +43,19 @@ pub async fn api(
     api_version: &str,
     kind: &str,
     namespace: &str,
-) -> kube::Result<Api<DynamicObject>> {
+) -> Result<Api<DynamicObject>, ObjectError> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let kind = GroupVersionKind::gvk(group, version, kind);
-    let (resource, capabilities) = discovery::pinned_kind(client, &kind).await?;
+    let (resource, capabilities) = match discovery::pinned_kind(client, &kind).await {
+        Ok(found) => found,
+        Err(error) if is_missing(&error) => {
+            return Err(ObjectError::NoKind {
+                api_version: api_version.to_owned(),
+                kind: kind.kind,
+            });
+        }
+        Err(error) => return Err(error.into()),
+    };
     Ok(match (capabilities.scope, namespace) {
         (Scope::Cluster, _) => Api::all_with(client.clone(), &resource),
         (Scope::Namespaced, "") => Api::default_namespaced_with(client.clone(), &resource),
@@ -26,6 +63,15 @@ pub async fn api(
             Api::namespaced_with(client.clone(), namespace, &resource)
         }
     })
+}
+
+/// Whether the API has no such group, version or kind.
+pub(crate) fn is_missing(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => status.code == 404,
+        kube::Error::Discovery(_) => true,
+        _ => false,
+    }
 }
 
 /// The objects of a resource whose scope is told by the namespace: empty means cluster-scoped, or all namespaces.
@@ -46,7 +92,7 @@ pub async fn apply(
     client: &Client,
     object: &Value,
     params: &PatchParams,
-) -> kube::Result<DynamicObject> {
+) -> Result<DynamicObject, ObjectError> {
     let namespace = text(object, "/metadata/namespace");
     let api = api(
         client,
@@ -55,12 +101,8 @@ pub async fn apply(
         namespace,
     )
     .await?;
-    api.patch(
-        text(object, "/metadata/name"),
-        params,
-        &Patch::Apply(object),
-    )
-    .await
+    let name = text(object, "/metadata/name");
+    Ok(api.patch(name, params, &Patch::Apply(object)).await?)
 }
 
 /// The text at this pointer (RFC 6901); empty where there is none.

@@ -33,15 +33,75 @@ use futures::StreamExt as _;
 use kube::api::{Api, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const PODS: usize = 10_000;
-const IDLE: usize = 50;
+const IDLE: usize = 200;
 const CALLS: usize = 20_000;
 
 fn main() -> Result<()> {
+    // `cargo bench` adds flags of its own.
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'))
+        .collect();
+    let is_wanted = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
+    let mut figures = Vec::new();
+    println!("| what | figure |\n|---|---|");
+    if is_wanted("call") {
+        calls(&mut figures)?;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    if is_wanted("chain") {
+        let chain = runtime.block_on(chain(false))?;
+        row(
+            "Pods through both phases, durable",
+            &format!(
+                "{:.0} runs/s, {:.0} CPU-µs a run in all",
+                chain.rate, chain.cpu_us
+            ),
+        );
+        row(
+            "resident with all of them",
+            &format!("{:.0} MiB", chain.resident_mib),
+        );
+        row(
+            "each further idle Configurator",
+            &format!("{:.1} KiB", chain.idle_kib),
+        );
+        figures.push(("runs per second".to_owned(), chain.rate));
+        figures.push((
+            format!("resident MiB at {PODS} objects"),
+            chain.resident_mib,
+        ));
+        figures.push((
+            "KiB per further idle Configurator".to_owned(),
+            chain.idle_kib,
+        ));
+    }
+    if is_wanted("host") {
+        let host = runtime.block_on(chain(true))?;
+        row(
+            "the same in memory, with sinks that answer at once",
+            &format!("{:.0} runs/s, {:.0} CPU-µs a run", host.rate, host.cpu_us),
+        );
+        figures.push(("host cpu us per run".to_owned(), host.cpu_us));
+    }
+    println!();
+    for (name, figure) in figures {
+        println!("{name}: {figure:.1}");
+    }
+    Ok(())
+}
+
+fn calls(figures: &mut Vec<(String, f64)>) -> Result<()> {
     let pod = std::fs::read_to_string(
         guests::workspace().join("configurators/pod-config/testdata/pod.json"),
     )?;
-    println!("| what | figure |\n|---|---|");
     let root = call(&pod, "pod_config.wasm", "root")?;
     row(
         "fresh instance and call, root on a Pod of 4 KiB",
@@ -52,38 +112,11 @@ fn main() -> Result<()> {
         "fresh instance and call, a handler that does nothing",
         &format!("{nothing:.1} µs at the median"),
     );
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    let chain = runtime.block_on(chain(false))?;
-    row(
-        "Pods through both phases, durable",
-        &format!(
-            "{:.0} runs/s, {:.0} CPU-µs a run in all",
-            chain.rate, chain.cpu_us
-        ),
-    );
-    row(
-        "resident with all of them",
-        &format!("{:.0} MiB", chain.resident_mib),
-    );
-    row(
-        "each further idle Configurator",
-        &format!("{:.1} KiB", chain.idle_kib),
-    );
-    let host = runtime.block_on(self::chain(true))?;
-    row(
-        "the same with sinks that answer at once",
-        &format!("{:.0} runs/s, {:.0} CPU-µs a run", host.rate, host.cpu_us),
-    );
-    println!();
-    println!("runs per second: {:.0}", chain.rate);
-    println!("fresh instance and call, median us: {root:.1}");
-    println!("fresh instance and call of a handler that does nothing, median us: {nothing:.1}");
-    println!("host cpu us per run: {:.0}", host.cpu_us);
-    println!("resident MiB at {PODS} objects: {:.0}", chain.resident_mib);
-    println!("KiB per further idle Configurator: {:.1}", chain.idle_kib);
+    figures.push(("fresh instance and call, median us".to_owned(), root));
+    figures.push((
+        "fresh instance and call of a handler that does nothing, median us".to_owned(),
+        nothing,
+    ));
     Ok(())
 }
 
@@ -144,7 +177,7 @@ struct Chain {
 async fn chain(stubbed: bool) -> Result<Chain> {
     let folder = tempfile::tempdir()?;
     let place = Place {
-        folder: Some(folder.path().to_owned()),
+        folder: (!stubbed).then(|| folder.path().to_owned()),
     };
     let executed = Arc::new(AtomicU64::new(0));
     let counter = executed.clone();

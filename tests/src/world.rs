@@ -1,7 +1,7 @@
 //! An embedded API, embedded stores and a host, in memory or in a folder.
 
 use std::path::{Path, PathBuf};
-
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -10,6 +10,7 @@ use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::GuestRuntime;
 use configurator_host::controller::supervisor::HostReport;
 use configurator_host::host::{Host, HostBuilder};
+use configurator_host::metrics::Metrics;
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::objects;
 use configurator_host::resource::Configurator;
@@ -38,6 +39,7 @@ pub struct World {
     pub config: EmbeddedConfigStore,
     /// The secret store.
     pub secrets: EmbeddedSecretStore,
+    metrics: Arc<Metrics>,
     report: watch::Receiver<HostReport>,
     stop: CancellationToken,
     running: JoinHandle<()>,
@@ -97,6 +99,7 @@ impl World {
         )
         .await?;
         let report = host.report();
+        let metrics = host.metrics();
         let stop = CancellationToken::new();
         let running = tokio::spawn(host.run(stop.clone().cancelled_owned()));
         Ok(Self {
@@ -104,6 +107,7 @@ impl World {
             server,
             config,
             secrets,
+            metrics,
             report,
             stop,
             running,
@@ -222,6 +226,25 @@ impl World {
     /// When the store cannot be read.
     pub async fn has_secret(&self, name: &str) -> Result<bool> {
         Ok(self.secrets.get(name).await?.is_some())
+    }
+
+    /// What the host says of itself at the moment.
+    #[must_use]
+    pub fn report(&self) -> HostReport {
+        self.report.borrow().clone()
+    }
+
+    /// The lines of a metric.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> String {
+        let text = self.metrics.encode();
+        let lines: Vec<&str> = text.lines().filter(|line| line.starts_with(name)).collect();
+        lines.join("\n")
+    }
+
+    /// Tells the host to stop, and does not wait for it.
+    pub fn begin_stop(&self) {
+        self.stop.cancel();
     }
 
     /// Stops the host and returns when it has ended.

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -20,13 +20,14 @@ pub(crate) struct Change {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) revision: u64,
-    /// The object after the change; of a deleted one, its last state under the revision of the deletion.
+    /// The line that most watchers get.
+    pub(crate) line: Bytes,
+    /// The object after the change; of a deleted one, its last state under the revision of the deletion. A part of the
+    /// line, so that it is in memory once.
     pub(crate) object: Bytes,
     pub(crate) traits: Traits,
     /// What selectors saw before; none if it was created.
     pub(crate) before: Option<Traits>,
-    /// The line that most watchers get, made once.
-    pub(crate) line: OnceLock<Bytes>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,35 @@ pub(crate) enum ChangeKind {
     Modified,
     Deleted,
 }
+
+impl ChangeKind {
+    /// The type of the event that shows it.
+    pub(crate) fn event(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+/// A line of a watch.
+pub(crate) fn line(event: &str, object: &[u8]) -> Bytes {
+    let parts: [&[u8]; 5] = [LINE_START, event.as_bytes(), LINE_OBJECT, object, LINE_END];
+    parts.concat().into()
+}
+
+/// A line of a watch, and the object in it.
+pub(crate) fn line_and_object(kind: ChangeKind, object: &[u8]) -> (Bytes, Bytes) {
+    let line = line(kind.event(), object);
+    let start = LINE_START.len() + kind.event().len() + LINE_OBJECT.len();
+    let object = line.slice(start..start + object.len());
+    (line, object)
+}
+
+const LINE_START: &[u8] = br#"{"type":""#;
+const LINE_OBJECT: &[u8] = br#"","object":"#;
+const LINE_END: &[u8] = b"}\n";
 
 /// Where a watcher cannot go on from: it is older than the ring.
 #[derive(Debug, PartialEq, Eq)]
@@ -111,7 +141,7 @@ impl History {
         let revision = change.revision;
         {
             let mut ring = channel.ring.lock().unwrap_or_else(PoisonError::into_inner);
-            ring.bytes += change.object.len();
+            ring.bytes += change.line.len();
             ring.changes.push_back(change);
             while ring.changes.len() > self.events.max(1)
                 || (ring.bytes > self.bytes && ring.changes.len() > 1)
@@ -119,7 +149,7 @@ impl History {
                 let Some(oldest) = ring.changes.pop_front() else {
                     break;
                 };
-                ring.bytes -= oldest.object.len();
+                ring.bytes -= oldest.line.len();
                 ring.compacted = oldest.revision;
             }
         }
@@ -195,11 +225,18 @@ mod tests {
             namespace: String::new(),
             name: String::new(),
             revision,
-            object: Bytes::from(vec![b'x'; bytes]),
+            line: Bytes::from(vec![b'x'; bytes]),
+            object: Bytes::new(),
             traits: Traits::default(),
             before: None,
-            line: OnceLock::new(),
         })
+    }
+
+    #[test]
+    fn the_object_is_a_part_of_its_line() {
+        let (line, object) = line_and_object(ChangeKind::Added, br#"{"a":1}"#);
+        assert_eq!(&line[..], b"{\"type\":\"ADDED\",\"object\":{\"a\":1}}\n");
+        assert_eq!(&object[..], br#"{"a":1}"#);
     }
 
     #[test]

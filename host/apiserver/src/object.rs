@@ -1,5 +1,8 @@
 //! Objects: reading their metadata, and their stored form.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -259,6 +262,28 @@ impl Traits {
         }
     }
 
+    /// The labels of a stored object, without reading the rest of it.
+    pub(crate) fn labels_of(stored: &[u8]) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Labelled<'a> {
+            #[serde(borrow)]
+            metadata: Metadata<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Metadata<'a> {
+            #[serde(borrow, default)]
+            labels: HashMap<Cow<'a, str>, Cow<'a, str>>,
+        }
+        let Labelled { metadata } = serde_json::from_slice(stored)
+            .map_err(|error| Status::internal(format!("a stored object is damaged: {error}")))?;
+        let own =
+            |(key, value): (Cow<'_, str>, Cow<'_, str>)| (key.into_owned(), value.into_owned());
+        Ok(Self {
+            labels: metadata.labels.into_iter().map(own).collect(),
+            fields: Vec::new(),
+        })
+    }
+
     /// The value of a label.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
         self.labels
@@ -282,6 +307,13 @@ mod tests {
             r#"{"apiVersion":"a/v1","kind":"Foo","metadata":{"resourceVersion":"42","name":"x"},"Zeta":1,"alpha":[1]}"#
         );
         assert_eq!(stored_revision(&bytes), Some("42"));
+        assert_eq!(Traits::labels_of(&bytes).unwrap(), Traits::default());
+        let labelled =
+            br#"{"metadata":{"name":"x","labels":{"app":"\u0077eb"}},"spec":{"labels":1}}"#;
+        assert_eq!(
+            Traits::labels_of(labelled).unwrap().label("app"),
+            Some("web")
+        );
         assert!(with_api_version(&bytes, "a/v3").starts_with(br#"{"apiVersion":"a/v3","kind""#));
     }
 }

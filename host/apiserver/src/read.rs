@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::history::ChangeKind;
 use crate::keys;
+use crate::object::Traits;
 use crate::output::{ListMeta, Output, traits_of};
 use crate::query::Query;
 use crate::request::ResourcePath;
@@ -150,9 +151,12 @@ impl Scope<'_> {
         if !self.selector.needs_traits() {
             return Ok(true);
         }
-        Ok(self
-            .selector
-            .matches(namespace, name, &traits_of(value, self.resource)?))
+        let traits = if self.selector.needs_labels_only() {
+            Traits::labels_of(value)?
+        } else {
+            traits_of(value, self.resource)?
+        };
+        Ok(self.selector.matches(namespace, name, &traits))
     }
 
     /// Visits the selected objects after a key, until told to stop by `false`.

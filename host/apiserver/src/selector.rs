@@ -58,6 +58,13 @@ impl Selector {
                 .any(|requirement| matches!(requirement.field, Field::Other(_)))
     }
 
+    /// Whether nothing but the key and the labels is needed to decide.
+    pub(crate) fn needs_labels_only(&self) -> bool {
+        self.fields
+            .iter()
+            .all(|requirement| !matches!(requirement.field, Field::Other(_)))
+    }
+
     /// Whether a key can belong to a selected object at all.
     pub(crate) fn matches_key(&self, namespace: &str, name: &str) -> bool {
         self.fields

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::{Stream, stream};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-use crate::history::{Change, ChangeKind, Channel, Compacted};
+use crate::history::{Change, ChangeKind, Channel, Compacted, line};
 use crate::media::Form;
 use crate::output::Output;
 use crate::request::ResourcePath;
@@ -243,18 +243,8 @@ impl Watcher {
             (true, false) => "DELETED",
             (false, false) => return Ok(None),
         };
-        let native = match change.kind {
-            ChangeKind::Added => "ADDED",
-            ChangeKind::Modified => "MODIFIED",
-            ChangeKind::Deleted => "DELETED",
-        };
-        if kind == native && self.output.is_native(&self.resource) {
-            return Ok(Some(
-                change
-                    .line
-                    .get_or_init(|| line(kind, &change.object))
-                    .clone(),
-            ));
+        if kind == change.kind.event() && self.output.is_native(&self.resource) {
+            return Ok(Some(change.line.clone()));
         }
         self.line(kind, &change.object).map(Some)
     }
@@ -315,14 +305,4 @@ impl Watcher {
             .push_back(line("ERROR", value.to_string().as_bytes()));
         self.ended = true;
     }
-}
-
-fn line(kind: &str, object: &[u8]) -> Bytes {
-    let mut line = BytesMut::with_capacity(object.len() + 32);
-    line.extend_from_slice(br#"{"type":""#);
-    line.extend_from_slice(kind.as_bytes());
-    line.extend_from_slice(br#"","object":"#);
-    line.extend_from_slice(object);
-    line.extend_from_slice(b"}\n");
-    line.freeze()
 }

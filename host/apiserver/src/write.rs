@@ -4,13 +4,13 @@
 //! since, and writes. If something has, it all begins again, so writers of different objects do not wait for each other's work.
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use configurator_store::{Read, StoreError, Transaction, WriteError};
 use serde_json::Value;
 
-use crate::history::{Change, ChangeKind};
+use crate::history::{self, Change, ChangeKind};
 use crate::object::{self, Encoded, Live, Traits};
 use crate::resource::Resource;
 use crate::server::Inner;
@@ -368,12 +368,13 @@ impl Plan {
                 tx.revision().to_string(),
             );
         }
-        let object = self.encoded.with_revision(tx.revision());
         let kind = match (&self.expected, self.remove) {
             (_, true) => ChangeKind::Deleted,
             (Some(_), false) => ChangeKind::Modified,
             (None, false) => ChangeKind::Added,
         };
+        let (line, object) =
+            history::line_and_object(kind, &self.encoded.with_revision(tx.revision()));
         if self.remove {
             tx.delete(self.key);
         } else {
@@ -388,7 +389,7 @@ impl Plan {
             object,
             traits: self.traits,
             before: self.before,
-            line: OnceLock::new(),
+            line,
         });
         Ok(Written { change, has_chores })
     }

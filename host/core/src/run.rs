@@ -511,7 +511,11 @@ impl Run {
 /// The failure of an object whose attempts are used up.
 #[must_use]
 pub fn exhausted(failure: Failure, failures: u32) -> Failure {
-    let message = format!("still failing after {failures} attempts: {}", failure.fault);
+    let attempts = if failures == 1 { "attempt" } else { "attempts" };
+    let message = format!(
+        "still failing after {failures} {attempts}: {}",
+        failure.fault
+    );
     Failure {
         fault: Fault {
             kind: FaultKind::RetryExceedLimit,

@@ -18,7 +18,7 @@ pub(crate) struct Stopwatch {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DeadlineExceeded {
     /// In CPU time.
-    #[error("it used {used:?} of CPU time")]
+    #[error("it used {used:.0?} of CPU time")]
     Cpu { used: Duration },
     /// In wall time.
     #[error("it took {used:?} of wall time")]

@@ -1,5 +1,6 @@
 //! The embedded default: an API, a config store and a secret store that need no server.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -69,8 +70,12 @@ pub fn client(server: &ApiServer) -> Client {
     Client::new(server.clone(), "default")
 }
 
+/// Makes the data folder for its owner alone: the token and the key of the API lie in it.
 fn make_folder(folder: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder)
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
         .with_context(|| format!("cannot make the data folder {}", folder.display()))
 }
 

@@ -13,13 +13,13 @@ use super::embedded::write_private;
 /// When no host has served the API from this folder.
 pub fn write(data_dir: &Path, output: Option<&Path>) -> anyhow::Result<ExitCode> {
     let file = data_dir.join("kubeconfig");
-    let text = std::fs::read_to_string(&file).with_context(|| {
-        format!(
-            "{} is not there; start `configurator run --data-dir {} --listen 127.0.0.1:0` first",
-            file.display(),
-            data_dir.display()
-        )
-    })?;
+    anyhow::ensure!(
+        file.exists(),
+        "no host has served the API from {folder} yet; start one with `configurator run --data-dir {folder} --listen 127.0.0.1:0`",
+        folder = data_dir.display()
+    );
+    let text = std::fs::read_to_string(&file)
+        .with_context(|| format!("cannot read {}", file.display()))?;
     match output {
         Some(output) => write_private(output, &text)?,
         None => print!("{text}"),

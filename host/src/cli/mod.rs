@@ -47,12 +47,12 @@ enum Command {
     },
     /// Print the CustomResourceDefinition of the Configurator.
     Crds,
-    /// Write the kubeconfig for the embedded API of a running host.
+    /// Print the kubeconfig for the embedded API of a running host, or write it to a file.
     Kubeconfig {
         /// The host's data folder.
         #[arg(long, value_name = "DIR", env = "CONFIGURATOR_DATA_DIR")]
         data_dir: PathBuf,
-        /// Where to write it; by default it is printed.
+        /// Where to write it.
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -61,6 +61,7 @@ enum Command {
 /// Reads the command line and does what it says.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    silence_caught_panics();
     let done = match cli.command {
         Command::Run(args) => run::run(args),
         Command::Simulate(args) => simulate::simulate(&args),
@@ -72,8 +73,35 @@ pub fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            anstream::eprintln!("{}error:{:#} {error:#}", terminal::BAD, terminal::BAD);
+            let text = explained(&error);
+            anstream::eprintln!("{}error:{:#} {text}", terminal::BAD, terminal::BAD);
             ExitCode::FAILURE
         }
     }
+}
+
+/// The error with its causes. Many errors tell their cause themselves, so what has been said is not said again.
+fn explained(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// A damaged store file makes redb panic. The store catches that and says which file it is, so the panic is no news.
+fn silence_caught_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let is_caught = panic
+            .location()
+            .is_some_and(|place| place.file().contains("/redb-"));
+        if is_caught {
+            tracing::debug!("{panic}");
+        } else {
+            usual(panic);
+        }
+    }));
 }

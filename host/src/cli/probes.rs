@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
@@ -26,7 +25,11 @@ pub async fn serve(
 ) -> anyhow::Result<SocketAddr> {
     let listener = tokio::net::TcpListener::bind(address)
         .await
-        .with_context(|| format!("metrics and health cannot be served at {address}; choose another with --metrics-listen"))?;
+        .map_err(|error| {
+            anyhow::anyhow!(
+                "metrics and health cannot be served at {address}: {error}. Choose another address with --metrics-listen"
+            )
+        })?;
     let at = listener.local_addr()?;
     let ready = move || {
         let report = report.borrow().clone();

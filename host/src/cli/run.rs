@@ -112,7 +112,9 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
         }
     };
     let mut module_folders = settings.modules.clone();
+    let mut declared = Vec::new();
     for manifest in objects.iter().filter(|manifest| manifest.is_configurator()) {
+        declared.push(manifest.name().to_owned());
         let folder = manifest
             .file
             .parent()
@@ -144,9 +146,14 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
     let running = tokio::spawn(host.run(stop.clone().cancelled_owned()));
     if !objects.is_empty() {
         let number = objects.len();
-        manifests::apply(&client, objects).await?;
+        if let Err(error) = manifests::apply(&client, objects).await {
+            stop.cancel();
+            running.await.context("the host broke off")?;
+            return Err(error);
+        }
         if is_person {
-            anstream::println!("{FAINT}{number} objects applied{FAINT:#}");
+            let objects = if number == 1 { "object" } else { "objects" };
+            anstream::println!("{FAINT}{number} {objects} applied{FAINT:#}");
         }
     }
     let settled = async {
@@ -157,7 +164,10 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
         loop {
             // The sender lives as long as the host.
             let _ = report
-                .wait_for(|report| report.is_ready() && report.is_settled())
+                .wait_for(|report| {
+                    let is_seen = |name: &String| report.keepers.contains_key(name);
+                    declared.iter().all(is_seen) && report.is_ready() && report.is_settled()
+                })
                 .await;
             let unsettled = report.wait_for(|report| !report.is_settled());
             if tokio::time::timeout(STAYS_SETTLED, unsettled)

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context as _;
-use figment::Figment;
+use figment::error::Kind;
 use figment::providers::{Env, Format as _, Serialized, Toml};
+use figment::{Figment, Source};
 use serde::{Deserialize, Serialize};
 
 /// Everything that can be set. In a file as `data_dir = "…"`, in the environment as `CONFIGURATOR_DATA_DIR`.
@@ -98,7 +98,7 @@ impl Settings {
             .merge(Env::prefixed("CONFIGURATOR_").ignore(&["config"]))
             .merge(Serialized::defaults(flags))
             .extract()
-            .context("the configuration has a mistake")
+            .map_err(explained)
     }
 
     /// What is logged.
@@ -113,6 +113,27 @@ impl Settings {
     /// How long runs may take to end when the host stops.
     pub fn grace(&self) -> Duration {
         Duration::from_secs(self.grace_seconds)
+    }
+}
+
+/// Says where the mistake is, as whoever made it calls the place.
+fn explained(error: figment::Error) -> anyhow::Error {
+    let what = match &error.kind {
+        Kind::UnknownField(_, known) => {
+            format!("there is no such setting; there are {}", known.join(", "))
+        }
+        Kind::UnknownVariant(found, known) => format!("{found:?} is none of {}", known.join(", ")),
+        Kind::InvalidType(found, expected) if expected == "a sequence" => {
+            format!("{found} is no list; write it in brackets")
+        }
+        kind => kind.to_string().trim_end().to_owned(),
+    };
+    let setting = error.path.join(".");
+    let source = error.metadata.and_then(|metadata| metadata.source);
+    match (source, setting.as_str()) {
+        (Some(Source::File(file)), "") => anyhow::anyhow!("{}: {what}", file.display()),
+        (Some(Source::File(file)), _) => anyhow::anyhow!("{}: {setting}: {what}", file.display()),
+        _ => anyhow::anyhow!("CONFIGURATOR_{}: {what}", setting.to_uppercase()),
     }
 }
 

@@ -53,15 +53,17 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
             scenarios.push(Scenario::read(path)?);
         }
     }
-    scenarios.retain(|scenario| {
-        args.filter
-            .as_ref()
-            .is_none_or(|text| scenario.name().contains(text.as_str()))
-    });
     anyhow::ensure!(
         !scenarios.is_empty(),
         "there are no scenarios here; they are YAML files in folders named `scenarios`"
     );
+    if let Some(text) = &args.filter {
+        scenarios.retain(|scenario| scenario.name().contains(text.as_str()));
+        anyhow::ensure!(
+            !scenarios.is_empty(),
+            "no scenario here has {text:?} in its name"
+        );
+    }
     let simulator = Simulator::with_options(GuestOptions {
         threads: 1,
         module_cache: user_folder("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("modules")),
@@ -143,8 +145,9 @@ fn write_junit(file: &Path, played: &[Played]) -> anyhow::Result<()> {
             TestCaseStatus::success()
         } else {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-            status.set_message(one.mistakes.first().map(String::as_str).unwrap_or_default());
-            status.set_description(one.mistakes.join("\n"));
+            let text = one.mistakes.join("\n");
+            status.set_message(text.lines().next().unwrap_or_default());
+            status.set_description(text);
             status
         };
         let mut case = TestCase::new(one.scenario.name(), status);

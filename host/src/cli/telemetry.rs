@@ -1,10 +1,14 @@
 //! Logs and traces.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use anyhow::Context as _;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::WithExportConfig as _;
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::{SdkTracerProvider, Tracer};
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter, Tracer};
 use tracing::Level;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -71,13 +75,24 @@ pub fn start(settings: &Settings) -> anyhow::Result<Telemetry> {
 
 /// Sends spans in batches, from a thread of its own, by OTLP over HTTP. What cannot be sent is dropped.
 fn exporter(endpoint: &str) -> anyhow::Result<SdkTracerProvider> {
+    let refusal =
+        || format!("{endpoint:?} is no address of a collector; try http://127.0.0.1:4318");
+    anyhow::ensure!(
+        endpoint.starts_with("http://") || endpoint.starts_with("https://"),
+        refusal()
+    );
+    // The exporter's client panics where the process has chosen no TLS.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let exporter = opentelemetry_otlp::SpanExporter::builder()
         .with_http()
         .with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')))
         .build()
-        .with_context(|| {
-            format!("{endpoint:?} is no address of a collector; try http://127.0.0.1:4318")
-        })?;
+        .with_context(refusal)?;
+    let exporter = Collector {
+        exporter,
+        endpoint: endpoint.to_owned(),
+        is_away: AtomicBool::new(false),
+    };
     let resource = Resource::builder()
         .with_service_name("configurator")
         .build();
@@ -85,4 +100,35 @@ fn exporter(endpoint: &str) -> anyhow::Result<SdkTracerProvider> {
         .with_batch_exporter(exporter)
         .with_resource(resource)
         .build())
+}
+
+/// A collector; says once when it takes no spans, and once when it takes them again.
+#[derive(Debug)]
+struct Collector {
+    exporter: opentelemetry_otlp::SpanExporter,
+    endpoint: String,
+    is_away: AtomicBool,
+}
+
+impl SpanExporter for Collector {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let sent = self.exporter.export(batch).await;
+        let was_away = self.is_away.swap(sent.is_err(), Ordering::Relaxed);
+        match &sent {
+            Err(error) if !was_away => {
+                tracing::warn!(%error, "traces cannot be sent to {}; they are dropped", self.endpoint);
+            }
+            Ok(()) if was_away => tracing::warn!("traces are sent to {} again", self.endpoint),
+            _ => {}
+        }
+        sent
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.exporter.shutdown_with_timeout(timeout)
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.exporter.set_resource(resource);
+    }
 }

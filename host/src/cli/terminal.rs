@@ -91,7 +91,10 @@ impl RunObserver for Terminal {
             .remove(run.id());
         let (phases, took) = match seen {
             Some(seen) => (
-                seen.phases.join(" → "),
+                // A run that goes on after a rest may call no handler.
+                format!(" {}", seen.phases.join(" → "))
+                    .trim_end()
+                    .to_owned(),
                 format!(" {:.1?}", seen.since.elapsed()),
             ),
             None => (String::new(), String::new()),
@@ -129,7 +132,7 @@ impl RunObserver for Terminal {
         };
         let name = &run.configurator().name;
         anstream::println!(
-            "{style}{mark}{style:#} {NAME}{name}{NAME:#} {objects} {FAINT}{event}{FAINT:#} {phases}{why}{FAINT}{took}{FAINT:#}"
+            "{style}{mark}{style:#} {NAME}{name}{NAME:#} {objects} {FAINT}{event}{FAINT:#}{phases}{why}{FAINT}{took}{FAINT:#}"
         );
     }
 
@@ -138,6 +141,9 @@ impl RunObserver for Terminal {
             Notice::Loading { module } => (FAINT, "…", format!("loads {module}")),
             Notice::Started { digest, .. } => (GOOD, "▶", format!("runs {digest:.19}…")),
             Notice::Refused { reason, message } => (BAD, "✗", format!("{reason}: {message}")),
+            Notice::Bootstrapped { objects: 1 } => {
+                (GOOD, "●", "its one object has settled".to_owned())
+            }
             Notice::Bootstrapped { objects } => {
                 (GOOD, "●", format!("all {objects} objects have settled"))
             }

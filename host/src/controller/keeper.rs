@@ -25,6 +25,7 @@ use crate::declaration;
 use crate::events::{HostEvent, Subject};
 use crate::host::Shared;
 use crate::ledger::Ledger;
+use crate::objects;
 use crate::observer::Notice;
 use crate::resource;
 use crate::tasks::{TaskKind, Tasks};
@@ -273,11 +274,13 @@ impl Keeper {
         let (resource, capabilities) = discovery::pinned_kind(&self.shared.client, &kind)
             .await
             .map_err(|error| {
-                let message = format!(
-                    "the API has no kind {} in {}; it is looked for again: {error}",
-                    watch.kind,
-                    api_version(&watch.group, &watch.version),
-                );
+                let kind = &watch.kind;
+                let api_version = api_version(&watch.group, &watch.version);
+                let message = if objects::is_missing(&error) {
+                    format!("the API has no kind {kind} in {api_version}; it is looked for again")
+                } else {
+                    format!("the API cannot be asked for the kind {kind} in {api_version}; it is asked again: {error}")
+                };
                 Refused {
                     may_change: true,
                     ..refused("WatchedKindMissing", message)

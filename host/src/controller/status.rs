@@ -168,20 +168,25 @@ fn degraded(known: &Known) -> (bool, &'static str, String) {
             format!("runs are parked until the {sink} sink is back"),
         );
     }
-    if report.counts.failed > 0 {
-        return (
-            true,
-            "ObjectsFailed",
-            format!(
-                "{} objects were given up; see status.failures",
-                report.counts.failed
-            ),
-        );
+    match report.counts.failed {
+        0 => {}
+        1 => {
+            let message = "1 object was given up; see status.failures";
+            return (true, "ObjectsFailed", message.into());
+        }
+        number => {
+            let message = format!("{number} objects were given up; see status.failures");
+            return (true, "ObjectsFailed", message);
+        }
     }
     if let Some(object) = report.looping.first() {
-        let others = report.looping.len() - 1;
+        let changing = match report.looping.len() - 1 {
+            0 => format!("{object} keeps"),
+            1 => format!("{object} and 1 other keep"),
+            others => format!("{object} and {others} others keep"),
+        };
         let message = format!(
-            "{object} and {others} others keep changing because of their own runs; these are spaced out"
+            "{changing} changing because of the runs that answer each change; these runs are spaced out"
         );
         return (true, "HotLoop", message);
     }

@@ -95,10 +95,19 @@ impl Outcome {
     pub fn unmet(&self, scenario: &Scenario) -> Vec<String> {
         let expect = &scenario.expect;
         let mut unmet = Vec::new();
+        let mut waits = None;
         for notice in &self.notices {
-            if let Notice::Refused { reason, message } = notice {
-                unmet.push(format!("the Configurator was refused: {reason}: {message}"));
+            match notice {
+                Notice::Refused { reason, message } => {
+                    unmet.push(format!("the Configurator was refused: {reason}: {message}"));
+                }
+                Notice::Waiting { message } => waits = Some(message),
+                Notice::Started { .. } => waits = None,
+                Notice::Loading { .. } | Notice::Bootstrapped { .. } | Notice::Stopped => {}
             }
+        }
+        if let Some(message) = waits {
+            unmet.push(format!("the Configurator does not run: {message}"));
         }
         for (wanted, found) in expect.objects.iter().zip(&self.expected_objects) {
             match found {

@@ -24,12 +24,12 @@ use super::SimulatorError;
 use super::faults::{FaultScript, ScriptedHttp};
 use super::outcome::Outcome;
 use super::record::Recorder;
-use super::scenario::{ObjectName, Scenario, Step};
+use super::scenario::{ConfiguratorSource, ObjectName, Scenario, Step};
 use crate::clock::{Clock as _, VirtualClock};
 use crate::controller::driver::CallMode;
 use crate::host::Host;
 use crate::module_source::{ModuleDirectory, ModuleSource, SourceError};
-use crate::objects::{self, text};
+use crate::objects::{self, ObjectError, text};
 use crate::resource::{Configurator, ModuleSpec};
 use crate::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
 use crate::sinks::secretstore::{
@@ -96,14 +96,15 @@ impl<'a> World<'a> {
         world.settle(&mut running).await?;
         for step in &scenario.steps {
             match step {
-                Step::Apply(object) => world.apply(object).await?,
-                Step::Delete(name) => world.delete(name).await?,
-                Step::Wait(span) => tokio::time::sleep((*span).into()).await,
-                Step::Restart {} => {
+                Step::Restart { meanwhile } => {
                     running.stop.cancel();
                     running.task.await?;
+                    for step in meanwhile {
+                        world.happen(step).await?;
+                    }
                     running = world.start()?;
                 }
+                step => world.happen(step).await?,
             }
             world.settle(&mut running).await?;
         }
@@ -111,6 +112,18 @@ impl<'a> World<'a> {
         running.stop.cancel();
         running.task.await?;
         Ok(outcome)
+    }
+
+    async fn happen(&self, step: &Step) -> Result<(), Failed> {
+        match step {
+            Step::Apply(object) => self.apply(object).await,
+            Step::Delete(name) => self.delete(name).await,
+            Step::Wait(span) => {
+                tokio::time::sleep((*span).into()).await;
+                Ok(())
+            }
+            Step::Restart { .. } => Err("there is no host that could be restarted".into()),
+        }
     }
 
     async fn new(guest: &'a GuestRuntime, scenario: &'a Scenario) -> Result<Self, Failed> {
@@ -132,11 +145,17 @@ impl<'a> World<'a> {
         });
         let server = ApiServer::open(Store::memory(), options).await?;
         let client = Client::new(server, "default");
-        let file = scenario.beside(&scenario.configurator);
-        let text = std::fs::read_to_string(&file)
-            .map_err(|error| format!("{}: {error}", file.display()))?;
-        let configurator: Value = serde_saphyr::from_str(&text)
-            .map_err(|error| format!("{}: {error}", file.display()))?;
+        let (file, configurator) = match &scenario.configurator {
+            ConfiguratorSource::Manifest(manifest) => (scenario.file.clone(), manifest.clone()),
+            ConfiguratorSource::File(file) => {
+                let file = scenario.beside(file);
+                let located =
+                    |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+                let text = std::fs::read_to_string(&file).map_err(|error| located(&error))?;
+                let manifest = serde_saphyr::from_str(&text).map_err(|error| located(&error))?;
+                (file, manifest)
+            }
+        };
         let modules = PreparedModules::fetch(scenario, &configurator, &file).await?;
         Ok(Self {
             scenario,
@@ -242,7 +261,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    async fn api(&self, name: &ObjectName) -> kube::Result<Api<DynamicObject>> {
+    async fn api(&self, name: &ObjectName) -> Result<Api<DynamicObject>, ObjectError> {
         objects::api(&self.client, &name.api_version, &name.kind, &name.namespace).await
     }
 

@@ -21,9 +21,9 @@ pub struct Scenario {
     /// What it shows, in a sentence.
     #[serde(default)]
     pub description: String,
-    /// The Configurator's file, from the scenario's folder.
-    #[serde(default = "default_configurator")]
-    pub configurator: PathBuf,
+    /// The Configurator.
+    #[serde(default)]
+    pub configurator: ConfiguratorSource,
     /// Folders with modules, from the scenario's folder. The simulator's own come after these.
     #[serde(default)]
     pub modules: Vec<PathBuf>,
@@ -54,6 +54,22 @@ pub struct Scenario {
     /// What must hold at the end, beside what is recorded in the golden file.
     #[serde(default)]
     pub expect: Expectation,
+}
+
+/// The Configurator of a scenario.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum ConfiguratorSource {
+    /// Its file, from the scenario's folder. Default: `../configurator.yaml`.
+    File(PathBuf),
+    /// The manifest itself.
+    Manifest(Value),
+}
+
+impl Default for ConfiguratorSource {
+    fn default() -> Self {
+        Self::File("../configurator.yaml".into())
+    }
 }
 
 /// What an HTTP endpoint answers.
@@ -115,8 +131,12 @@ pub enum Step {
     Delete(ObjectName),
     /// Time passes.
     Wait(Duration),
-    /// The host stops, and another starts on the same stores.
-    Restart {},
+    /// The host stops, other things happen, and another host starts on the same stores.
+    Restart {
+        /// What happens while there is no host.
+        #[serde(default)]
+        meanwhile: Vec<Step>,
+    },
 }
 
 /// Names an object.
@@ -276,9 +296,6 @@ fn fault_kind<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Fault
     })
 }
 
-fn default_configurator() -> PathBuf {
-    PathBuf::from("../configurator.yaml")
-}
 fn default_start() -> String {
     "2026-01-31T08:00:00.000Z".into()
 }

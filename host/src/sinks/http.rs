@@ -1,7 +1,7 @@
 //! HTTP endpoints as a sink.
 //!
 //! Which hosts a request may go to is a matter of the Configurator's capabilities and the host's ceiling. This sink
-//! holds what neither can express: a name is resolved once and the connection goes to that address; an address of
+//! holds what neither can express: a name is resolved once and the connection goes to what was found; an address of
 //! this machine, of its own network's management or of no network at all is refused unless the operator lists it;
 //! no redirect is followed.
 
@@ -14,6 +14,8 @@ use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::glob;
 use configurator_core::request::{HttpRequest, Operation, SinkName};
 use configurator_core::result::{Answer, HttpResponse};
+use reqwest::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue};
+use rustls::crypto::CryptoProvider;
 
 use super::{Scope, Sink, misrouted};
 
@@ -38,52 +40,51 @@ pub struct HttpOptions {
 
 impl HttpSink {
     /// A sink with these options.
+    ///
+    /// TLS is done by the provider that the process has installed; where there is none, by `ring`, which is then installed.
     #[must_use]
     pub fn new(options: HttpOptions) -> Self {
+        // Without one the client would panic.
+        if CryptoProvider::get_default().is_none() {
+            // An error says that somebody else has just installed theirs.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
         Self { options }
     }
 
-    async fn run(
-        &self,
-        request: &HttpRequest,
-        scope: &Scope,
-        timeout: Duration,
-    ) -> Result<Answer, Fault> {
+    async fn run(&self, request: &HttpRequest, scope: &Scope) -> Result<Answer, Fault> {
+        // No message shows more of a URL than its host: the rest may hold credentials.
         let url: reqwest::Url = request
             .url
             .parse()
-            .map_err(|error| generic(format!("{:?} is no URL: {error}", request.url)))?;
+            .map_err(|error| generic(format!("the URL cannot be read: {error}")))?;
         // What the capabilities were checked against must be what the connection goes to.
-        let checked = host_of(&request.url);
+        let checked = host_of(&request.url).ok_or_else(|| {
+            generic("the URL must be http or https, with a host and without credentials".into())
+        })?;
         let host = url.host_str().unwrap_or_default().to_owned();
         let seen = match url.port() {
             Some(port) => format!("{host}:{port}"),
             None => host.clone(),
         };
-        if checked.as_deref() != Some(seen.as_str()) {
+        if checked != seen {
             return Err(generic(format!(
-                "{:?} does not name its host plainly",
-                request.url
+                "the URL does not name its host plainly: {checked:?} is {seen:?}"
             )));
         }
         let port = url.port_or_known_default().unwrap_or(443);
-        let address = self.resolve(&seen, &host, port).await?;
+        let addresses = self.resolve(&seen, &host, port).await?;
         let method = reqwest::Method::from_bytes(request.method.as_bytes())
             .map_err(|_| generic(format!("{:?} is no HTTP method", request.method)))?;
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
-            .timeout(timeout)
-            .resolve(&host, address)
+            .resolve_to_addrs(&host, &addresses)
             .build()
-            .map_err(|error| unavailable(&seen, &error))?;
+            .map_err(|error| unavailable(&seen, error))?;
         let mut outgoing = client.request(method, url);
         for (name, value) in &request.headers {
-            if name.eq_ignore_ascii_case("host") {
-                return Err(generic(
-                    "a request cannot set the header `host`: it follows from the URL".into(),
-                ));
-            }
+            let (name, value) = header(request, name, value)?;
             outgoing = outgoing.header(name, value);
         }
         if !request
@@ -98,9 +99,12 @@ impl HttpSink {
         }
         let mut response = outgoing.send().await.map_err(|error| {
             if error.is_builder() {
-                generic(format!("{} {}: {error}", request.method, seen))
+                Fault {
+                    kind: FaultKind::ResourceGeneric,
+                    ..unavailable(&seen, error)
+                }
             } else {
-                unavailable(&seen, &error)
+                unavailable(&seen, error)
             }
         })?;
         let status = response.status().as_u16();
@@ -118,7 +122,7 @@ impl HttpSink {
         while let Some(chunk) = response
             .chunk()
             .await
-            .map_err(|error| unavailable(&seen, &error))?
+            .map_err(|error| unavailable(&seen, error))?
         {
             if body.len() + chunk.len() > MAX_BODY {
                 return Err(generic(format!(
@@ -138,7 +142,8 @@ impl HttpSink {
         })
     }
 
-    async fn resolve(&self, seen: &str, host: &str, port: u16) -> Result<SocketAddr, Fault> {
+    /// Every address of a host, each of which may be connected to.
+    async fn resolve(&self, seen: &str, host: &str, port: u16) -> Result<Vec<SocketAddr>, Fault> {
         let name = host.trim_start_matches('[').trim_end_matches(']');
         let found: Vec<SocketAddr> = tokio::net::lookup_host((name, port))
             .await
@@ -153,7 +158,7 @@ impl HttpSink {
             .options
             .inner_hosts
             .iter()
-            .any(|pattern| glob::matches(pattern, seen));
+            .any(|pattern| glob::matches(&pattern.to_ascii_lowercase(), seen));
         let refused = found
             .iter()
             .find(|address| !may_be_inner && is_inner(address.ip()));
@@ -166,11 +171,42 @@ impl HttpSink {
                 ),
             ));
         }
-        found
-            .into_iter()
-            .next()
-            .ok_or_else(|| Fault::new(FaultKind::HttpUnavailable, format!("{host} has no address")))
+        if found.is_empty() {
+            return Err(Fault::new(
+                FaultKind::HttpUnavailable,
+                format!("{host} has no address"),
+            ));
+        }
+        Ok(found)
     }
+}
+
+/// A header as it is sent. Messages name it and never show its value.
+fn header(
+    request: &HttpRequest,
+    name: &str,
+    value: &str,
+) -> Result<(HeaderName, HeaderValue), Fault> {
+    let found = HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| generic(format!("{name:?} is no name of a header")))?;
+    let value = HeaderValue::from_str(value).map_err(|_| {
+        generic(format!(
+            "the header `{found}` has a value with a control character"
+        ))
+    })?;
+    if found == HOST {
+        return Err(generic(
+            "a request cannot set the header `host`: it follows from the URL".into(),
+        ));
+    }
+    // The client would cut the body to this length, or wait for the rest of it.
+    let length = request.body.as_ref().map_or(0, Vec::len);
+    if found == CONTENT_LENGTH && value != length.to_string() {
+        return Err(generic(format!(
+            "the header `content-length` is not the length of the body, {length}"
+        )));
+    }
+    Ok((found, value))
 }
 
 /// Whether an address belongs to this machine, to a private network, or to nobody.
@@ -179,36 +215,46 @@ fn is_inner(address: IpAddr) -> bool {
         IpAddr::V4(v4) => is_inner_v4(v4),
         IpAddr::V6(v6) => match (v6.to_ipv4_mapped(), v6.segments()) {
             (Some(v4), _) => is_inner_v4(v4),
-            (None, [0x64, 0xff9b, 0, 0, 0, 0, high, low]) => {
+            // Translated, tunnelled, or written as IPv6; `::` and `::1` are among the last.
+            (
+                None,
+                [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+                | [0x2002, high, low, ..]
+                | [0, 0, 0, 0, 0, 0, high, low],
+            ) => {
                 let [a, b] = high.to_be_bytes();
                 let [c, d] = low.to_be_bytes();
                 is_inner_v4(Ipv4Addr::new(a, b, c, d))
             }
+            // The prefix for translation within a network.
+            (None, [0x64, 0xff9b, 1, ..]) => true,
             (None, [first, ..]) => {
-                v6.is_loopback()
-                    || v6.is_unspecified()
-                    || v6.is_multicast()
+                v6.is_multicast()
                     || first & 0xfe00 == 0xfc00
                     || first & 0xffc0 == 0xfe80
+                    || first & 0xffc0 == 0xfec0
             }
         },
     }
 }
 
 fn is_inner_v4(v4: Ipv4Addr) -> bool {
-    let [a, b, ..] = v4.octets();
+    let [a, b, c, _] = v4.octets();
     v4.is_private()
         || v4.is_loopback()
         || v4.is_link_local()
         || v4.is_multicast()
-        || v4.is_broadcast()
         || a == 0
+        || a >= 240
         || (a == 100 && b & 0xc0 == 64)
+        || (a == 198 && b & 0xfe == 18)
+        || [a, b, c] == [192, 0, 0]
 }
 
-fn unavailable(host: &str, error: &reqwest::Error) -> Fault {
+fn unavailable(host: &str, error: reqwest::Error) -> Fault {
+    let error = error.without_url();
     let mut message = format!("{host}: ");
-    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    let mut cause: Option<&dyn std::error::Error> = Some(&error);
     let mut parts = Vec::new();
     while let Some(current) = cause {
         parts.push(current.to_string());
@@ -229,12 +275,12 @@ impl Sink for HttpSink {
             return Err(misrouted(operation, SinkName::Http));
         };
         let timeout = scope.timeout.unwrap_or(DEFAULT_TIMEOUT);
-        tokio::time::timeout(timeout, self.run(request, scope, timeout))
+        tokio::time::timeout(timeout, self.run(request, scope))
             .await
             .unwrap_or_else(|_| {
                 Err(Fault::new(
                     FaultKind::HttpUnavailable,
-                    format!("{}: no answer within {timeout:?}", request.url),
+                    format!("{operation}: no answer within {timeout:?}"),
                 ))
             })
     }
@@ -260,6 +306,9 @@ mod tests {
             "0.0.0.0",
             "224.0.0.1",
             "255.255.255.255",
+            "240.0.0.1",
+            "192.0.0.8",
+            "198.19.0.1",
             "::1",
             "::",
             "fe80::1",
@@ -267,6 +316,10 @@ mod tests {
             "ff02::1",
             "::ffff:10.0.0.1",
             "64:ff9b::a00:1",
+            "64:ff9b:1::101:101",
+            "2002:7f00:1::1",
+            "::7f00:1",
+            "fec0::1",
         ] {
             assert!(is_inner(inner.parse().unwrap()), "{inner}");
         }
@@ -276,6 +329,9 @@ mod tests {
             "172.32.0.1",
             "2606:4700::1111",
             "64:ff9b::101:101",
+            "192.0.1.1",
+            "198.20.0.1",
+            "2002:101:101::1",
         ] {
             assert!(!is_inner(public.parse().unwrap()), "{public}");
         }

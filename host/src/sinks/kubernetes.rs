@@ -21,7 +21,7 @@ use kube::client::Body;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Scope, Sink, misrouted};
 
@@ -136,7 +136,8 @@ impl KubernetesSink {
     }
 
     async fn create(&self, request: &KubernetesRequest, scope: &Scope) -> Result<Answer, Fault> {
-        if request.precheck_exist && request.subresource.is_none() {
+        let is_kept = request.precheck_exist && request.subresource.is_none();
+        if is_kept {
             match self.get(request).await {
                 Err(fault) if fault.kind == FaultKind::ResourceNotFound => {}
                 existing => return existing,
@@ -161,7 +162,7 @@ impl KubernetesSink {
             .await
         {
             Ok(answer) => self.written(request, answer),
-            Err(fault) if fault.kind == FaultKind::ResourceConflict && request.precheck_exist => {
+            Err(fault) if fault.kind == FaultKind::ResourceConflict && is_kept => {
                 self.get(request).await
             }
             Err(fault) => Err(fault),
@@ -187,17 +188,10 @@ impl KubernetesSink {
             KubernetesVerb::Patch => patch_body(request)?,
             _ => complete_body(request)?,
         };
-        let is_tested = request.precondition.is_some()
-            && (request.verb, request.patch_type) == (KubernetesVerb::Patch, PatchType::Json);
-        match self.send(request, method, path, Some((media, body))).await {
-            Ok(answer) => self.written(request, answer),
-            // A JSON Patch states its preconditions as tests; a server answers 422 where one fails.
-            Err(fault) if is_tested && fault.status == Some(422) => Err(Fault {
-                kind: FaultKind::ResourceConflict,
-                ..fault
-            }),
-            Err(fault) => Err(fault),
-        }
+        let answer = self
+            .send(request, method, path, Some((media, body)))
+            .await?;
+        self.written(request, answer)
     }
 
     async fn delete(&self, request: &KubernetesRequest) -> Result<Answer, Fault> {
@@ -301,13 +295,21 @@ impl KubernetesSink {
             return Ok(Received { body });
         }
         let told = serde_json::from_str::<Told>(&body).unwrap_or_default();
-        Err(classify(
+        let is_mismatch = is_mismatch(request, parts.status, &told);
+        let fault = classify(
             &what,
             request.verb.is_mutating(),
             parts.status,
             &parts.headers,
             told,
-        ))
+        );
+        Err(match is_mismatch {
+            true => Fault {
+                kind: FaultKind::ResourceConflict,
+                ..fault
+            },
+            false => fault,
+        })
     }
 }
 
@@ -384,6 +386,29 @@ struct ToldDetails {
 struct ToldCause {
     #[serde(default)]
     reason: String,
+    #[serde(default)]
+    field: String,
+}
+
+/// Whether a 422 says that a precondition does not hold. The failed test of a JSON Patch is an error in the request,
+/// and none of a field; to other changes, a uid is a field that may not change.
+fn is_mismatch(request: &KubernetesRequest, status: StatusCode, told: &Told) -> bool {
+    let Some(precondition) = &request.precondition else {
+        return false;
+    };
+    let mut fields = told
+        .details
+        .iter()
+        .flat_map(|details| &details.causes)
+        .map(|cause| cause.field.as_str())
+        .filter(|field| !field.is_empty())
+        .peekable();
+    let is_tested = (request.verb, request.patch_type) == (KubernetesVerb::Patch, PatchType::Json);
+    status == StatusCode::UNPROCESSABLE_ENTITY
+        && match fields.peek() {
+            None => is_tested,
+            Some(_) => precondition.uid.is_some() && fields.any(|field| field == "metadata.uid"),
+        }
 }
 
 /// The kind of fault of an answer: of its HTTP status, and where that is not enough of its reason.
@@ -400,7 +425,7 @@ fn kind_of(status: StatusCode, told: &Told, mutating: bool) -> FaultKind {
         FaultKind::ResourceGeneric
     };
     match status.as_u16() {
-        403 if is_terminating => FaultKind::ResourceMutation,
+        403 if mutating && is_terminating => FaultKind::ResourceMutation,
         401 | 403 => FaultKind::ResourcePermission,
         404 => FaultKind::ResourceNotFound,
         405 | 406 | 415 => FaultKind::UnsupportedResourceOperation,
@@ -589,26 +614,40 @@ fn complete_body(request: &KubernetesRequest) -> Result<String, Fault> {
                 .or_insert_with(|| request.kind.as_str().into());
         }
     }
-    let metadata = object.entry("metadata").or_insert_with(|| json!({}));
-    if let Some(metadata) = metadata.as_object_mut() {
+    let metadata = metadata_of(object, request)?;
+    metadata
+        .entry("name")
+        .or_insert_with(|| request.name.as_str().into());
+    if !request.namespace.is_empty() {
         metadata
-            .entry("name")
-            .or_insert_with(|| request.name.as_str().into());
-        if !request.namespace.is_empty() {
-            metadata
-                .entry("namespace")
-                .or_insert_with(|| request.namespace.as_str().into());
+            .entry("namespace")
+            .or_insert_with(|| request.namespace.as_str().into());
+    }
+    if let Some(precondition) = &request.precondition {
+        if let Some(uid) = &precondition.uid {
+            metadata.insert("uid".into(), uid.as_str().into());
         }
-        if let Some(precondition) = &request.precondition {
-            if let Some(uid) = &precondition.uid {
-                metadata.insert("uid".into(), uid.as_str().into());
-            }
-            if let Some(version) = &precondition.resource_version {
-                metadata.insert("resourceVersion".into(), version.as_str().into());
-            }
+        if let Some(version) = &precondition.resource_version {
+            metadata.insert("resourceVersion".into(), version.as_str().into());
         }
     }
     Ok(body.to_string())
+}
+
+/// The metadata of a body, empty where it has none. What is no object has no place for a precondition.
+fn metadata_of<'a>(
+    object: &'a mut Map<String, Value>,
+    request: &KubernetesRequest,
+) -> Result<&'a mut Map<String, Value>, Fault> {
+    let metadata = object.entry("metadata").or_insert(Value::Null);
+    if metadata.is_null() {
+        *metadata = json!({});
+    }
+    metadata.as_object_mut().ok_or_else(|| {
+        generic(format!(
+            "the `metadata` in the body of {request} must be an object"
+        ))
+    })
 }
 
 /// The body of a patch, with the preconditions in the form that its type has for them.
@@ -632,12 +671,10 @@ fn patch_body(request: &KubernetesRequest) -> Result<String, Fault> {
             }
         }
         (Value::Object(object), PatchType::Merge | PatchType::Strategic) => {
-            let metadata = object.entry("metadata").or_insert_with(|| json!({}));
-            if let Some(metadata) = metadata.as_object_mut() {
-                for (field, value) in wanted {
-                    if let Some(value) = value {
-                        metadata.insert(field.into(), value.into());
-                    }
+            let metadata = metadata_of(object, request)?;
+            for (field, value) in wanted {
+                if let Some(value) = value {
+                    metadata.insert(field.into(), value.into());
                 }
             }
         }

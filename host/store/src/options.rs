@@ -1,7 +1,7 @@
 /// Limits of a store in a file.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
-    /// Bytes of the file kept in memory. Default 16 MiB.
+    /// Bytes of the file kept in memory. Default 8 MiB.
     pub cache_bytes: usize,
     /// Transactions that may wait for their turn; more wait for a place. Default 1024.
     pub queue_length: usize,
@@ -12,7 +12,7 @@ pub struct StoreOptions {
 impl Default for StoreOptions {
     fn default() -> Self {
         Self {
-            cache_bytes: 16 << 20,
+            cache_bytes: 8 << 20,
             queue_length: 1024,
             group_length: 512,
         }

@@ -268,7 +268,7 @@ fn seen(result: &RequestResult) -> Value {
     json!({
         "name": result.request_name,
         "error": result.error.as_ref().map(|error| kind_name(&error.kind)),
-        "objects": result.query_objects.len(),
+        "objects": result.query_objects,
         "status": answer.map(|answer| answer.status),
         "body": answer.map(|answer| String::from_utf8_lossy(&answer.body).into_owned()),
     })

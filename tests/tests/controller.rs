@@ -1,0 +1,379 @@
+//! What the controller does with objects and runs, beyond what the scenarios show in virtual time.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use configurator_core::run::{Finish, Run};
+use configurator_host::observer::{RunEnd, RunObserver};
+use configurator_host::resource::Configurator;
+use configurator_tests::gate::{Gate, Pass};
+use configurator_tests::world::{Place, World};
+use expect_test::{Expect, expect};
+use kube::ResourceExt as _;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+
+/// A Configurator of the ConfigMaps with a label, that does what the script of its one phase says.
+fn scripted(name: &str, script: Value) -> Value {
+    json!({
+        "apiVersion": "configurator.dev/v1alpha1",
+        "kind": "Configurator",
+        "metadata": {"name": name},
+        "spec": {
+            "watch": {"version": "v1", "kind": "ConfigMap", "labelSelector": "handled=yes"},
+            "module": {"file": "scripted.wasm"},
+            "phases": [{"name": "root"}],
+            "parameters": {"root": script},
+            "capabilities": {
+                "kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["get", "apply", "delete"]}],
+                "configstore": [{"prefixes": [""], "verbs": ["get", "create", "update", "delete"]}],
+            },
+        },
+    })
+}
+
+fn put(name: &str, key: &str) -> Value {
+    json!({"name": name, "put": {"key": key, "value": "1"}})
+}
+
+fn object(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default", "labels": {"handled": "yes"}},
+    })
+}
+
+async fn config_maps(world: &World) -> Result<Api<DynamicObject>> {
+    world.objects("v1", "ConfigMap", "default").await
+}
+
+/// Returns when a condition of the Configurator has this reason, with its message.
+async fn until_reason(
+    world: &World,
+    configurator: &str,
+    kind: &str,
+    reason: &str,
+) -> Result<String> {
+    let api: Api<Configurator> = Api::all(world.client.clone());
+    let found = || async {
+        let status = api.get(configurator).await?.status.unwrap_or_default();
+        let mut conditions = status.conditions.into_iter();
+        Ok::<_, anyhow::Error>(
+            conditions.find(|condition| condition.type_ == kind && condition.reason == reason),
+        )
+    };
+    world
+        .until(&format!("{kind} because {reason}"), || async {
+            Ok(found().await?.is_some())
+        })
+        .await?;
+    Ok(found().await?.context("the condition")?.message)
+}
+
+async fn has_key(world: &World, key: &str) -> Result<bool> {
+    Ok(world.keys().await?.iter().any(|(found, _)| found == key))
+}
+
+/// Counts the runs that ended well.
+#[derive(Clone, Default)]
+struct Runs(Arc<AtomicU64>);
+
+impl RunObserver for Runs {
+    fn ended(&self, _: &Run, end: &RunEnd<'_>) {
+        if matches!(end, RunEnd::Finished(Finish::Succeeded)) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_configurators_that_answer_each_other_are_slowed_down_and_named() -> Result<()> {
+    let runs = Runs::default();
+    let observer = runs.clone();
+    let world = World::start_at(&Place::default(), |builder| builder.observer(observer)).await?;
+    for name in ["ping", "pong"] {
+        let annotated = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "{name}", "namespace": "{namespace}", "annotations": {name: "{run}"}},
+        });
+        let script = json!({"requests": [{"name": "answer", "apply": annotated}]});
+        world.apply(&scripted(name, script)).await?;
+    }
+    world.apply(&object("ball")).await?;
+    let message = until_reason(&world, "ping", "Degraded", "HotLoop").await?;
+    expect!["default/ball keeps changing because of the runs that answer each change; these runs are spaced out"]
+        .assert_eq(&message);
+    // Six turns each are free; without the guard there would be hundreds by now.
+    assert!(runs.0.load(Ordering::Relaxed) < 40);
+    // Another object is not slowed down.
+    world
+        .apply(&scripted(
+            "third",
+            json!({"requests": [put("made", "made-{name}")]}),
+        ))
+        .await?;
+    world.apply(&object("other")).await?;
+    world
+        .until("the other object is handled", || {
+            has_key(&world, "basic/made-other")
+        })
+        .await?;
+    world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_host_is_ready_when_what_readiness_depends_on_has_succeeded() -> Result<()> {
+    let world = World::start().await?;
+    let elsewhere = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "copy-of-{name}", "namespace": "elsewhere"},
+    });
+    let mut configurator = scripted(
+        "needed",
+        json!({"requests": [{"name": "copy", "bootstrapDep": true, "apply": elsewhere}, put("made", "made-{name}")]}),
+    );
+    configurator["spec"]["retry"] =
+        json!({"maxAttempts": 1000, "backoff": {"initial": "50ms", "max": "100ms"}});
+    world.apply(&object("web")).await?;
+    world.apply(&configurator).await?;
+    until_reason(&world, "needed", "Bootstrapped", "Settling").await?;
+    world
+        .until("the copy was tried", || async {
+            Ok(world
+                .metric("configurator_requests_total")
+                .contains("ResourceNotFound"))
+        })
+        .await?;
+    assert!(!world.report().is_ready());
+    assert!(
+        !has_key(&world, "basic/made-web").await?,
+        "what readiness depends on goes first"
+    );
+    world
+        .apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}}))
+        .await?;
+    world.settled(&["needed"]).await?;
+    assert!(has_key(&world, "basic/made-web").await?);
+    until_reason(&world, "needed", "Bootstrapped", "Settled").await?;
+    world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_parks_runs_and_ends_in_no_failure() -> Result<()> {
+    let gate = Gate::new(Pass::Away);
+    let before = gate.clone();
+    let world = World::start_at(&Place::default(), |builder| {
+        builder.decorate_sinks(move |sinks| before.before_configstore(sinks))
+    })
+    .await?;
+    let mut configurator = scripted("parked", json!({"requests": [put("made", "made-{name}")]}));
+    configurator["spec"]["retry"] = json!({"maxAttempts": 2});
+    for number in 0..20 {
+        world.apply(&object(&format!("web-{number}"))).await?;
+    }
+    world.apply(&configurator).await?;
+    let message = until_reason(&world, "parked", "Degraded", "SinkUnavailable").await?;
+    expect!["runs are parked until the configstore sink is back"].assert_eq(&message);
+    let asked = gate.refused();
+    assert!(
+        asked <= 20,
+        "{asked}: a run that is parked does not ask again"
+    );
+    gate.set(Pass::Open);
+    world.settled(&["parked"]).await?;
+    assert_eq!(world.keys().await?.len(), 20);
+    until_reason(&world, "parked", "Degraded", "AsExpected").await?;
+    world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_stops_lets_runs_end_and_begins_none() -> Result<()> {
+    let gate = Gate::new(Pass::Held);
+    let before = gate.clone();
+    let world = World::start_at(&Place::default(), |builder| {
+        builder.decorate_sinks(move |sinks| before.before_configstore(sinks))
+    })
+    .await?;
+    let mut configurator = scripted("slow", json!({"requests": [put("made", "made-{name}")]}));
+    configurator["spec"]["concurrency"] = json!(1);
+    world.apply(&configurator).await?;
+    world.apply(&object("a")).await?;
+    gate.arrivals(1).await;
+    world.apply(&object("b")).await?;
+    let config = world.config.clone();
+    world.begin_stop();
+    gate.set(Pass::Open);
+    world.stop().await?;
+    let keys = configurator_host::sinks::configstore::ConfigStore::scan(&config, "basic/").await?;
+    assert_eq!(
+        keys.len(),
+        1,
+        "the first run ended, the second never began: {keys:?}"
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_the_grace_period_what_still_runs_is_dropped() -> Result<()> {
+    let gate = Gate::new(Pass::Held);
+    let before = gate.clone();
+    let world = World::start_at(&Place::default(), |builder| {
+        builder
+            .grace(Duration::from_millis(200))
+            .decorate_sinks(move |sinks| before.before_configstore(sinks))
+    })
+    .await?;
+    world
+        .apply(&scripted(
+            "stuck",
+            json!({"requests": [put("made", "made-{name}")]}),
+        ))
+        .await?;
+    world.apply(&object("a")).await?;
+    gate.arrivals(1).await;
+    // The gate is never opened: only the second stage can end this.
+    world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_configurator_that_goes_releases_the_objects_it_held() -> Result<()> {
+    let world = World::start().await?;
+    let mut configurator = scripted("holds", json!({"requests": [put("made", "made-{name}")]}));
+    configurator["spec"]["deletion"] =
+        json!({"by": "Finalizer", "phases": [{"name": "clean", "handler": "root"}]});
+    world.apply(&object("web")).await?;
+    world.apply(&configurator).await?;
+    world.settled(&["holds"]).await?;
+    let maps = config_maps(&world).await?;
+    let finalizers = maps.get("web").await?.finalizers().to_vec();
+    expect![[r#"
+        [
+            "configurator.dev/holds",
+        ]
+    "#]]
+    .assert_debug_eq(&finalizers);
+    let api: Api<Configurator> = Api::all(world.client.clone());
+    api.delete("holds", &DeleteParams::default()).await?;
+    world
+        .until("the Configurator is gone", || async {
+            Ok(api.get_opt("holds").await?.is_none())
+        })
+        .await?;
+    assert_eq!(maps.get("web").await?.finalizers(), [""; 0]);
+    maps.delete("web", &DeleteParams::default()).await?;
+    assert!(maps.get_opt("web").await?.is_none(), "nothing holds it");
+    world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_can_have_what_was_given_up_tried_again() -> Result<()> {
+    let gate = Gate::new(Pass::Open);
+    let before = gate.clone();
+    let world = World::start_at(&Place::default(), |builder| {
+        builder.decorate_sinks(move |sinks| before.before_configstore(sinks))
+    })
+    .await?;
+    let elsewhere = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "copy", "namespace": "elsewhere"}});
+    let mut configurator = scripted(
+        "asked",
+        json!({"requests": [{"name": "copy", "apply": elsewhere}]}),
+    );
+    configurator["spec"]["retry"] = json!({"maxAttempts": 1});
+    world.apply(&object("web")).await?;
+    world.apply(&configurator).await?;
+    let message = until_reason(&world, "asked", "Degraded", "ObjectsFailed").await?;
+    expect!["1 object was given up; see status.failures"].assert_eq(&message);
+    world
+        .apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}}))
+        .await?;
+    let api: Api<Configurator> = Api::all(world.client.clone());
+    let again = json!({"metadata": {"annotations": {"configurator.dev/retry": "please"}}});
+    api.patch("asked", &PatchParams::default(), &Patch::Merge(&again))
+        .await?;
+    until_reason(&world, "asked", "Degraded", "AsExpected").await?;
+    let failures = api.get("asked").await?.status.unwrap_or_default().failures;
+    assert!(failures.is_empty(), "{failures:?}");
+    world.stop().await
+}
+
+/// What becomes of an object whose handler misbehaves so, while its neighbour is handled all the same.
+async fn misbehave(how: &str) -> Result<String> {
+    let world = World::start().await?;
+    let mut configurator = scripted("bad", json!({"misbehave": how}));
+    configurator["spec"]["retry"] = json!({"maxAttempts": 1});
+    configurator["spec"]["limits"] =
+        json!({"deadline": "300ms", "memory": "64Mi", "outputSize": "8Mi"});
+    world.apply(&object("web")).await?;
+    world.apply(&configurator).await?;
+    world
+        .apply(&scripted(
+            "good",
+            json!({"requests": [put("made", "made-{name}")]}),
+        ))
+        .await?;
+    world.settled(&["bad", "good"]).await?;
+    assert!(
+        has_key(&world, "basic/made-web").await?,
+        "its neighbour is handled"
+    );
+    let api: Api<Configurator> = Api::all(world.client.clone());
+    let failures = || async {
+        Ok::<_, anyhow::Error>(api.get("bad").await?.status.unwrap_or_default().failures)
+    };
+    world
+        .until("it is given up", || async {
+            Ok(!failures().await?.is_empty())
+        })
+        .await?;
+    let failure = failures().await?.remove(0);
+    world.stop().await?;
+    Ok(format!("{}: {}", failure.kind, failure.message))
+}
+
+async fn check(how: &str, expected: Expect) -> Result<()> {
+    let told = misbehave(how).await.with_context(|| how.to_owned())?;
+    let told = told.lines().next().unwrap_or_default();
+    // How much was used differs from run to run.
+    let told = told.split(": it used").next().unwrap_or_default();
+    expected.assert_eq(told);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_that_misbehaves_is_named_and_harms_nothing_else() -> Result<()> {
+    check("panic", expect![[r#"RetryExceedLimit: still failing after 1 attempt: ResourceGeneric: phase "root": the handler trapped: wasm trap: wasm `unreachable` instruction executed"#]]).await?;
+    check("loop", expect![[r#"RetryExceedLimit: still failing after 1 attempt: ResourceGeneric: phase "root": the handler passed its deadline of 300ms"#]]).await?;
+    check("recurse", expect![[r#"RetryExceedLimit: still failing after 1 attempt: ResourceGeneric: phase "root": the handler's stack overflowed: too many nested calls"#]]).await?;
+    check("allocate", expect![[r#"RetryExceedLimit: still failing after 1 attempt: ResourceGeneric: phase "root": the handler passed its memory limit of 67108864 bytes: it asked for 67436544 bytes of memory in all"#]]).await?;
+    check("returnMuch", expect![[r#"ResourceGeneric: phase "root": the output has 34603008 bytes or more; limits.outputSize allows 8388608"#]]).await?;
+    check(
+        "sameNames",
+        expect![[r#"ResourceGeneric: the output is invalid: two requests are named "twice""#]],
+    )
+    .await?;
+    check("noJson", expect![[r#"ResourceGeneric: phase "root": the output is invalid: statuses: status is not well-formed JSON: EOF while parsing a value at line 1 column 10"#]]).await?;
+    check("deepJson", expect![[r#"ResourceGeneric: phase "root": the output is invalid: statuses: status is nested more than 100 levels deep (at byte 100)"#]]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_log_lines_is_cut_and_the_run_goes_on() -> Result<()> {
+    let world = World::start().await?;
+    world.apply(&object("web")).await?;
+    world
+        .apply(&scripted("loud", json!({"misbehave": "floodLog"})))
+        .await?;
+    world.settled(&["loud"]).await?;
+    let dropped = world.metric("configurator_guest_log_lines_dropped_total");
+    assert!(!dropped.ends_with(" 0") && !dropped.is_empty(), "{dropped}");
+    world.stop().await
+}
