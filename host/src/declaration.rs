@@ -19,6 +19,10 @@ use crate::resource::{
     LimitsSpec, PhaseSpec, SecretVerbSpec,
 };
 
+/// The longest name of a Configurator. Kubernetes allows 63 characters in the last part of a finalizer's name, and 128
+/// in a field manager's.
+pub const MAX_NAME: usize = 63;
+
 /// What is wrong with a Configurator, with the path of the field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
@@ -38,6 +42,14 @@ pub fn check(resource: &resource::Configurator) -> Result<Configurator, Declarat
     let name = resource.metadata.name.clone().unwrap_or_default();
     if name.is_empty() {
         return Err(wrong("metadata.name", "a Configurator needs a name"));
+    }
+    if name.len() > MAX_NAME {
+        return Err(wrong(
+            "metadata.name",
+            &format!(
+                "must have at most {MAX_NAME} characters: finalizers and field managers carry it"
+            ),
+        ));
     }
     if spec.module.file.as_deref().unwrap_or_default().is_empty() {
         return Err(wrong("spec.module.file", "a module needs a source: file"));
@@ -287,4 +299,82 @@ fn bytes(path: &str, text: &str) -> Result<u64, DeclarationError> {
                 &format!("{text:?} is no number of bytes such as 64Mi"),
             )
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::{Value, json};
+
+    use super::check as declare;
+    use crate::resource::Configurator;
+
+    /// What is said of a Configurator with a change that the schema of the resource would not always stop.
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Value), expected: Expect) {
+        let mut object = json!({
+            "apiVersion": "configurator.dev/v1alpha1",
+            "kind": "Configurator",
+            "metadata": {"name": "pods"},
+            "spec": {
+                "watch": {"version": "v1", "kind": "Pod"},
+                "module": {"file": "pods.wasm"},
+                "phases": [{"name": "root"}],
+            },
+        });
+        change(&mut object);
+        let resource: Configurator = serde_json::from_value(object).unwrap();
+        let told = match declare(&resource) {
+            Ok(configurator) => {
+                format!("{} watches {}", configurator.name, configurator.watch.kind)
+            }
+            Err(error) => error.to_string(),
+        };
+        expected.assert_eq(&told);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_by_its_path() {
+        check(|_| {}, expect!["pods watches Pod"]);
+        check(
+            |object| object["metadata"]["name"] = "a".repeat(64).into(),
+            expect![
+                "metadata.name: must have at most 63 characters: finalizers and field managers carry it"
+            ],
+        );
+        check(
+            |object| object["spec"]["module"] = json!({}),
+            expect!["spec.module.file: a module needs a source: file"],
+        );
+        check(
+            |object| object["spec"]["phases"] = json!([]),
+            expect!["spec.phases: a Configurator needs at least one phase, the root phase"],
+        );
+        check(
+            |object| object["spec"]["phases"] = json!([{"name": "root"}, {"name": "root"}]),
+            expect![[
+                r#"spec.phases[1].name: two phases are named "root"; each needs a name of its own"#
+            ]],
+        );
+        check(
+            |object| object["spec"]["deletion"] = json!({"by": "Finalizer"}),
+            expect![
+                "spec.deletion.by: a finalizer is never placed on Pods, Nodes or Namespaces: use Ledger"
+            ],
+        );
+        check(
+            |object| object["spec"]["concurrency"] = json!(0),
+            expect!["spec.concurrency: must be at least 1"],
+        );
+        check(
+            |object| object["spec"]["watch"]["fields"] = json!([".metadata.labels", "metadata["]),
+            expect![[
+                r#"spec.watch.fields: "metadata[" is no path of the form .a.b, ['a.b'], [0] or [*] (at character 0)"#
+            ]],
+        );
+        check(
+            |object| object["spec"]["limits"] = json!({"memory": "lots"}),
+            expect![[r#"spec.limits.memory: "lots" is no number of bytes such as 64Mi"#]],
+        );
+    }
 }

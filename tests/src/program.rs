@@ -220,8 +220,16 @@ impl Running {
     /// # Errors
     /// When it ends without it, or that takes longer than [`PATIENCE`].
     pub fn until_printed(&self, part: &str) -> Result<String> {
-        let found = self.stdout.until(PATIENCE, |text| text.contains(part));
-        found.with_context(|| format!("{part:?} was not printed; complaints: {}", self.stderr()))
+        self.until_stdout(part, |text| text.contains(part))
+    }
+
+    /// Returns what was printed when `holds` is true of it.
+    ///
+    /// # Errors
+    /// As [`until_printed`](Self::until_printed).
+    pub fn until_stdout(&self, what: &str, holds: impl Fn(&str) -> bool) -> Result<String> {
+        let found = self.stdout.until(PATIENCE, holds);
+        found.with_context(|| format!("{what:?} was not printed; complaints: {}", self.stderr()))
     }
 
     /// Returns the complaints when this is part of them.

@@ -143,7 +143,7 @@ async fn the_host_is_ready_when_what_readiness_depends_on_has_succeeded() -> Res
         json!({"requests": [{"name": "copy", "bootstrapDep": true, "apply": elsewhere}, put("made", "made-{name}")]}),
     );
     configurator["spec"]["retry"] =
-        json!({"maxAttempts": 1000, "backoff": {"initial": "50ms", "max": "100ms"}});
+        json!({"maxAttempts": 1000, "initialDelay": "50ms", "maxDelay": "100ms"});
     world.apply(&object("web")).await?;
     world.apply(&configurator).await?;
     until_reason(&world, "needed", "Bootstrapped", "Settling").await?;

@@ -314,7 +314,7 @@ async fn a_missing_capability_fails_the_run_and_is_shown_until_it_is_given() -> 
     );
     check(
         &until_reason(&world, "Degraded", "ObjectsFailed").await?,
-        expect!["True ObjectsFailed: 1 objects were given up; see status.failures"],
+        expect!["True ObjectsFailed: 1 object was given up; see status.failures"],
     );
     world.apply(&hello()).await?;
     world

@@ -24,7 +24,7 @@ pub struct ApiServerOptions {
     pub watches: usize,
     /// Changes of one resource that can be resumed from. A watcher that falls further behind has to list anew. Default 16,384.
     pub history_events: usize,
-    /// Bytes of the objects in those changes, for one resource. Default 16 MiB.
+    /// Bytes of the objects in those changes, for one resource. Default 8 MiB.
     pub history_bytes: usize,
     /// How often a watcher that asked for bookmarks gets one. Default one minute.
     pub bookmark_interval: Duration,
@@ -48,7 +48,7 @@ impl ApiServerOptions {
             uri_bytes: 16 << 10,
             watches: 1_000,
             history_events: 16_384,
-            history_bytes: 16 << 20,
+            history_bytes: 8 << 20,
             bookmark_interval: Duration::from_secs(60),
             watch_timeout: Duration::from_secs(30 * 60),
             events: 10_000,

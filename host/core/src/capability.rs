@@ -199,7 +199,7 @@ impl Capabilities {
         let host = host_of(&request.url).ok_or_else(|| {
             Fault::new(
                 FaultKind::ResourceGeneric,
-                format!("{:?} is no http or https URL with a host", request.url),
+                "the URL is none of http or https with a host",
             )
         })?;
         let allowed = self.http.iter().any(|rule| {

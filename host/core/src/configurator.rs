@@ -118,23 +118,32 @@ impl Deletion {
     }
 }
 
+/// How the names of all field managers of hosts begin.
+const MANAGER_PREFIX: &str = "cfgr/";
+
 /// The field manager of a Configurator's requests.
 #[must_use]
 pub fn field_manager(configurator: &str) -> String {
-    format!("cfgr/{configurator}")
+    format!("{MANAGER_PREFIX}{configurator}")
 }
 
 /// The field manager of a Configurator's `statuses`.
 #[must_use]
 pub fn status_manager(configurator: &str) -> String {
-    format!("cfgr/{configurator}/status")
+    format!("{MANAGER_PREFIX}{configurator}/status")
+}
+
+/// Whether `manager` writes on behalf of any Configurator.
+#[must_use]
+pub fn is_host_manager(manager: &str) -> bool {
+    manager.starts_with(MANAGER_PREFIX)
 }
 
 /// Whether `manager` writes on behalf of the Configurator.
 #[must_use]
 pub fn is_own_manager(configurator: &str, manager: &str) -> bool {
     manager
-        .strip_prefix("cfgr/")
+        .strip_prefix(MANAGER_PREFIX)
         .and_then(|rest| rest.strip_prefix(configurator))
         .is_some_and(|rest| rest.is_empty() || rest == "/status" || rest == "/state")
 }

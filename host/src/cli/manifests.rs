@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use kube::api::{Patch, PatchParams, ValidationDirective};
+use kube::api::{PatchParams, ValidationDirective};
 use kube::core::GroupVersionKind;
 use kube::{Client, CustomResourceExt as _, discovery};
 use serde_json::Value;
@@ -132,26 +132,8 @@ async fn apply_one(client: &Client, manifest: &Manifest) -> anyhow::Result<()> {
         field_validation: Some(ValidationDirective::Strict),
         ..PatchParams::apply(MANAGER).force()
     };
-    let object = &manifest.object;
-    let api_version = objects::text(object, "/apiVersion");
-    let namespace = objects::text(object, "/metadata/namespace");
-    let api = match objects::api(client, api_version, manifest.kind(), namespace).await {
-        Ok(api) => api,
-        Err(kube::Error::Discovery(_)) => bail!("the API has no such kind in {api_version}"),
-        Err(kube::Error::Api(status)) if status.code == 404 => {
-            bail!("the API has no {api_version}")
-        }
-        Err(error) => return Err(error.into()),
-    };
-    match api
-        .patch(manifest.name(), &params, &Patch::Apply(object))
-        .await
-    {
-        Ok(_) => Ok(()),
-        // Its message tells everything; the rest of the status is for programs.
-        Err(kube::Error::Api(status)) => bail!("{}", status.message),
-        Err(error) => Err(error.into()),
-    }
+    objects::apply(client, &manifest.object, &params).await?;
+    Ok(())
 }
 
 /// Applies the CustomResourceDefinition of the Configurator, and returns when it is served.

@@ -141,11 +141,13 @@ impl RunObserver for Terminal {
             Notice::Loading { module } => (FAINT, "…", format!("loads {module}")),
             Notice::Started { digest, .. } => (GOOD, "▶", format!("runs {digest:.19}…")),
             Notice::Refused { reason, message } => (BAD, "✗", format!("{reason}: {message}")),
-            Notice::Bootstrapped { objects: 1 } => {
-                (GOOD, "●", "its one object has settled".to_owned())
-            }
             Notice::Bootstrapped { objects } => {
-                (GOOD, "●", format!("all {objects} objects have settled"))
+                let text = match objects {
+                    0 => "has no objects yet".to_owned(),
+                    1 => "its one object has settled".to_owned(),
+                    _ => format!("all {objects} objects have settled"),
+                };
+                (GOOD, "●", text)
             }
             Notice::Waiting { message } => (WAITING, "…", message.clone()),
             Notice::Stopped => (FAINT, "■", "is gone".to_owned()),

@@ -103,12 +103,14 @@ impl Keeper {
     }
 
     /// Works until the host drains or the Configurator is gone (its sender is dropped).
+    ///
+    /// What is done seldom is boxed, so that a keeper that waits is small.
     pub(crate) async fn run(mut self) {
         let resource = self.desired.borrow_and_update().clone();
         self.written = resource.status.clone();
         self.retried = resource.annotations().get(RETRY_ANNOTATION).cloned();
-        self.take_over(&resource).await;
-        self.write_status().await;
+        Box::pin(self.take_over(&resource)).await;
+        Box::pin(self.write_status()).await;
         let mut status_due: Option<Timestamp> = None;
         loop {
             let clock = self.shared.clock.clone();
@@ -120,14 +122,14 @@ impl Keeper {
                 () = drain.cancelled() => break,
                 changed = self.desired.changed() => {
                     if changed.is_err() {
-                        self.end().await;
+                        Box::pin(self.end()).await;
                         return;
                     }
                     let resource = self.desired.borrow_and_update().clone();
                     self.failures = 0;
                     self.retry(&resource).await;
-                    self.take_over(&resource).await;
-                    self.write_status().await;
+                    Box::pin(self.take_over(&resource)).await;
+                    Box::pin(self.write_status()).await;
                 }
                 report = next_report(self.worker.as_mut()) => {
                     self.known.report = report;
@@ -137,12 +139,12 @@ impl Keeper {
                 }
                 () = status => {
                     status_due = None;
-                    self.write_status().await;
+                    Box::pin(self.write_status()).await;
                 }
                 () = again => {
                     let resource = self.desired.borrow().clone();
-                    self.take_over(&resource).await;
-                    self.write_status().await;
+                    Box::pin(self.take_over(&resource)).await;
+                    Box::pin(self.write_status()).await;
                 }
             }
         }

@@ -1,16 +1,18 @@
 //! A watched object of any kind, as the server sends it.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use configurator_core::configurator::Configurator;
+use configurator_core::configurator::{Configurator, is_host_manager};
 use configurator_core::content::ContentDigest;
 use configurator_core::document::{Document, DocumentError};
 use configurator_core::queue::Observed;
 use configurator_core::request::ObjectRef;
 use kube::Resource;
 use kube::api::{ApiResource, ObjectMeta};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// An object of any kind. Only what a watch needs of its metadata is read; everything else stays as it came.
 #[derive(Debug, Clone)]
@@ -112,7 +114,10 @@ impl Watched {
 
 impl<'de> Deserialize<'de> for Watched {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
+        let value = Fields {
+            depth: Depth::Object,
+        }
+        .deserialize(deserializer)?;
         let field = |name: &str| {
             value
                 .get("metadata")
@@ -128,6 +133,100 @@ impl<'de> Deserialize<'de> for Watched {
             ..ObjectMeta::default()
         };
         Ok(Self { meta, value })
+    }
+}
+
+/// Where in an object a map stands.
+#[derive(Clone, Copy)]
+enum Depth {
+    Object,
+    Metadata,
+    /// An entry of managedFields.
+    Manager,
+}
+
+/// Reads a map of an object. Of managedFields, which are often longer than the rest, only the entries of hosts are
+/// kept: nothing looks at the others.
+struct Fields {
+    depth: Depth,
+}
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        let mut is_foreign = false;
+        while let Some(name) = map.next_key::<String>()? {
+            let value = match (self.depth, name.as_str()) {
+                _ if is_foreign => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+                (Depth::Object, "metadata") => map.next_value_seed(Fields {
+                    depth: Depth::Metadata,
+                })?,
+                (Depth::Metadata, "managedFields") => map.next_value_seed(Managers)?,
+                _ => map.next_value()?,
+            };
+            if matches!(self.depth, Depth::Manager) && name == "manager" {
+                is_foreign = !value.as_str().is_some_and(is_host_manager);
+            }
+            fields.insert(name, value);
+        }
+        Ok(fields.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Fields {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+/// Reads managedFields.
+struct Managers;
+
+impl<'de> Visitor<'de> for Managers {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of managers")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut kept = Vec::new();
+        while let Some(entry) = entries.next_element_seed(Fields {
+            depth: Depth::Manager,
+        })? {
+            let manager = entry.get("manager").and_then(Value::as_str);
+            if manager.is_some_and(is_host_manager) {
+                kept.push(entry);
+            }
+        }
+        Ok(kept.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Managers {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
@@ -161,5 +260,48 @@ impl Resource for Watched {
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.meta
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn of_the_managed_fields_only_those_of_hosts_are_kept() {
+        let object = json!({
+            "apiVersion": "v1",
+            "metadata": {
+                "name": "web", "namespace": "shop", "uid": "u", "resourceVersion": "7", "labels": {"manager": "x"},
+                "managedFields": [
+                    {"manager": "kubectl", "fieldsV1": {"f:data": {}}},
+                    {"fieldsV1": {"f:late": {}}, "manager": "cfgr/pods"},
+                    {"manager": "cfgr/pods/status", "fieldsV1": {"f:status": {}}},
+                    {"fieldsV1": {"f:nobody": {}}},
+                ],
+            },
+            "managedFields": [{"manager": "a field of its own"}],
+            "spec": {"metadata": {"managedFields": 1}},
+        });
+        let watched: Watched = serde_json::from_value(object.clone()).unwrap();
+        let again: Watched = serde_json::from_str(&object.to_string()).unwrap();
+        assert_eq!(watched.value, again.value);
+        let mut expected = object;
+        let managers = expected["metadata"]["managedFields"]
+            .as_array_mut()
+            .unwrap();
+        managers.retain(|entry| entry["manager"].as_str().is_some_and(is_host_manager));
+        assert_eq!(managers.len(), 2);
+        assert_eq!(watched.value, expected);
+        assert_eq!(watched.key().to_string(), "shop/web");
+        for text in [
+            r#"{"metadata": {"managedFields": null}}"#,
+            r#"{"metadata": null}"#,
+        ] {
+            assert!(serde_json::from_str::<Watched>(text).is_ok(), "{text}");
+        }
+        assert!(serde_json::from_str::<Watched>("[1]").is_err());
     }
 }

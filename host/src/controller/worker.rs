@@ -184,6 +184,7 @@ struct Chore {
 type ObjectStream = futures::stream::BoxStream<'static, (String, watcher::Result<Event<Watched>>)>;
 
 impl Worker {
+    /// What may wait for a store is boxed, so that a worker without work is small.
     async fn run(mut self) {
         let (chores, queue) = mpsc::channel(CHORES);
         self.chores = Some(chores);
@@ -194,7 +195,7 @@ impl Worker {
         );
         let books = self.parts.tasks.spawn(TaskKind::Publisher, keep_books);
         // What the ledger has is known before the first run asks, so that nothing is recorded twice.
-        let mut recorded = self.recorded().await;
+        let mut recorded = Box::pin(self.recorded()).await;
         let mut streams = self.streams();
         self.unlisted = streams.len();
         loop {
@@ -232,16 +233,16 @@ impl Worker {
                 biased;
                 () = self.stop.cancelled(), if !is_draining => {}
                 Some((ticket, driven)) = self.runs.next(), if !self.runs.is_empty() => {
-                    self.on_driven(ticket, driven).await;
+                    Box::pin(self.on_driven(ticket, driven)).await;
                 }
-                released = self.parts.released.recv() => self.on_released(released).await,
+                released = self.parts.released.recv() => Box::pin(self.on_released(released)).await,
                 Some(key) = self.retries.recv() => {
                     let now = self.now();
                     let actions = self.queue.retry_now(&key, now);
                     self.act(actions).await;
                 }
                 Some((scope, event)) = streams.next(), if !is_draining => {
-                    self.on_event(&scope, event, &mut recorded).await;
+                    Box::pin(self.on_event(&scope, event, &mut recorded)).await;
                 }
                 () = deadline => continue,
             }
@@ -606,7 +607,7 @@ async fn keep_books(
             chore = chores.recv(), if under_way.len() < CHORES => match chore {
                 Some(chore) => {
                     declarative.cancel(&chore.uid);
-                    under_way.push(strike(&context, chore));
+                    under_way.push(strike(&context, chore).boxed());
                 }
                 None => break,
             },

@@ -15,7 +15,10 @@ use configurator_core::time::Timestamp;
 use configurator_guest::runtime::GuestRuntime;
 use configurator_store::Store;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams,
+    ValidationDirective,
+};
 use kube::{Client, CustomResourceExt as _, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -242,7 +245,11 @@ impl<'a> World<'a> {
     }
 
     async fn apply_resolved(&self, object: &Value) -> Result<(), Failed> {
-        let params = PatchParams::apply(MANAGER).force();
+        // A misspelt field is a mistake of the scenario.
+        let params = PatchParams {
+            field_validation: Some(ValidationDirective::Strict),
+            ..PatchParams::apply(MANAGER).force()
+        };
         objects::apply(&self.client, object, &params).await?;
         if object.get("status").is_some() {
             let api = self.api(&ObjectName::of(object)).await?;

@@ -398,13 +398,13 @@ fn an_http_request_has_a_method_and_a_url() {
              https://a.example: ResourceGeneric: request "r": the output is invalid: "" is no HTTP method in upper case
             post https://a.example: ResourceGeneric: request "r": the output is invalid: "post" is no HTTP method in upper case
             GET POST https://a.example: ResourceGeneric: request "r": the output is invalid: "GET POST" is no HTTP method in upper case
-            GET : ResourceGeneric: request "r": the output is invalid: "" is no http or https URL with a host
-            GET a.example/x: ResourceGeneric: request "r": the output is invalid: "a.example/x" is no http or https URL with a host
-            GET ftp://a.example: ResourceGeneric: request "r": the output is invalid: "ftp://a.example" is no http or https URL with a host
-            GET https://: ResourceGeneric: request "r": the output is invalid: "https://" is no http or https URL with a host
-            GET https:///x: ResourceGeneric: request "r": the output is invalid: "https:///x" is no http or https URL with a host
-            GET https://:443/x: ResourceGeneric: request "r": the output is invalid: "https://:443/x" is no http or https URL with a host
-            GET https://:8080/x: ResourceGeneric: request "r": the output is invalid: "https://:8080/x" is no http or https URL with a host
+            GET : ResourceGeneric: request "r": the output is invalid: the URL is none of http or https with a host
+            GET a.example/x: ResourceGeneric: request "r": the output is invalid: the URL is none of http or https with a host
+            GET ftp://a.example: ResourceGeneric: request "r": the output is invalid: the URL is none of http or https with a host
+            GET https://: ResourceGeneric: request "r": the output is invalid: the URL is none of http or https with a host
+            GET https:///x: ResourceGeneric: request "r": the output is invalid: the URL is none of http or https with a host
+            GET https://:443/x: ResourceGeneric: request "r": the output is invalid: the URL is none of http or https with a host
+            GET https://:8080/x: ResourceGeneric: request "r": the output is invalid: the URL is none of http or https with a host
             GET https://user:password@a.example: ResourceGeneric: request "r": the output is invalid: the URL has credentials in it, or no host; send credentials in a header
         "#]],
     );
