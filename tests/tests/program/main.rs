@@ -1,0 +1,23 @@
+//! The program `configurator`, as people and machines meet it: what it says, when it stops, what it leaves behind.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod disk;
+mod embedding;
+mod kubectl;
+mod logs;
+mod offline;
+mod place;
+mod probes;
+mod refusals;
+mod settings;
+mod simulating;
+mod stopping;
+mod traces;
+mod web;

@@ -1,0 +1,199 @@
+//! Settings, and what the program says of itself.
+
+use anyhow::Result;
+use configurator_tests::program::Program;
+use expect_test::{Expect, expect};
+
+use crate::place::Place;
+
+/// In which form a run of these settings logs.
+fn format_of(program: Program) -> Result<&'static str> {
+    let output = program.output()?;
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout)?;
+    Ok(match text.starts_with('{') {
+        true => "json",
+        false => "text",
+    })
+}
+
+#[test]
+fn flags_win_over_the_environment_and_that_over_the_file() -> Result<()> {
+    let place = Place::new()?;
+    place.write("settings.toml", "log_format = \"json\"\n")?;
+    let run = |arguments: &str| {
+        place
+            .program(
+                "run",
+                "-f pod-config.yaml --modules modules --until-settled",
+            )
+            .args(arguments)
+    };
+    let variable = "CONFIGURATOR_LOG_FORMAT";
+    assert_eq!(format_of(run(""))?, "text");
+    assert_eq!(format_of(run("--config settings.toml"))?, "json");
+    assert_eq!(
+        format_of(run("").env("CONFIGURATOR_CONFIG", "settings.toml"))?,
+        "json"
+    );
+    assert_eq!(
+        format_of(run("--config settings.toml").env(variable, "text"))?,
+        "text"
+    );
+    assert_eq!(
+        format_of(run("--config settings.toml --log-format json").env(variable, "text"))?,
+        "json"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_mistake_in_the_settings_is_named_with_its_place() -> Result<()> {
+    let place = Place::new()?;
+    let folder = place.folder().canonicalize()?.display().to_string();
+    let check = |program: Program, expected: Expect| {
+        let output = program.output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        expected.assert_eq(&String::from_utf8_lossy(&output.stderr).replace(&folder, "FOLDER"));
+    };
+    let files = [
+        (
+            "lissen = \"127.0.0.1:0\"",
+            expect![[r#"
+            error: FOLDER/settings.toml: lissen: there is no such setting; there are data_dir, listen, metrics_listen, modules, kubeconfig, secret_key_file, secret_key, policy, http_inner_hosts, log_format, log, otlp_endpoint, guest_threads, module_cache, grace_seconds
+        "#]],
+        ),
+        (
+            "listen = 6480",
+            expect![[r#"
+            error: FOLDER/settings.toml: listen: invalid type: found signed int `6480`, expected socket address
+        "#]],
+        ),
+        (
+            "log_format = \"xml\"",
+            expect![[r#"
+            error: FOLDER/settings.toml: log_format: "xml" is none of text, json
+        "#]],
+        ),
+        (
+            "grace_seconds = -1",
+            expect![[r#"
+            error: FOLDER/settings.toml: grace_seconds: invalid value signed int `-1`, expected u64
+        "#]],
+        ),
+        (
+            "log = \"info,=\"",
+            expect![[r#"
+            error: "info,=" is no filter of log lines; try info,configurator=debug: invalid filter directive
+        "#]],
+        ),
+        (
+            "data_dir = ",
+            expect![[r#"
+            error: FOLDER/settings.toml: TOML parse error at line 1, column 12
+              |
+            1 | data_dir = 
+              |            ^
+        "#]],
+        ),
+    ];
+    for (text, expected) in files {
+        place.write("settings.toml", text)?;
+        check(place.program("run", "--config settings.toml"), expected);
+    }
+    check(
+        place.program("run", "--config gone.toml"),
+        expect![[r#"
+        error: the configuration file gone.toml does not exist
+    "#]],
+    );
+    let variables = [
+        (
+            "CONFIGURATOR_LISSEN",
+            "127.0.0.1:0",
+            expect![[r#"
+            error: CONFIGURATOR_LISSEN: there is no such setting; there are data_dir, listen, metrics_listen, modules, kubeconfig, secret_key_file, secret_key, policy, http_inner_hosts, log_format, log, otlp_endpoint, guest_threads, module_cache, grace_seconds
+        "#]],
+        ),
+        (
+            "CONFIGURATOR_GRACE_SECONDS",
+            "soon",
+            expect![[r#"
+            error: CONFIGURATOR_GRACE_SECONDS: invalid type: found string "soon", expected u64
+        "#]],
+        ),
+        (
+            "CONFIGURATOR_MODULES",
+            "modules",
+            expect![[r#"
+            error: CONFIGURATOR_MODULES: string "modules" is no list; write it in brackets
+        "#]],
+        ),
+        (
+            "CONFIGURATOR_POLICY",
+            "gone.yaml",
+            expect![[r#"
+            error: cannot read the policy gone.yaml: No such file or directory (os error 2)
+        "#]],
+        ),
+        (
+            "CONFIGURATOR_KUBECONFIG",
+            "gone",
+            expect![[r#"
+            error: cannot read gone: failed to read kubeconfig from '"gone"': No such file or directory (os error 2)
+        "#]],
+        ),
+    ];
+    for (name, value, expected) in variables {
+        check(place.program("run", "").env(name, value), expected);
+    }
+    Ok(())
+}
+
+#[test]
+fn help_begins_with_a_sentence() -> Result<()> {
+    let place = Place::new()?;
+    let mut sentences = String::new();
+    for name in [
+        "help",
+        "run",
+        "simulate",
+        "validate",
+        "inspect",
+        "crds",
+        "kubeconfig",
+    ] {
+        let text = match name {
+            "help" => place.program(name, ""),
+            _ => place.program(name, "--help"),
+        }
+        .succeeds()?;
+        let (sentence, rest) = text.split_once("\n\n").unwrap();
+        assert!(rest.starts_with("Usage: configurator"), "{text}");
+        sentences += &format!("{name}: {sentence}\n");
+    }
+    expect![[r#"
+        help: Runs Wasm handlers that turn cluster objects into configuration, secrets and further objects
+        run: Run the host: on an embedded API and stores, or on a cluster
+        simulate: Test modules without a cluster: play scenarios with scripted servers and virtual time
+        validate: Check manifests of Configurators without running them
+        inspect: Show what a module offers: handlers, imports, digest, size
+        crds: Print the CustomResourceDefinition of the Configurator
+        kubeconfig: Print the kubeconfig for the embedded API of a running host, or write it to a file
+    "#]].assert_eq(&sentences);
+    assert_eq!(
+        Program::new("--version").succeeds()?,
+        concat!("configurator ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+    let output = Program::new("start").output()?;
+    assert_eq!(output.status.code(), Some(2));
+    expect![[r#"
+        error: unrecognized subcommand 'start'
+
+        Usage: configurator <COMMAND>
+
+        For more information, try '--help'.
+    "#]]
+    .assert_eq(&String::from_utf8(output.stderr)?);
+    Ok(())
+}
