@@ -3,9 +3,10 @@
 use configurator_apiserver::{ApiServer, ApiServerOptions};
 use configurator_host::host::Host;
 use configurator_host::module_source::ModuleDirectory;
+use configurator_host::objects;
 use configurator_host::resource::Configurator;
 use configurator_store::Store;
-use kube::api::{Api, PostParams};
+use kube::api::PatchParams;
 use kube::{Client, CustomResourceExt as _};
 
 #[tokio::main]
@@ -15,30 +16,20 @@ async fn main() -> anyhow::Result<()> {
         anyhow::bail!("usage: embed MODULES CONFIGURATOR.yaml");
     };
     // An API in memory. `kube::Client::try_default()` would speak to a cluster instead.
-    let server =
-        ApiServer::open(Store::memory(), ApiServerOptions::new(jiff::Timestamp::now)).await?;
+    let options = ApiServerOptions::new(jiff::Timestamp::now);
+    let server = ApiServer::open(Store::memory(), options).await?;
     let client = Client::new(server, "default");
-    Api::all(client.clone())
-        .create(&PostParams::default(), &Configurator::crd())
-        .await?;
-    let configurator: Configurator = serde_saphyr::from_str(&std::fs::read_to_string(file)?)?;
-    Api::all(client.clone())
-        .create(&PostParams::default(), &configurator)
-        .await?;
+    let definition = serde_json::to_value(Configurator::crd())?;
+    let configurator = serde_saphyr::from_str(&std::fs::read_to_string(file)?)?;
+    for object in [definition, configurator] {
+        objects::apply(&client, &object, &PatchParams::apply("embed")).await?;
+    }
 
-    let host = Host::builder()
-        .client(client)
-        .modules(ModuleDirectory::new(modules))
-        .build()?;
+    let modules = ModuleDirectory::new(modules);
+    let host = Host::builder().client(client).modules(modules).build()?;
     let mut report = host.report();
-    let ready = async move {
-        drop(
-            report
-                .wait_for(|report| report.is_ready() && !report.keepers.is_empty())
-                .await,
-        )
-    };
-    host.run(ready).await;
+    let ready = report.wait_for(|report| report.is_ready() && !report.keepers.is_empty());
+    host.run(async { drop(ready.await) }).await;
     println!("every object has been configured");
     Ok(())
 }

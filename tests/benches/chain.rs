@@ -93,7 +93,10 @@ fn main() -> Result<()> {
             ),
         );
         figures.push(("guest cpu us per run".to_owned(), host.guest_us));
-        figures.push(("host cpu us per run".to_owned(), host.cpu_us - host.guest_us));
+        figures.push((
+            "host cpu us per run".to_owned(),
+            host.cpu_us - host.guest_us,
+        ));
     }
     println!();
     for (name, figure) in figures {

@@ -185,7 +185,9 @@ fn a_scenario_that_cannot_be_played_says_why() {
     );
     check(
         |text| text.replace("kind: ConfigMap, metadata", "kind: ConfigMop, metadata"),
-        expect![[r#"FOLDER/small.yaml: cannot apply ConfigMop "web": the API has no kind ConfigMop in v1"#]],
+        expect![[
+            r#"FOLDER/small.yaml: cannot apply ConfigMop "web": the API has no kind ConfigMop in v1"#
+        ]],
     );
     check(
         |text| text.replace("scripted.wasm", "absent.wasm"),
@@ -221,7 +223,9 @@ fn a_scenario_that_cannot_be_played_says_why() {
     );
     check(
         |text| text.replace("phases: [{name: root}]", "phases: []"),
-        expect![[r#"FOLDER/small.yaml: cannot apply Configurator "small": Configurator.configurator.dev "small" is invalid: spec.phases: Invalid value: []: spec.phases in body should have at least 1 items"#]],
+        expect![[
+            r#"FOLDER/small.yaml: cannot apply Configurator "small": Configurator.configurator.dev "small" is invalid: spec.phases: Invalid value: []: spec.phases in body should have at least 1 items"#
+        ]],
     );
     check(
         |text| text + "faults: [{request: made, kind: Strange}]\n",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::HandlerError;
 
 impl HandlerError {
-    /// An error that may pass: the host calls again later, with backoff.
+    /// An error that may pass: after backoff the run begins again, at the root phase and with the newest object.
     ///
     /// ```
     /// use configurator_sdk::HandlerError;
@@ -24,7 +24,8 @@ impl HandlerError {
         }
     }
 
-    /// An error that the same input will always give: the phase fails at once.
+    /// An error that the same input will always give: the phase fails at once, and the object is given up until it
+    /// changes.
     pub fn fatal(message: impl Into<String>) -> HandlerError {
         HandlerError {
             message: message.into(),
@@ -34,14 +35,14 @@ impl HandlerError {
         }
     }
 
-    /// When to call again, in place of the configurator's backoff. Whole milliseconds; no use on a fatal error.
+    /// When to begin again, in place of the configurator's backoff. Whole milliseconds; no use on a fatal error.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> HandlerError {
         self.retry_after = Some(milliseconds(delay));
         self
     }
 
-    /// The code that the Configurator's `errorCodes` may know.
+    /// The code that the Configurator's `errorCodes` may know. Unread in mode Chain, which has none.
     #[must_use]
     pub fn code(mut self, code: impl Into<String>) -> HandlerError {
         self.code = Some(code.into());

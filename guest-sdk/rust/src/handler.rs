@@ -53,7 +53,8 @@ impl Handler {
         self
     }
 
-    /// How a person sees the handler's progress. Default: [`View::None`].
+    /// How a person sees the handler's progress. Default: [`View::None`]. In mode Chain only `configurator inspect`
+    /// shows it.
     #[must_use]
     pub const fn view(mut self, view: View) -> Handler {
         self.view = view;
@@ -67,7 +68,8 @@ impl Handler {
         self
     }
 
-    /// The JSON Schema that the Configurator's `spec.parameters` must meet.
+    /// The JSON Schema that the Configurator's `spec.parameters` must meet. `configurator inspect` shows it; the host
+    /// does not hold the parameters to it, so the handler has to.
     #[must_use]
     pub const fn parameters_schema(mut self, schema: &'static str) -> Handler {
         self.parameters_schema = Some(schema);

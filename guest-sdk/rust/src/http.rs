@@ -1,6 +1,7 @@
 //! Requests to HTTP endpoints.
 //!
-//! Any answer is a success, whatever its status; only a transport that fails is a fault.
+//! Any answer is a success, whatever its status; only a transport that fails is a fault. Redirects are not followed.
+//! Addresses that are not public are refused unless the operator of the host lists the name.
 //!
 //! ```
 //! use configurator_sdk::Request;
@@ -22,7 +23,10 @@ pub struct Http {
 }
 
 impl Http {
-    /// A request of any method.
+    /// A request of any method, in upper case. The URL holds no credentials, and writes its host plainly.
+    ///
+    /// The host adds an `Idempotency-Key` unless there is one: the same on every attempt of the request, also after a
+    /// restart of the host.
     pub fn new(method: impl Into<String>, url: impl Into<String>) -> Http {
         Http {
             request: HttpRequest {
@@ -39,12 +43,12 @@ impl Http {
         Http::new("GET", url)
     }
 
-    /// A POST. The host adds an `Idempotency-Key`, the same on every retry of the run.
+    /// A POST.
     pub fn post(url: impl Into<String>) -> Http {
         Http::new("POST", url)
     }
 
-    /// Adds a header.
+    /// Adds a header. `host` is refused, since it follows from the URL; `content-length` must be that of the body.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Http {
         self.request.headers.push((name.into(), value.into()));
         self

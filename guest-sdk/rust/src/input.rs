@@ -126,10 +126,10 @@ impl Input {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The Configurator's `spec.parameters`, overlaid with those of the node.
+    /// The Configurator's `spec.parameters`; an empty object where it has none.
     ///
     /// # Errors
-    /// Fatal, when they are not a `T`. A parameters schema of the handler tells the author of the Configurator earlier.
+    /// Fatal, when they are not a `T`.
     pub fn parameters<'a, T: Deserialize<'a>>(&'a self) -> Result<T, HandlerError> {
         json::read(&self.context.parameters, "the parameters")
     }

@@ -135,7 +135,8 @@ impl Resource {
         self.request(KubernetesVerb::Create, at, Some(object.into()))
     }
 
-    /// Replaces an object as a whole.
+    /// Replaces an object as a whole. A custom resource needs its version: in the object, or by
+    /// [`Kubernetes::resource_version`].
     pub fn replace(&self, at: impl Into<At>, object: impl Into<Json>) -> Kubernetes<Replace> {
         self.request(KubernetesVerb::Replace, at, Some(object.into()))
     }
@@ -266,7 +267,8 @@ impl<V> Kubernetes<V> {
 }
 
 impl<V: Reads> Kubernetes<V> {
-    /// May be answered from the host's watch cache, which can be a moment behind. Default: read at the server.
+    /// May be answered from the host's watch cache, which can be a moment behind. Default: read at the server. A host
+    /// of this version reads at the server all the same.
     pub fn cached(mut self) -> Self {
         self.request.cached = Some(true);
         self

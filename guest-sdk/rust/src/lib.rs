@@ -42,10 +42,25 @@
 //! - What it may ask for: [`kubernetes`], [`configstore`], [`secretstore`], [`http`].
 //! - What a module is: [`module!`], [`Handler`], [`Registry`].
 //!
+//! # What a host of this version refuses
+//!
+//! The contract has more than mode Chain, which is the only mode today. An output that asks for any of this does
+//! nothing at all, and its run fails with `UnsupportedResourceOperation`:
+//!
+//! - [`Output::again`], [`Output::again_after`], [`Output::wait`], [`Output::stop`]: the outcomes of other modes;
+//! - [`Output::next_phase`]: the phases follow one another;
+//! - [`Output::graph`]: requests are sent one after another or side by side. [`Request::depends_on`] and
+//!   [`Request::ready_when`] belong to it, and make any other output invalid;
+//! - [`Request::once`]: a request may be sent again;
+//! - [`Output::desired`]: there is no object graph, and nothing is pruned.
+//!
+//! [`Output::data`], [`Output::progress`], [`Output::output`] and [`Output::details`] are checked and then left unread.
+//! In the input, `last`, `outputs` and `plan` are absent or empty.
+//!
 //! # Features
 //!
 //! - `bump-allocator` (default): on wasm32, an allocator that never frees. It suits an instance that lives for one
-//!   call, which is how the host runs a module unless the Configurator says `instance: Reuse`.
+//!   call, and every instance does. Without it a module has Rust's own.
 //! - `k8s-openapi`: `kubernetes::Resource::of`, requests for the types of `k8s-openapi`.
 
 pub mod bindings;

@@ -67,7 +67,7 @@ impl Output {
         self
     }
 
-    /// Each request is sent when what it names in [`Request::depends_on`] is ready.
+    /// Each request is sent when what it names in [`Request::depends_on`] is ready. Refused in mode Chain.
     #[must_use]
     pub fn graph(mut self) -> Output {
         self.requests.execute_strategy = Some(ExecuteStrategy::Graph);
@@ -103,7 +103,8 @@ impl Output {
         self
     }
 
-    /// Merges `status` into the object's status by server-side apply.
+    /// Merges `status` into the object's status by server-side apply, at the end of the run. It counts once the
+    /// requests of this phase have gone through.
     #[must_use]
     pub fn status(mut self, status: impl Into<Json>) -> Output {
         self.statuses.push(StatusUpdate {
@@ -113,7 +114,7 @@ impl Output {
         self
     }
 
-    /// Merges `status` into the status of one object of the batch.
+    /// Merges `status` into the status of one object of the batch. There, each status must name its object.
     #[must_use]
     pub fn status_of(mut self, of: ObjectRef, status: impl Into<Json>) -> Output {
         self.statuses.push(StatusUpdate {
@@ -123,7 +124,8 @@ impl Output {
         self
     }
 
-    /// A Kubernetes Event about the object. In a batch, push to the field `events` with `of` set.
+    /// A Kubernetes Event about the object, published once the requests of this phase have gone through. In a batch,
+    /// push to the field `events` with `of` set.
     #[must_use]
     pub fn event(
         mut self,
@@ -140,28 +142,28 @@ impl Output {
         self
     }
 
-    /// The handler's own notes, which come back in `last` when it is entered again.
+    /// The handler's own notes, which come back in `last` when it is entered again. Unread in mode Chain.
     #[must_use]
     pub fn data(mut self, data: impl Into<Json>) -> Output {
         self.data = Some(data.into().into_string());
         self
     }
 
-    /// For later steps of the same flow.
+    /// For later steps of the same flow. Unread in mode Chain.
     #[must_use]
     pub fn output(mut self, output: impl Into<Json>) -> Output {
         self.output = Some(output.into().into_string());
         self
     }
 
-    /// What a person sees under the view `ObjectDetail`.
+    /// What a person sees under the view `ObjectDetail`. Unread in mode Chain.
     #[must_use]
     pub fn details(mut self, details: impl Into<Json>) -> Output {
         self.details = Some(details.into().into_string());
         self
     }
 
-    /// How far the handler is. More than 100 percent is 100.
+    /// How far the handler is. More than 100 percent is 100. Unread in mode Chain.
     #[must_use]
     pub fn progress(mut self, percent: u8, message: impl Into<String>) -> Output {
         self.progress = Some(Progress {
@@ -171,28 +173,31 @@ impl Output {
         self
     }
 
-    /// Enter this handler again with the requests' results: at once.
+    /// Enter this handler again with the requests' results: at once. Refused in mode Chain, where the next phase gets
+    /// the results.
     #[must_use]
     pub fn again(mut self) -> Output {
         self.outcome = Outcome::Again(None);
         self
     }
 
-    /// Enter this handler again with the requests' results, after this long.
+    /// Enter this handler again with the requests' results, after this long. Refused in mode Chain, where
+    /// [`HandlerError::retry`] with [`after`](HandlerError::after) begins the run again.
     #[must_use]
     pub fn again_after(mut self, delay: Duration) -> Output {
         self.outcome = Outcome::Again(Some(milliseconds(delay)));
         self
     }
 
-    /// Leave memory; enter this handler again at the first of these.
+    /// Leave memory; enter this handler again at the first of these. Refused in mode Chain.
     #[must_use]
     pub fn wait(mut self, wake: Wake) -> Output {
         self.outcome = Outcome::Wait(wake);
         self
     }
 
-    /// Fail, but keep statuses, events, data and progress. Requests are dropped: the contract allows none here.
+    /// Fail, but keep statuses, events, data and progress. Requests are dropped: the contract allows none here. In mode
+    /// Chain this is an error of the handler whose statuses and events are published all the same.
     #[must_use]
     pub fn failed(mut self, error: HandlerError) -> Output {
         self.requests.resource_requests.clear();
@@ -200,21 +205,21 @@ impl Output {
         self
     }
 
-    /// In a pipeline: the handlers after this one are not called.
+    /// In a pipeline: the handlers after this one are not called. Refused in mode Chain.
     #[must_use]
     pub fn stop(mut self) -> Output {
         self.outcome = Outcome::Stop;
         self
     }
 
-    /// Go to this phase, whatever the transitions say.
+    /// Go to this phase, whatever the transitions say. Refused in mode Chain, where the phases follow one another.
     #[must_use]
     pub fn next_phase(mut self, phase: impl Into<String>) -> Output {
         self.next = Some(phase.into());
         self
     }
 
-    /// All objects that the owner is to have; what is missing here is pruned.
+    /// All objects that the owner is to have; what is missing here is pruned. Refused in mode Chain.
     #[must_use]
     pub fn desired(mut self, desired: DesiredSet) -> Output {
         self.desired = Some(desired);

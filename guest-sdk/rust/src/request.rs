@@ -31,7 +31,8 @@ impl Request {
         }
     }
 
-    /// The phase does not wait for it, and the host retries it by itself. Only for requests that change something.
+    /// The phase does not wait for it, and the host retries it by itself until a later one for the same target takes
+    /// its place. Only for requests that change something.
     #[must_use]
     pub fn declarative(mut self) -> Request {
         self.is_declarative = true;
@@ -67,39 +68,45 @@ impl Request {
     }
 
     /// The next handler gets a failure as a result with `error` set. In the last phase a caught failure fails the run.
+    ///
+    /// An outage of the Kubernetes API or of a store is not caught: nothing was answered, and the run waits.
     #[must_use]
     pub fn catch_error(self) -> Request {
         self.on_error(OnError::CatchError)
     }
 
-    /// The next handler gets no result of a failure.
+    /// The next handler gets no result of a failure. An outage of the Kubernetes API or of a store is not dropped: the
+    /// run waits.
     #[must_use]
     pub fn drop_error(self) -> Request {
         self.on_error(OnError::DropError)
     }
 
-    /// The request of this name must be ready first. Only with [`Output::graph`](crate::Output::graph).
+    /// The request of this name must be ready first. Only with [`Output::graph`](crate::Output::graph), which mode
+    /// Chain refuses.
     #[must_use]
     pub fn depends_on(mut self, request_name: impl Into<String>) -> Request {
         self.depends_on.push(request_name.into());
         self
     }
 
-    /// When those that depend on it may go on. Default: observed. Only with [`Output::graph`](crate::Output::graph).
+    /// When those that depend on it may go on. Default: observed. Only with [`Output::graph`](crate::Output::graph),
+    /// which mode Chain refuses.
     #[must_use]
     pub fn ready_when(mut self, readiness: Readiness) -> Request {
         self.ready_when = Some(readiness);
         self
     }
 
-    /// Never sent a second time, even where the answer was lost.
+    /// Never sent a second time, even where the answer was lost. Refused in mode Chain: make the request one that may
+    /// be sent again.
     #[must_use]
     pub fn once(mut self) -> Request {
         self.once = true;
         self
     }
 
-    /// How long one attempt may take. Whole milliseconds. Default: the sink's.
+    /// How long one attempt may take. Whole milliseconds, and more than zero. Default: the sink's, which is 30 s.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Request {
         self.timeout = Some(milliseconds(timeout));

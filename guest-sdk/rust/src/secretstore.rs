@@ -24,7 +24,8 @@ impl Secret {
         Secret { name: name.into() }
     }
 
-    /// Reads the secret: `{"name", "version", "value"}`. The host redacts the value from everything it records.
+    /// Reads the secret: `{"name", "version", "value"}`. Keep the value out of log lines, Events and statuses; the host
+    /// redacts it there, and in messages of faults, as a second line of defence.
     pub fn get(self) -> SecretRequest {
         self.request(SecretVerb::Get, None)
     }

@@ -164,7 +164,8 @@ pub(crate) fn with_api_version(bytes: &Bytes, api_version: &str) -> Bytes {
 
 /// The stored form of an object, complete but for its revision, which is known only inside the transaction.
 ///
-/// It is plain JSON in which `apiVersion`, `kind` and `metadata.resourceVersion` come first.
+/// It is plain JSON in which `apiVersion`, `kind` and `metadata.resourceVersion` come first, and the manager in each
+/// entry of `metadata.managedFields`.
 #[derive(Debug, Clone)]
 pub(crate) struct Encoded {
     bytes: Vec<u8>,
@@ -188,7 +189,10 @@ impl Encoded {
         let revision_at = bytes.len();
         bytes.push(b'"');
         for (key, value) in metadata.iter().filter(|(key, _)| *key != "resourceVersion") {
-            write_field(&mut bytes, key, value)?;
+            match (key.as_str(), value) {
+                ("managedFields", Value::Array(managers)) => write_managers(&mut bytes, managers)?,
+                _ => write_field(&mut bytes, key, value)?,
+            }
         }
         bytes.push(b'}');
         for (key, value) in fields
@@ -218,6 +222,26 @@ impl Encoded {
         bytes.extend_from_slice(tail);
         bytes.into()
     }
+}
+
+/// The manager stands first in its entry, as a Kubernetes server writes it, so that a reader knows early whether the
+/// entry is of interest.
+fn write_managers(bytes: &mut Vec<u8>, managers: &[Value]) -> Result<()> {
+    bytes.extend_from_slice(br#","managedFields":["#);
+    for (at, entry) in managers.iter().enumerate() {
+        if at > 0 {
+            bytes.push(b',');
+        }
+        bytes.extend_from_slice(br#"{"manager":"#);
+        write(bytes, entry.get("manager").unwrap_or(&Value::Null))?;
+        let others = entry.as_object().into_iter().flatten();
+        for (key, value) in others.filter(|(key, _)| *key != "manager") {
+            write_field(bytes, key, value)?;
+        }
+        bytes.push(b'}');
+    }
+    bytes.push(b']');
+    Ok(())
 }
 
 fn write(bytes: &mut Vec<u8>, value: &Value) -> Result<()> {
@@ -308,6 +332,12 @@ mod tests {
         );
         assert_eq!(stored_revision(&bytes), Some("42"));
         assert_eq!(Traits::labels_of(&bytes).unwrap(), Traits::default());
+        let managed = json!({"kind": "Foo", "metadata": {"managedFields": [{"fieldsV1": {"f:a": {}}, "manager": "m"}, {"manager": "n"}]}});
+        let bytes = Encoded::new(&managed, "v1").unwrap().with_revision(1);
+        assert_eq!(
+            std::str::from_utf8(&bytes).unwrap(),
+            r#"{"apiVersion":"v1","kind":"Foo","metadata":{"resourceVersion":"1","managedFields":[{"manager":"m","fieldsV1":{"f:a":{}}},{"manager":"n"}]}}"#
+        );
         let labelled =
             br#"{"metadata":{"name":"x","labels":{"app":"\u0077eb"}},"spec":{"labels":1}}"#;
         assert_eq!(

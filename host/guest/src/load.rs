@@ -33,7 +33,7 @@ pub enum LoadError {
     },
     /// The file is a core module.
     #[error(
-        "{name} is a core WebAssembly module, not a component. Make it one with `configurator build` or `wasm-tools component new`"
+        "{name} is a core WebAssembly module, not a component. Make it one with `wasm-tools component new`"
     )]
     CoreModule {
         /// Of the file.

@@ -81,7 +81,7 @@ fn a_core_module() {
     check_text(
         "(module (func (export \"root\")))",
         expect![
-            "a.wasm is a core WebAssembly module, not a component. Make it one with `configurator build` or `wasm-tools component new`"
+            "a.wasm is a core WebAssembly module, not a component. Make it one with `wasm-tools component new`"
         ],
     );
 }

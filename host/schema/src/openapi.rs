@@ -105,6 +105,14 @@ enum Dialect {
     V3,
 }
 
+/// Media types of patches; the last is for built-in kinds only.
+const PATCHES: [&str; 4] = [
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+];
+
 fn definitions(resources: &[Resource<'_>]) -> Map<String, Value> {
     let mut generator = kinds::generator();
     generator.subschema_for::<ObjectMeta>();
@@ -261,12 +269,9 @@ fn operations(
         });
         let schema = json!({"$ref": format!("{V3}{answer}")});
         let types: &[&str] = if *verb == "patch" {
-            &[
-                "application/apply-patch+yaml",
-                "application/json-patch+json",
-                "application/merge-patch+json",
-                "application/strategic-merge-patch+json",
-            ]
+            // Custom kinds know no strategic merge, and clients choose from what is offered.
+            let is_custom = resource.crd_schema.is_some();
+            if is_custom { &PATCHES[..3] } else { &PATCHES }
         } else {
             &["application/json", "application/yaml"]
         };

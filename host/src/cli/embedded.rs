@@ -33,10 +33,11 @@ pub async fn open_stores(settings: &Settings) -> anyhow::Result<Stores> {
         }),
         Some(folder) => {
             make_folder(folder)?;
-            let key = sealing_key(settings)?;
+            let sealed = folder.join("secrets.redb");
+            let key = sealing_key(settings, &sealed)?;
             Ok(Stores {
                 config: EmbeddedConfigStore::open(&folder.join("config.redb"))?,
-                secrets: EmbeddedSecretStore::open(&folder.join("secrets.redb"), &key).await?,
+                secrets: EmbeddedSecretStore::open(&sealed, &key).await?,
             })
         }
     }
@@ -79,9 +80,10 @@ fn make_folder(folder: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot make the data folder {}", folder.display()))
 }
 
-fn sealing_key(settings: &Settings) -> anyhow::Result<SealingKey> {
+/// The key of the store `sealed`. Without one, a new one is made, unless the store exists.
+fn sealing_key(settings: &Settings, sealed: &Path) -> anyhow::Result<SealingKey> {
     if let Some(text) = &settings.secret_key {
-        return Ok(SealingKey::from_text(text, "CONFIGURATOR_SECRET_KEY")?);
+        return Ok(SealingKey::from_text(text, "the setting secret_key")?);
     }
     let file: PathBuf = match &settings.secret_key_file {
         Some(file) => file.clone(),
@@ -89,6 +91,13 @@ fn sealing_key(settings: &Settings) -> anyhow::Result<SealingKey> {
             .context("there is no home folder to keep the key of the secret store in; give --secret-key-file")?
             .join("secret.key"),
     };
+    if sealed.exists() && !file.exists() {
+        anyhow::bail!(
+            "{} is sealed with a key that was in {}, which is gone: put the key back, or move the store away to start with an empty one",
+            sealed.display(),
+            file.display()
+        );
+    }
     Ok(SealingKey::from_file(&file)?)
 }
 

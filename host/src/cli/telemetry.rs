@@ -49,6 +49,9 @@ pub fn start(settings: &Settings) -> anyhow::Result<Telemetry> {
         LogFormat::Json => tracing_subscriber::fmt::layer()
             .json()
             .flatten_event(true)
+            // Every line has the fields of its run itself.
+            .with_current_span(false)
+            .with_span_list(false)
             .boxed(),
         LogFormat::Text => tracing_subscriber::fmt::layer()
             .with_writer(std::io::stderr)

@@ -144,8 +144,8 @@ impl RunObserver for Terminal {
             Notice::Bootstrapped { objects } => {
                 let text = match objects {
                     0 => "has no objects yet".to_owned(),
-                    1 => "its one object has settled".to_owned(),
-                    _ => format!("all {objects} objects have settled"),
+                    1 => "its one object has had its turn".to_owned(),
+                    _ => format!("all {objects} objects have had their turn"),
                 };
                 (GOOD, "●", text)
             }

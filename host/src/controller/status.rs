@@ -145,13 +145,13 @@ fn bootstrapped(known: &Known) -> (bool, &'static str, String) {
         (
             true,
             "Settled",
-            "every object that existed at start has settled".into(),
+            "every object that existed at start has had its turn".into(),
         )
     } else {
         (
             false,
             "Settling",
-            "objects that existed at start have not all settled".into(),
+            "not every object that existed at start has had its turn".into(),
         )
     }
 }

@@ -477,7 +477,7 @@ impl Worker {
                         configurator = self.parts.configurator.name,
                         objects,
                         given_up,
-                        "every object has settled"
+                        "every object has had its turn"
                     );
                     let notice = Notice::Bootstrapped { objects };
                     self.parts

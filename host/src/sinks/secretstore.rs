@@ -136,30 +136,36 @@ impl SealingKey {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(io)?;
         }
-        let created = fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path);
-        match created {
-            Ok(mut file) => {
-                let bytes = random::<32>()?;
-                file.write_all(STANDARD.encode(bytes).as_bytes())
-                    .map_err(io)?;
-                file.sync_all().map_err(io)?;
-                Ok(Self(bytes.into()))
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                if fs::metadata(path).map_err(io)?.mode() & 0o077 != 0 {
-                    return Err(KeyError::Exposed {
-                        path: path.to_owned(),
-                    });
+        if !path.try_exists().map_err(io)? {
+            // Whole or not at all, and never over a key that another process has just made.
+            let aside = path.with_extension(format!("{}.new", std::process::id()));
+            let mut file = fs::OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&aside)
+                .map_err(io)?;
+            let bytes = random::<32>()?;
+            file.write_all(STANDARD.encode(bytes).as_bytes())
+                .map_err(io)?;
+            file.sync_all().map_err(io)?;
+            let linked = fs::hard_link(&aside, path);
+            fs::remove_file(&aside).map_err(io)?;
+            match linked {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    return Err(io(error));
                 }
-                let text = fs::read_to_string(path).map_err(io)?;
-                Self::from_text(&text, &path.display().to_string())
+                Ok(()) | Err(_) => {}
             }
-            Err(error) => Err(io(error)),
         }
+        if fs::metadata(path).map_err(io)?.mode() & 0o077 != 0 {
+            return Err(KeyError::Exposed {
+                path: path.to_owned(),
+            });
+        }
+        let text = fs::read_to_string(path).map_err(io)?;
+        Self::from_text(&text, &path.display().to_string())
     }
 
     /// A key that nobody will know again, for a store in memory.

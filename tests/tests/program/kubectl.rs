@@ -103,7 +103,7 @@ fn the_usual_commands_work_on_configurators() -> Result<()> {
     for part in [
         "Kind:         Configurator",
         "Message:               runs begin as objects change",
-        "Message:               every object that existed at start has settled",
+        "Message:               every object that existed at start has had its turn",
         "Reason:                AsExpected",
         "Module Digest:        sha256:",
     ] {
@@ -201,7 +201,7 @@ fn a_watch_shows_what_is_added_and_changed() -> Result<()> {
 #[test]
 fn delete_waits_until_the_object_is_gone() -> Result<()> {
     let c = Cluster::start("-f pod-config.yaml -f shop.yaml")?;
-    c.host.until_printed("settled")?;
+    c.host.until_printed("had their turn")?;
     c.kubectl("get configmap web-1-config -n shop")?;
     let deleted = c.kubectl("delete pod web-1 -n shop --wait --timeout=30s")?;
     assert!(deleted.starts_with("pod \"web-1\" deleted"), "{deleted}");

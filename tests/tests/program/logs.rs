@@ -22,7 +22,7 @@ fn people_see_one_line_for_each_run() -> Result<()> {
         4 objects applied
         … pod-config loads pod_config.wasm
         ▶ pod-config runs DIGEST
-        ● pod-config all 2 objects have settled
+        ● pod-config all 2 objects have had their turn
         ✓ pod-config shop/web-1 Added root: 2 requests (entry ResourceNotFound) → write: 3 requests TIME
         ✓ pod-config shop/web-2 Added root: 2 requests (entry ResourceNotFound) → write: 3 requests TIME"#]].assert_eq(&lines.join("\n"));
     Ok(())
@@ -60,7 +60,7 @@ fn machines_get_a_json_object_on_each_line_and_nothing_else() -> Result<()> {
     messages.dedup();
     expect![[r#"
         a run ended
-        every object has settled
+        every object has had its turn
         started
         the embedded API is served"#]]
     .assert_eq(&messages.join("\n"));

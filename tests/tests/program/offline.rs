@@ -45,7 +45,7 @@ fn inspect_says_what_is_no_module_and_why() -> Result<()> {
         said += &place.program("inspect", name).fails()?;
     }
     expect![[r#"
-        error: core.wasm is a core WebAssembly module, not a component. Make it one with `configurator build` or `wasm-tools component new`
+        error: core.wasm is a core WebAssembly module, not a component. Make it one with `wasm-tools component new`
         error: script.wasm is not a WebAssembly file: it does not begin with \0asm. A module is a component of the world configurator:handler/configurator@0.1.0
         error: empty.wasm is not a WebAssembly file: it is empty. A module is a component of the world configurator:handler/configurator@0.1.0
         error: text.wat is not a WebAssembly file: it seems to be WebAssembly text; convert it with `wasm-tools parse`. A module is a component of the world configurator:handler/configurator@0.1.0

@@ -56,7 +56,7 @@ fn metrics_count_what_happened() -> Result<()> {
     let host = place
         .host("-f pod-config.yaml -f shop.yaml --metrics-listen 127.0.0.1:0")
         .start()?;
-    host.until_printed("settled")?;
+    host.until_printed("had their turn")?;
     let address = address(&host)?;
     // The numbers follow the line that people see.
     let counted = || {

@@ -143,7 +143,7 @@ fn a_damaged_file_is_named_with_what_to_do_and_is_left_alone() -> Result<()> {
 fn a_data_folder_belongs_to_one_host_at_a_time() -> Result<()> {
     let place = Place::new()?;
     let mut first = place.host("-f pod-config.yaml -f shop.yaml").start()?;
-    first.until_printed("settled")?;
+    first.until_printed("had their turn")?;
     refuses(
         place.host(""),
         expect![[r#"
@@ -224,7 +224,7 @@ fn another_key_of_the_secrets_is_refused() -> Result<()> {
     refuses(
         place.host("").env("CONFIGURATOR_SECRET_KEY", "hello"),
         expect![[r#"
-            error: the key of the secret store from CONFIGURATOR_SECRET_KEY is not 32 bytes in Base64; make one with `head -c 32 /dev/urandom | base64`
+            error: the key of the secret store from the setting secret_key is not 32 bytes in Base64; make one with `head -c 32 /dev/urandom | base64`
         "#]],
     );
     place.write("open.key", other)?;
@@ -256,8 +256,8 @@ fn a_key_of_the_secrets_is_made_where_there_is_none_and_used_from_then_on() -> R
     refuses(
         run(),
         expect![[r#"
-        error: data/secrets.redb was sealed with another key; give the key that it was made with
-    "#]],
+            error: data/secrets.redb is sealed with a key that was in new.key, which is gone: put the key back, or move the store away to start with an empty one
+        "#]],
     );
     Ok(())
 }

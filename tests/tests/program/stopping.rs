@@ -77,7 +77,7 @@ fn a_signal_lets_runs_end() -> Result<()> {
     expect![[r#"
         ; a second signal stops at once
         ✓ asking default Added root: 1 request TIME
-        ● asking its one object has settled
+        ● asking its one object has had its turn
     "#]]
     .assert_eq(&said[0]);
     Ok(())
@@ -129,7 +129,7 @@ fn a_watching_client_does_not_keep_it_from_stopping() -> Result<()> {
     let mut host = place
         .host("-f pod-config.yaml -f shop.yaml --listen 127.0.0.1:0")
         .start()?;
-    host.until_printed("settled")?;
+    host.until_printed("had their turn")?;
     let mut kubectl = std::process::Command::new("kubectl");
     kubectl
         .args(["get", "configurators", "--watch", "--kubeconfig"])
