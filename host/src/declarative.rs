@@ -15,6 +15,7 @@ use configurator_core::request::Operation;
 use crate::clock::SharedClock;
 use crate::events::{HostEvent, Publisher, Subject};
 use crate::metrics::Metrics;
+use crate::redaction::Redactor;
 use crate::sinks::{Scope, Sinks};
 use crate::tasks::{TaskKind, Tasks};
 
@@ -34,6 +35,8 @@ pub struct DeclarativeJob {
     pub owner: Option<Subject>,
     /// How often it is tried.
     pub retry: RetryPolicy,
+    /// Knows the secrets of the run that made it.
+    pub redactor: Arc<Redactor>,
 }
 
 /// Sends declarative requests.
@@ -181,7 +184,9 @@ impl DeclarativeRequests {
                         self.give_up(&job, &fault, failures);
                         None
                     } else {
-                        let seed = mix(u64::from(failures) ^ name.len() as u64);
+                        let seed = name.bytes().fold(u64::from(failures), |seed, byte| {
+                            mix(seed ^ u64::from(byte))
+                        });
                         Some(
                             fault
                                 .retry_after
@@ -223,8 +228,10 @@ impl DeclarativeRequests {
 
     fn give_up(&self, job: &DeclarativeJob, fault: &Fault, failures: u32) {
         self.inner.metrics.declarative_given_up();
+        let attempts = if failures == 1 { "attempt" } else { "attempts" };
+        let fault = job.redactor.redact(&fault.to_string());
         let message = format!(
-            "the declarative request {:?} failed for good after {failures} attempts: {fault}",
+            "the declarative request {:?} failed for good after {failures} {attempts}: {fault}",
             job.request_name
         );
         tracing::warn!(

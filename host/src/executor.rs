@@ -16,6 +16,7 @@ use crate::clock::SharedClock;
 use crate::declarative::{DeclarativeJob, DeclarativeRequests};
 use crate::events::Subject;
 use crate::metrics::Metrics;
+use crate::redaction::Redactor;
 use crate::sinks::{Scope, Sinks};
 
 /// Carries out plans.
@@ -70,8 +71,8 @@ impl Executor {
     /// Carries out the plan of a run.
     ///
     /// In each wave, requests go side by side within the Configurator's concurrency, or one after another when the
-    /// plan is serial. After a failure that nothing catches, a serial plan and later waves are not sent.
-    pub async fn execute(&self, plan: &Plan, run: &Run) -> Executed {
+    /// plan is serial. `redactor` knows the secrets of the run. After a failure that nothing catches, a serial plan and later waves are not sent.
+    pub async fn execute(&self, plan: &Plan, run: &Run, redactor: &Arc<Redactor>) -> Executed {
         let mut settled: Vec<(usize, StepResult)> = Vec::with_capacity(plan.steps.len());
         let mut culprit: Option<String> = None;
         for wave in plan.waves() {
@@ -83,7 +84,7 @@ impl Executor {
                 for (index, step) in steps {
                     let result = match &culprit {
                         Some(culprit) => self.not_sent(step, culprit),
-                        None => self.step(step, run).await,
+                        None => self.step(step, run, redactor).await,
                     };
                     note_culprit(&mut culprit, step, &result);
                     settled.push((index, result));
@@ -93,7 +94,7 @@ impl Executor {
             let width = run.configurator().concurrency.max(1);
             let mut under_way = Vec::with_capacity(steps.len());
             for (index, step) in &steps {
-                under_way.push(self.indexed(*index, step, run));
+                under_way.push(self.indexed(*index, step, run, redactor));
             }
             let mut side_by_side = futures::stream::iter(under_way).buffer_unordered(width);
             while let Some((index, result)) = side_by_side.next().await {
@@ -113,11 +114,17 @@ impl Executor {
         executed
     }
 
-    async fn indexed(&self, index: usize, step: &PlannedStep, run: &Run) -> (usize, StepResult) {
-        (index, self.step(step, run).await)
+    async fn indexed(
+        &self,
+        index: usize,
+        step: &PlannedStep,
+        run: &Run,
+        redactor: &Arc<Redactor>,
+    ) -> (usize, StepResult) {
+        (index, self.step(step, run, redactor).await)
     }
 
-    async fn step(&self, step: &PlannedStep, run: &Run) -> StepResult {
+    async fn step(&self, step: &PlannedStep, run: &Run, redactor: &Arc<Redactor>) -> StepResult {
         let request = &step.request;
         let created = self.clock.now();
         let settled = |answer: Result<Answer, Fault>| {
@@ -165,6 +172,7 @@ impl Executor {
                     request_name: request.name.clone(),
                     owner: owner(step, run),
                     retry: run.configurator().retry,
+                    redactor: redactor.clone(),
                 };
                 let mut settled = settled(self.declarative.submit(job).map(|()| Answer::default()));
                 if settled.result.error.is_none() {

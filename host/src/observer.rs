@@ -24,7 +24,8 @@ pub trait RunObserver: Send + Sync + 'static {
     /// A handler was called.
     fn called(&self, _run: &Run, _call: &Call, _result: &Result<HandlerOutput, CallFault>) {}
 
-    /// The requests of an output were executed, or refused.
+    /// The requests of an output were executed, or refused one by one. An output that is refused as a whole shows in the
+    /// end of the run only.
     fn executed(&self, _run: &Run, _phase: &str, _plan: &Plan, _results: &[RequestResult]) {}
 
     /// A run ended or rests.

@@ -17,8 +17,6 @@ pub enum TaskKind {
     Declarative,
     /// Publishes Events and statuses. Ends when nobody is left who could send.
     Publisher,
-    /// Serves a socket. Sees the token itself.
-    Server,
 }
 
 /// Tasks of one host, and the two stages of its end.

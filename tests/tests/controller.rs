@@ -276,6 +276,71 @@ async fn a_configurator_that_goes_releases_the_objects_it_held() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_from_finalizer_to_ledger_releases_the_objects() -> Result<()> {
+    let world = World::start().await?;
+    let mut configurator = scripted("holds", json!({"requests": [put("made", "made-{name}")]}));
+    let phases = json!([{"name": "clean", "handler": "root"}]);
+    configurator["spec"]["deletion"] = json!({"by": "Finalizer", "phases": phases});
+    world.apply(&object("web")).await?;
+    world.apply(&configurator).await?;
+    world.settled(&["holds"]).await?;
+    let maps = config_maps(&world).await?;
+    assert_eq!(maps.get("web").await?.finalizers().len(), 1);
+    configurator["spec"]["deletion"] = json!({"by": "Ledger", "phases": phases});
+    world.apply(&configurator).await?;
+    world
+        .until("the object is released", || async {
+            Ok(maps.get("web").await?.finalizers().is_empty())
+        })
+        .await?;
+    let api: Api<Configurator> = Api::all(world.client.clone());
+    world
+        .until("the Configurator is released", || async {
+            Ok(api.get("holds").await?.finalizers().is_empty())
+        })
+        .await?;
+    world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_of_a_namespace_that_is_not_watched_any_more_are_cleaned_up() -> Result<()> {
+    let world = World::start().await?;
+    let mut configurator = scripted(
+        "narrow",
+        json!({"requests": [put("made", "made-{namespace}")]}),
+    );
+    configurator["spec"]["watch"]["namespaces"] = json!(["default", "other"]);
+    configurator["spec"]["deletion"] =
+        json!({"by": "Ledger", "phases": [{"name": "clean", "handler": "root"}]});
+    configurator["spec"]["parameters"]["clean"] =
+        json!({"requests": [{"name": "gone", "remove": "made-{namespace}"}]});
+    world
+        .apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}))
+        .await?;
+    let mut elsewhere = object("web");
+    elsewhere["metadata"]["namespace"] = json!("other");
+    world.apply(&object("web")).await?;
+    world.apply(&elsewhere).await?;
+    world.apply(&configurator).await?;
+    world.settled(&["narrow"]).await?;
+    assert_eq!(world.keys().await?.len(), 2);
+    configurator["spec"]["watch"]["namespaces"] = json!(["default"]);
+    world.apply(&configurator).await?;
+    world
+        .until("what was made for the other namespace is gone", || async {
+            let keys: Vec<String> = world
+                .keys()
+                .await?
+                .into_iter()
+                .map(|(key, _)| key)
+                .collect();
+            Ok(keys == ["basic/made-default"])
+        })
+        .await?;
+    world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_can_have_what_was_given_up_tried_again() -> Result<()> {
     let gate = Gate::new(Pass::Open);
     let before = gate.clone();

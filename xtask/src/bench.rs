@@ -15,22 +15,28 @@ pub struct Bench {
 #[derive(Subcommand)]
 enum What {
     /// A run through both phases of pod-config, on durable embedded stores.
-    Chain,
+    Chain {
+        /// Parts to measure: call, chain, host. Default: all.
+        parts: Vec<String>,
+    },
 }
 
 impl Bench {
     /// Builds what is measured, optimised, and measures it.
     pub fn run(self) -> Result<()> {
         match self.what {
-            What::Chain => {
+            What::Chain { parts } => {
                 guests::build(&["pod-config", "nothing"])?;
-                cargo::run(&[
+                let mut arguments = vec![
                     "bench",
                     "--package",
                     "configurator-tests",
                     "--bench",
                     "chain",
-                ])
+                    "--",
+                ];
+                arguments.extend(parts.iter().map(String::as_str));
+                cargo::run(&arguments)
             }
         }
     }

@@ -72,8 +72,7 @@ fn namespace_annotations(
     Ok(result.object::<Namespace<'_>>()?.metadata.annotations)
 }
 
-/// The stored summary. Where it cannot be read it is written anew: if the store is down, that write tells, and is
-/// charged to the Deployment.
+/// The stored summary. Where it cannot be read it is written anew.
 fn stored(result: &RequestResult) -> Option<Text<'_>> {
     #[derive(Deserialize)]
     struct Entry<'a> {

@@ -516,6 +516,18 @@ impl Queue {
         self.finish_call(now)
     }
 
+    /// A person wants every object that was given up tried again at once.
+    pub fn retry_given_up(&mut self, now: Timestamp) -> Vec<Action> {
+        let given_up: Vec<ObjectRef> = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| slot.is_given_up)
+            .map(|(key, _)| key.clone())
+            .collect();
+        let again = given_up.iter().flat_map(|key| self.retry_now(key, now));
+        again.collect()
+    }
+
     /// A person wants this object tried again at once.
     pub fn retry_now(&mut self, key: &ObjectRef, now: Timestamp) -> Vec<Action> {
         if let Some(live) = self.live_mut(key) {

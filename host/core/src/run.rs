@@ -249,6 +249,14 @@ impl Run {
             .map_or("", |phase| phase.name.as_str())
     }
 
+    /// How long the run rests after so many failures. The jitter is the run's own, so that objects which fail together
+    /// do not come back together.
+    #[must_use]
+    pub fn backoff(&self, failures: u32) -> Duration {
+        let seed = seed(&self.id, "backoff", failures);
+        self.configurator.retry.delay(failures, seed)
+    }
+
     /// Objects that have left the batch since the last call of this.
     pub fn take_departed(&mut self) -> Vec<Departed> {
         std::mem::take(&mut self.departed)
@@ -494,7 +502,7 @@ impl Run {
                 failures,
             });
         }
-        let own = policy.delay(failures, seed(&self.id, "backoff", failures));
+        let own = self.backoff(failures);
         let after = failure.fault.retry_after.unwrap_or(own);
         if failure.reaction == Reaction::Resend {
             Step::Pause(Pause::Resend { after, failure })

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use configurator_schema::Schema;
 use kube::api::{PatchParams, ValidationDirective};
 use kube::core::GroupVersionKind;
 use kube::{Client, CustomResourceExt as _, discovery};
@@ -159,6 +160,25 @@ pub async fn apply_crds(client: &Client) -> anyhow::Result<()> {
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     }
     Ok(())
+}
+
+/// The schema of the Configurator.
+///
+/// # Errors
+/// Never, as long as the schema of the program is sound.
+pub fn schema() -> anyhow::Result<Schema> {
+    let crd = serde_json::to_value(Configurator::crd())?;
+    let schema = crd
+        .pointer("/spec/versions/0/schema/openAPIV3Schema")
+        .cloned()
+        .unwrap_or(Value::Null);
+    Schema::from_crd(&schema).map_err(|errors| {
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!(
+            "the schema of the Configurator has mistakes: {}",
+            texts.join("; ")
+        )
+    })
 }
 
 /// Prints the CustomResourceDefinition of the Configurator.

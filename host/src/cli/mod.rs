@@ -37,7 +37,12 @@ enum Command {
         #[arg(required = true)]
         files: Vec<PathBuf>,
         /// Where modules lie; by default beside the manifest.
-        #[arg(long, value_name = "DIR")]
+        #[arg(
+            long,
+            value_name = "DIR",
+            env = "CONFIGURATOR_MODULES",
+            value_delimiter = ':'
+        )]
         modules: Vec<PathBuf>,
     },
     /// Show what a module offers: handlers, imports, digest, size.

@@ -52,7 +52,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "ADDR")]
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics_listen: Option<SocketAddr>,
-    /// Folders with modules; by default those of the manifests. Repeatable.
+    /// Folders with modules, looked through before those of the manifests. Repeatable.
     #[arg(long, value_name = "DIR")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     modules: Vec<PathBuf>,
@@ -101,6 +101,10 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
 async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let is_person = settings.log_format == LogFormat::Text;
     let stop = CancellationToken::new();
+    anyhow::ensure!(
+        settings.listen.is_none() || settings.kubeconfig.is_none(),
+        "--listen serves the embedded API, and --kubeconfig uses a cluster instead: give one of them"
+    );
     let objects = manifests::read(&args.files)?;
     let stores = embedded::open_stores(settings).await?;
     let (client, serving) = match &settings.kubeconfig {
@@ -231,13 +235,20 @@ fn builder(settings: &Settings, client: Client, is_person: bool) -> anyhow::Resu
 fn read_policy(file: &Path) -> anyhow::Result<Capabilities> {
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("cannot read the policy {}", file.display()))?;
-    let spec = serde_saphyr::from_str(&text).with_context(|| {
-        format!(
-            "the policy {} does not have the form of spec.capabilities",
+    let wrong = |what: &dyn std::fmt::Display| {
+        anyhow::anyhow!(
+            "the policy {} does not have the form of spec.capabilities: {what}",
             file.display()
         )
-    })?;
-    Ok(declaration::capabilities(&spec)?)
+    };
+    let value: serde_json::Value = serde_saphyr::from_str(&text).map_err(|error| wrong(&error))?;
+    // A misspelt field would allow more than was meant.
+    let mut manifest = serde_json::json!({"spec": {"capabilities": value}});
+    if let Some(path) = manifests::schema()?.prune(&mut manifest).first() {
+        return Err(wrong(&format!("{path}: unknown field")));
+    }
+    let spec = serde_json::from_value(value).map_err(|error| wrong(&error))?;
+    declaration::capabilities(&spec).map_err(|error| wrong(&error))
 }
 
 type Serving = tokio::task::JoinHandle<()>;

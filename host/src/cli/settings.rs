@@ -19,7 +19,8 @@ pub struct Settings {
     pub listen: Option<SocketAddr>,
     /// Where metrics and health are served.
     pub metrics_listen: Option<SocketAddr>,
-    /// Folders with modules.
+    /// Folders with modules: a list, or one text in which colons part them.
+    #[serde(deserialize_with = "folders")]
     pub modules: Vec<PathBuf>,
     /// Use the cluster of this kubeconfig instead of the embedded API.
     pub kubeconfig: Option<PathBuf>,
@@ -95,7 +96,10 @@ impl Settings {
             figment = figment.merge(Toml::file(file));
         }
         figment
-            .merge(Env::prefixed("CONFIGURATOR_").ignore(&["config"]))
+            .merge(Env::prefixed("CONFIGURATOR_").filter(|name| {
+                // In a cluster a Service of this name gives variables to its neighbours.
+                name != "config" && !name.starts_with("service_") && !name.starts_with("port")
+            }))
             .merge(Serialized::defaults(flags))
             .extract()
             .map_err(explained)
@@ -135,6 +139,19 @@ fn explained(error: figment::Error) -> anyhow::Error {
         (Some(Source::File(file)), _) => anyhow::anyhow!("{}: {setting}: {what}", file.display()),
         _ => anyhow::anyhow!("CONFIGURATOR_{}: {what}", setting.to_uppercase()),
     }
+}
+
+fn folders<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Folders {
+        List(Vec<PathBuf>),
+        Text(String),
+    }
+    Ok(match Folders::deserialize(deserializer)? {
+        Folders::List(folders) => folders,
+        Folders::Text(text) => std::env::split_paths(&text).collect(),
+    })
 }
 
 /// A folder of the user's, as the XDG conventions name it.

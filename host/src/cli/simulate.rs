@@ -26,8 +26,13 @@ pub struct SimulateArgs {
     /// Only scenarios with this in their name.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Folders with modules, beside those that the scenarios name. Repeatable.
-    #[arg(long, value_name = "DIR")]
+    /// Folders with modules, beside those that the scenarios name. Repeatable; colons part them in the variable.
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "CONFIGURATOR_MODULES",
+        value_delimiter = ':'
+    )]
     modules: Vec<PathBuf>,
     /// Write a JUnit report here.
     #[arg(long, value_name = "FILE")]

@@ -1,5 +1,6 @@
 //! Logs and traces.
 
+use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -55,6 +56,7 @@ pub fn start(settings: &Settings) -> anyhow::Result<Telemetry> {
             .boxed(),
         LogFormat::Text => tracing_subscriber::fmt::layer()
             .with_writer(std::io::stderr)
+            .with_ansi(std::io::stderr().is_terminal())
             .compact()
             .boxed(),
     };

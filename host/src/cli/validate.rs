@@ -6,8 +6,6 @@ use std::process::ExitCode;
 use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::GuestRuntime;
 use configurator_schema::Schema;
-use kube::CustomResourceExt as _;
-use serde_json::Value;
 
 use super::manifests::{self, Manifest};
 use super::terminal::{BAD, GOOD};
@@ -26,7 +24,7 @@ pub fn validate(files: &[PathBuf], modules: &[PathBuf]) -> anyhow::Result<ExitCo
         threads: 1,
         ..GuestOptions::default()
     })?;
-    let schema = schema()?;
+    let schema = manifests::schema()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -56,21 +54,6 @@ pub fn validate(files: &[PathBuf], modules: &[PathBuf]) -> anyhow::Result<ExitCo
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
-    })
-}
-
-fn schema() -> anyhow::Result<Schema> {
-    let crd = serde_json::to_value(Configurator::crd())?;
-    let schema = crd
-        .pointer("/spec/versions/0/schema/openAPIV3Schema")
-        .cloned()
-        .unwrap_or(Value::Null);
-    Schema::from_crd(&schema).map_err(|errors| {
-        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        anyhow::anyhow!(
-            "the schema of the Configurator has mistakes: {}",
-            texts.join("; ")
-        )
     })
 }
 

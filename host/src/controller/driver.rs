@@ -202,7 +202,10 @@ impl Drive {
         if let Err(fault) = self.remember(plan).await {
             return self.hold(fault);
         }
-        let mut executed = context.executor.execute(plan, &self.run).await;
+        let mut executed = context
+            .executor
+            .execute(plan, &self.run, &self.redactor)
+            .await;
         if executed
             .results
             .iter()
@@ -298,7 +301,7 @@ impl Drive {
             let failure = exhausted(failure, failures);
             return Step::Finish(Finish::Failed { failure, failures });
         }
-        let after = policy.delay(failures, u64::from(failures));
+        let after = self.run.backoff(failures);
         Step::Finish(Finish::Restart {
             after,
             failure,

@@ -104,26 +104,37 @@ impl Finalizer {
     /// # Errors
     /// When the API cannot be reached or refuses.
     pub async fn release_all(&self) -> Result<(), Fault> {
+        for (key, uid) in self.held().await? {
+            self.release(&key, &uid).await?;
+        }
+        Ok(())
+    }
+
+    /// Every object that has the finalizer, whether the Configurator still watches it or not.
+    ///
+    /// # Errors
+    /// When the API cannot be reached or refuses.
+    pub async fn held(&self) -> Result<Vec<(ObjectRef, String)>, Fault> {
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.resource);
         let mut params = ListParams::default().limit(500);
+        let mut held = Vec::new();
         loop {
             let page = all
-                .list(&params)
+                .list_metadata(&params)
                 .await
                 .map_err(|error| fault("list", &error))?;
-            for object in &page.items {
+            for object in page.items {
                 if object.finalizers().contains(&self.name) {
                     let key = ObjectRef {
                         namespace: object.namespace().unwrap_or_default(),
                         name: object.name_any(),
                     };
-                    self.release(&key, &object.uid().unwrap_or_default())
-                        .await?;
+                    held.push((key, object.uid().unwrap_or_default()));
                 }
             }
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),
-                None => return Ok(()),
+                None => return Ok(held),
             }
         }
     }

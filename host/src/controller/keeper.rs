@@ -6,7 +6,7 @@ use std::time::Duration;
 use configurator_core::backoff::jittered;
 use configurator_core::configurator::{Configurator, DeletionBy};
 use configurator_core::handler::Accepts;
-use configurator_core::request::{ObjectRef, api_version};
+use configurator_core::request::api_version;
 use configurator_core::time::Timestamp;
 use configurator_guest::module::Module;
 use kube::api::{Api, ApiResource, Patch, PatchParams};
@@ -161,13 +161,7 @@ impl Keeper {
         }
         self.retried = asked;
         if let Some(worker) = &self.worker {
-            for failure in &self.known.report.failures {
-                let object = ObjectRef {
-                    namespace: failure.namespace.clone(),
-                    name: failure.name.clone(),
-                };
-                worker.retry(object).await;
-            }
+            worker.retry().await;
         }
     }
 
@@ -315,6 +309,9 @@ impl Keeper {
         if by_finalizer && let Err(error) = hold(&shared.client, &name).await {
             tracing::warn!(configurator = name, %error, "the Configurator could not be held by its finalizer");
         }
+        if !by_finalizer {
+            self.let_go(&resource).await;
+        }
         let ledger = needs_ledger(&configurator)
             .then(|| Ledger::new(shared.config_store.clone(), &configurator.uid));
         let finalizer =
@@ -362,6 +359,32 @@ impl Keeper {
             .noticed(&name, &Notice::Started { digest, objects: 0 });
     }
 
+    /// Finalizers of a generation that placed some are taken away, since this one does not.
+    async fn let_go(&self, kind: &ApiResource) {
+        let resource = self.desired.borrow().clone();
+        if !is_held(&resource) {
+            return;
+        }
+        let name = resource.name_any();
+        let finalizer = Finalizer::new(self.shared.client.clone(), kind.clone(), &name);
+        let released = async {
+            finalizer
+                .release_all()
+                .await
+                .map_err(|fault| fault.to_string())?;
+            unhold(&self.shared.client, &resource)
+                .await
+                .map_err(|error| error.to_string())
+        };
+        if let Err(error) = released.await {
+            tracing::warn!(
+                configurator = name,
+                error,
+                "the finalizers of an earlier generation could not be released; it is tried again at the next start"
+            );
+        }
+    }
+
     /// The Configurator is being deleted: its finalizers go first, its own last.
     async fn release(&mut self, resource: &resource::Configurator) {
         if let Some(worker) = self.worker.take() {
@@ -369,11 +392,7 @@ impl Keeper {
         }
         self.known.running = None;
         let name = resource.name_any();
-        if !resource
-            .finalizers()
-            .iter()
-            .any(|finalizer| finalizer == OWN_FINALIZER)
-        {
+        if !is_held(resource) {
             return;
         }
         let released = async {
@@ -504,6 +523,13 @@ pub(crate) fn check_module(
         }
     }
     Ok(())
+}
+
+fn is_held(resource: &resource::Configurator) -> bool {
+    resource
+        .finalizers()
+        .iter()
+        .any(|finalizer| finalizer == OWN_FINALIZER)
 }
 
 async fn hold(client: &Client, name: &str) -> Result<(), kube::Error> {

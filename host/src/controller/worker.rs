@@ -98,7 +98,7 @@ pub struct WorkerHandle {
     /// What it says of itself.
     pub report: watch::Receiver<WorkerReport>,
     stop: CancellationToken,
-    retry: mpsc::Sender<ObjectRef>,
+    retry: mpsc::Sender<()>,
     task: JoinHandle<Option<()>>,
 }
 
@@ -110,10 +110,10 @@ impl WorkerHandle {
         let _ = self.task.await;
     }
 
-    /// Has an object tried again at once.
-    pub async fn retry(&self, object: ObjectRef) {
+    /// Has every object that was given up tried again at once.
+    pub async fn retry(&self) {
         // A worker that has ended has nothing to retry.
-        let _ = self.retry.send(object).await;
+        let _ = self.retry.send(()).await;
     }
 }
 
@@ -121,7 +121,7 @@ impl WorkerHandle {
 #[must_use]
 pub fn start(parts: WorkerParts) -> WorkerHandle {
     let (reports, report) = watch::channel(WorkerReport::default());
-    let (retry, retries) = mpsc::channel(16);
+    let (retry, retries) = mpsc::channel(1);
     let stop = parts.tasks.drain_token().child_token();
     let configurator = parts.configurator.clone();
     let tasks = parts.tasks.clone();
@@ -159,7 +159,7 @@ struct Worker {
     parts: WorkerParts,
     queue: Queue,
     stop: CancellationToken,
-    retries: mpsc::Receiver<ObjectRef>,
+    retries: mpsc::Receiver<()>,
     reports: watch::Sender<WorkerReport>,
     runs: FuturesUnordered<futures::future::BoxFuture<'static, RunOutcome>>,
     members: HashMap<Ticket, Vec<Member>>,
@@ -236,9 +236,9 @@ impl Worker {
                     Box::pin(self.on_driven(ticket, driven)).await;
                 }
                 released = self.parts.released.recv() => Box::pin(self.on_released(released)).await,
-                Some(key) = self.retries.recv() => {
+                Some(()) = self.retries.recv() => {
                     let now = self.now();
-                    let actions = self.queue.retry_now(&key, now);
+                    let actions = self.queue.retry_given_up(now);
                     self.act(actions).await;
                 }
                 Some((scope, event)) = streams.next(), if !is_draining => {
@@ -318,10 +318,13 @@ impl Worker {
                 if self.unlisted == 0 {
                     *recorded = self.recorded().await;
                 }
-                let in_scope =
-                    |(key, _): &mut (ObjectRef, String)| scope.is_empty() || key.namespace == scope;
-                let expected = recorded.extract_if(.., in_scope).collect();
                 self.unlisted = self.unlisted.saturating_sub(1);
+                // With the last listing also what was handled in namespaces that are not watched any more.
+                let is_last = self.unlisted == 0;
+                let in_scope = |(key, _): &mut (ObjectRef, String)| {
+                    is_last || scope.is_empty() || key.namespace == scope
+                };
+                let expected = recorded.extract_if(.., in_scope).collect();
                 self.queue
                     .listed(scope, expected, self.unlisted == 0, self.now())
             }
@@ -348,19 +351,22 @@ impl Worker {
         }
     }
 
-    /// What was handled once. Until the ledger can be read, nothing that is missing can be noticed, so it is waited
-    /// for.
+    /// What was handled once, and may have gone or be watched no more. Until it can be read, nothing that is missing
+    /// can be noticed, so it is waited for.
     async fn recorded(&mut self) -> Vec<(ObjectRef, String)> {
-        let Some(ledger) = &self.parts.context.ledger else {
-            return Vec::new();
-        };
+        let context = self.parts.context.clone();
         let mut failures = 0;
         loop {
-            match ledger.read().await {
+            let read = match (&context.ledger, &context.finalizer) {
+                (Some(ledger), _) => ledger.read().await,
+                (None, Some(finalizer)) => finalizer.held().await,
+                (None, None) => Ok(Vec::new()),
+            };
+            match read {
                 Ok(recorded) => return recorded,
                 Err(fault) => {
                     failures += 1;
-                    tracing::warn!(configurator = self.parts.configurator.name, %fault, "the ledger cannot be read; it is tried again");
+                    tracing::warn!(configurator = self.parts.configurator.name, %fault, "what was handled before cannot be read; it is tried again");
                     let wait = jittered(
                         Duration::from_secs(1 << failures.min(5)),
                         self.parts.seed ^ failures,
@@ -368,7 +374,7 @@ impl Worker {
                     tokio::select! {
                         biased;
                         () = self.stop.cancelled() => return Vec::new(),
-                        () = self.parts.context.clock.sleep(wait) => {}
+                        () = context.clock.sleep(wait) => {}
                     }
                 }
             }

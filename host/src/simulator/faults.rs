@@ -9,7 +9,7 @@ use configurator_core::request::Operation;
 use configurator_core::result::{Answer, HttpResponse};
 
 use super::scenario::{HttpAnswer, InjectedFault};
-use crate::sinks::{Scope, Sink, Sinks};
+use crate::sinks::{Scope, Sink, Sinks, is_safe};
 
 /// The faults of a scenario, with how often each is still to come.
 pub(super) struct FaultScript {
@@ -118,7 +118,7 @@ impl Sink for ScriptedHttp {
         Ok(Answer {
             query_objects: Vec::new(),
             http_response: Some(response),
-            changed: request.method != "GET",
+            changed: !is_safe(&request.method),
         })
     }
 

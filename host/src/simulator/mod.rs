@@ -67,7 +67,7 @@ pub enum SimulatorError {
 }
 
 impl Simulator {
-    /// A simulator of its own engine, with precompiled modules under the user's cache folder where there is one.
+    /// A simulator of its own engine, which compiles modules anew.
     ///
     /// # Errors
     /// When the engine cannot be started.

@@ -468,7 +468,6 @@ impl PreparedModules {
             .map(|folder| scenario.beside(folder))
             .collect();
         folders.extend(file.parent().map(Path::to_path_buf));
-        folders.extend(std::env::var_os("CONFIGURATOR_MODULES").map(Into::into));
         let fetched = ModuleDirectory::of(folders)
             .fetch(&spec)
             .await

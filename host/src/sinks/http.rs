@@ -17,7 +17,7 @@ use configurator_core::result::{Answer, HttpResponse};
 use reqwest::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue};
 use rustls::crypto::CryptoProvider;
 
-use super::{Scope, Sink, misrouted};
+use super::{Scope, Sink, is_safe, misrouted};
 
 /// How long one attempt may take when the request does not say.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -138,7 +138,7 @@ impl HttpSink {
                 headers,
                 body,
             }),
-            changed: !matches!(request.method.as_str(), "GET" | "HEAD" | "OPTIONS"),
+            changed: !is_safe(&request.method),
         })
     }
 

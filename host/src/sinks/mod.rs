@@ -92,6 +92,11 @@ impl Sink for AbsentSink {
     }
 }
 
+/// Whether an HTTP request of this method changes nothing (RFC 9110, section 9.2.1).
+pub(crate) fn is_safe(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE")
+}
+
 /// The fault of an operation that was handed to the wrong sink.
 fn misrouted(operation: &Operation, sink: SinkName) -> Fault {
     Fault::new(

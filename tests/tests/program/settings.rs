@@ -123,10 +123,10 @@ fn a_mistake_in_the_settings_is_named_with_its_place() -> Result<()> {
         "#]],
         ),
         (
-            "CONFIGURATOR_MODULES",
-            "modules",
+            "CONFIGURATOR_HTTP_INNER_HOSTS",
+            "hooks.shop.svc",
             expect![[r#"
-            error: CONFIGURATOR_MODULES: string "modules" is no list; write it in brackets
+            error: CONFIGURATOR_HTTP_INNER_HOSTS: string "hooks.shop.svc" is no list; write it in brackets
         "#]],
         ),
         (
@@ -195,5 +195,33 @@ fn help_begins_with_a_sentence() -> Result<()> {
         For more information, try '--help'.
     "#]]
     .assert_eq(&String::from_utf8(output.stderr)?);
+    Ok(())
+}
+
+#[test]
+fn a_misspelt_policy_is_refused_before_it_allows_too_much() -> Result<()> {
+    let place = Place::new()?;
+    place.write(
+        "policy.yaml",
+        "kubernetes:\n  - {groups: [\"\"], resources: [configmaps], verbs: [get], namespacs: [shop]}\n",
+    )?;
+    let output = place.program("run", "--policy policy.yaml").output()?;
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    expect![[r#"
+        error: the policy policy.yaml does not have the form of spec.capabilities: spec.capabilities.kubernetes[0].namespacs: unknown field
+    "#]].assert_eq(&String::from_utf8(output.stderr)?);
+    Ok(())
+}
+
+#[test]
+fn variables_of_a_service_of_this_name_are_left_alone() -> Result<()> {
+    let place = Place::new()?;
+    let program = place
+        .program("run", "-f pod-config.yaml --until-settled")
+        .env("CONFIGURATOR_SERVICE_HOST", "10.0.0.1")
+        .env("CONFIGURATOR_PORT_80_TCP", "tcp://10.0.0.1:80")
+        .env("CONFIGURATOR_MODULES", "nowhere:modules");
+    let output = program.output()?;
+    assert!(output.status.success(), "{output:?}");
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! A handler that does what the parameters of its Configurator say: for tests of the host.
 //!
-//! `spec.parameters` has a [`Script`] for each phase, by its name. In every text of a script, `{name}`, `{namespace}`,
+//! `spec.parameters` has a script for each phase, by its name. In every text of a script, `{name}`, `{namespace}`,
 //! `{uid}`, `{event}`, `{run}`, `{attempt}` and `{results}` stand for what the call was given.
 
 use std::collections::BTreeMap;
