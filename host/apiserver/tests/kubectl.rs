@@ -10,10 +10,12 @@
 mod support;
 
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use configurator_apiserver::{ApiServer, ServeOptions};
 use configurator_store::{Store, StoreOptions};
 use support::Api;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 use tokio::sync::oneshot;
 
@@ -131,6 +133,49 @@ async fn a_real_application_is_applied_twice_and_changes_once() {
         );
         cluster.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_work_with_a_real_application() {
+    let Some(path) = application() else { return };
+    let c = Cluster::start().await;
+    c.kubectl(&format!("apply -f {}", path.display())).await;
+    let listed = c.kubectl("get deployments,services").await;
+    assert!(listed.contains("deployment.apps/frontend"), "{listed}");
+    let told = c.kubectl("describe deployment frontend").await;
+    assert!(told.contains("Pod Template:"), "{told}");
+
+    let mut watching = c
+        .command("get deployment frontend -w -o jsonpath={.spec.replicas}:{.metadata.labels.tier}{'\\n'}")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut seen = BufReader::new(watching.stdout.take().unwrap()).lines();
+    assert_eq!(seen.next_line().await.unwrap().as_deref(), Some("1:"));
+    c.kubectl("label deployment frontend tier=front").await;
+    assert_eq!(seen.next_line().await.unwrap().as_deref(), Some("1:front"));
+    let edited = c
+        .command("edit deployment frontend")
+        .env("KUBE_EDITOR", "sed -i 's/replicas: 1$/replicas: 3/'")
+        .output()
+        .await
+        .unwrap();
+    assert!(edited.status.success(), "{edited:?}");
+    assert_eq!(seen.next_line().await.unwrap().as_deref(), Some("3:front"));
+    c.kubectl("wait --for=jsonpath={.spec.replicas}=3 deployment/frontend --timeout=20s")
+        .await;
+    c.kubectl("delete deployment frontend --wait --timeout=20s")
+        .await;
+    let (_, gone) = c.output("get deployment frontend").await;
+    assert!(gone.contains("NotFound"), "{gone}");
+
+    c.kubectl(&format!(
+        "delete -f {} --ignore-not-found --wait --timeout=60s",
+        path.display()
+    ))
+    .await;
+    assert_eq!(c.kubectl("get deployments -o name").await, "");
+    c.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
