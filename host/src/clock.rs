@@ -66,3 +66,11 @@ impl Clock for VirtualClock {
 
 /// A clock that is shared.
 pub type SharedClock = Arc<dyn Clock>;
+
+/// Returns at this time, or never without one.
+pub(crate) async fn until(clock: SharedClock, at: Option<Timestamp>) {
+    match at {
+        Some(at) => clock.sleep(at.since(clock.now())).await,
+        None => std::future::pending().await,
+    }
+}

@@ -342,12 +342,7 @@ async fn objects_of_a_namespace_that_is_not_watched_any_more_are_cleaned_up() ->
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_can_have_what_was_given_up_tried_again() -> Result<()> {
-    let gate = Gate::new(Pass::Open);
-    let before = gate.clone();
-    let world = World::start_at(&Place::default(), |builder| {
-        builder.decorate_sinks(move |sinks| before.before_configstore(sinks))
-    })
-    .await?;
+    let world = World::start().await?;
     let elsewhere = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "copy", "namespace": "elsewhere"}});
     let mut configurator = scripted(
         "asked",

@@ -529,7 +529,7 @@ impl Queue {
     }
 
     /// A person wants this object tried again at once.
-    pub fn retry_now(&mut self, key: &ObjectRef, now: Timestamp) -> Vec<Action> {
+    fn retry_now(&mut self, key: &ObjectRef, now: Timestamp) -> Vec<Action> {
         if let Some(live) = self.live_mut(key) {
             live.failures = 0;
             live.completed = None;

@@ -5,9 +5,11 @@ use std::sync::{Mutex, PoisonError};
 
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::ObjectRef;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
+
+use crate::objects;
 
 /// How often a change is tried again when someone else was faster.
 const ATTEMPTS: usize = 10;
@@ -115,7 +117,7 @@ impl Finalizer {
     /// # Errors
     /// When the API cannot be reached or refuses.
     pub async fn held(&self) -> Result<Vec<(ObjectRef, String)>, Fault> {
-        let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.resource);
+        let all = objects::of(self.client.clone(), &self.resource, "");
         let mut params = ListParams::default().limit(500);
         let mut held = Vec::new();
         loop {
@@ -145,11 +147,7 @@ impl Finalizer {
         uid: &str,
         wanted: impl Fn(&DynamicObject) -> Option<Vec<String>>,
     ) -> Result<(), Fault> {
-        let api: Api<DynamicObject> = if key.namespace.is_empty() {
-            Api::all_with(self.client.clone(), &self.resource)
-        } else {
-            Api::namespaced_with(self.client.clone(), &key.namespace, &self.resource)
-        };
+        let api = objects::of(self.client.clone(), &self.resource, &key.namespace);
         let mut last = None;
         for _ in 0..ATTEMPTS {
             let found = api

@@ -20,7 +20,7 @@ use super::driver::{CallMode, RunContext};
 use super::finalizer::Finalizer;
 use super::status::{self, Known, Refusal};
 use super::worker::{self, WorkerHandle, WorkerParts, WorkerReport, needs_ledger};
-use crate::clock::SharedClock;
+use crate::clock::until;
 use crate::declaration;
 use crate::events::{HostEvent, Subject};
 use crate::host::Shared;
@@ -114,8 +114,8 @@ impl Keeper {
         let mut status_due: Option<Timestamp> = None;
         loop {
             let clock = self.shared.clock.clone();
-            let again = until(&clock, self.look_again);
-            let status = until(&clock, status_due);
+            let again = until(clock.clone(), self.look_again);
+            let status = until(clock.clone(), status_due);
             let drain = self.tasks.drain_token().clone();
             tokio::select! {
                 biased;
@@ -365,24 +365,31 @@ impl Keeper {
         if !is_held(&resource) {
             return;
         }
-        let name = resource.name_any();
-        let finalizer = Finalizer::new(self.shared.client.clone(), kind.clone(), &name);
-        let released = async {
-            finalizer
-                .release_all()
-                .await
-                .map_err(|fault| fault.to_string())?;
-            unhold(&self.shared.client, &resource)
-                .await
-                .map_err(|error| error.to_string())
-        };
-        if let Err(error) = released.await {
+        if let Err(error) = self.release_objects(&resource, Some(kind.clone())).await {
             tracing::warn!(
-                configurator = name,
+                configurator = resource.name_any(),
                 error,
                 "the finalizers of an earlier generation could not be released; it is tried again at the next start"
             );
         }
+    }
+
+    /// Takes the finalizer from every object of the kind, and then from the Configurator. Without the kind there are no
+    /// objects.
+    async fn release_objects(
+        &self,
+        resource: &resource::Configurator,
+        kind: Option<ApiResource>,
+    ) -> Result<(), String> {
+        if let Some(kind) = kind {
+            Finalizer::new(self.shared.client.clone(), kind, &resource.name_any())
+                .release_all()
+                .await
+                .map_err(|fault| fault.to_string())?;
+        }
+        unhold(&self.shared.client, resource)
+            .await
+            .map_err(|error| error.to_string())
     }
 
     /// The Configurator is being deleted: its finalizers go first, its own last.
@@ -395,22 +402,11 @@ impl Keeper {
         if !is_held(resource) {
             return;
         }
-        let released = async {
-            let watch = &resource.spec.watch;
-            let kind = GroupVersionKind::gvk(&watch.group, &watch.version, &watch.kind);
-            // Without the kind there are no objects.
-            if let Ok((kind, _)) = discovery::pinned_kind(&self.shared.client, &kind).await {
-                let finalizer = Finalizer::new(self.shared.client.clone(), kind, &name);
-                finalizer
-                    .release_all()
-                    .await
-                    .map_err(|fault| fault.to_string())?;
-            }
-            unhold(&self.shared.client, resource)
-                .await
-                .map_err(|error| error.to_string())
-        };
-        if let Err(error) = released.await {
+        let watch = &resource.spec.watch;
+        let kind = GroupVersionKind::gvk(&watch.group, &watch.version, &watch.kind);
+        let kind = discovery::pinned_kind(&self.shared.client, &kind).await;
+        let kind = kind.ok().map(|(kind, _)| kind);
+        if let Err(error) = self.release_objects(resource, kind).await {
             tracing::warn!(
                 configurator = name,
                 error,
@@ -445,14 +441,6 @@ impl Keeper {
                 tracing::warn!(configurator = name, %error, "the status could not be written")
             }
         }
-    }
-}
-
-/// Returns at this time, or never without one.
-async fn until(clock: &SharedClock, at: Option<Timestamp>) {
-    match at {
-        Some(at) => clock.sleep(at.since(clock.now())).await,
-        None => std::future::pending().await,
     }
 }
 

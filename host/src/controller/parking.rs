@@ -7,7 +7,7 @@ use configurator_core::parking::Parking;
 use configurator_core::request::SinkName;
 use tokio::sync::{broadcast, mpsc};
 
-use crate::clock::SharedClock;
+use crate::clock::{SharedClock, until};
 use crate::metrics::Metrics;
 use crate::sinks::Sinks;
 use crate::tasks::Tasks;
@@ -56,13 +56,7 @@ impl ParkingAttendant {
                     let _ = self.released.send(sink);
                 }
             }
-            let wait = parking.next_deadline().map(|at| at.since(self.clock.now()));
-            let probe = async {
-                match wait {
-                    Some(wait) => self.clock.sleep(wait).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let probe = until(self.clock.clone(), parking.next_deadline());
             tokio::select! {
                 biased;
                 () = tasks.drain_token().cancelled() => return,

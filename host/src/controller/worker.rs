@@ -27,6 +27,7 @@ use super::driver::{Driven, RunContext, drive};
 use super::finalizer::finalizer_name;
 use super::parking::Parked;
 use super::watched::Watched;
+use crate::clock::until;
 use crate::declarative::DeclarativeRequests;
 use crate::events::{HostEvent, Publisher, Subject};
 use crate::observer::Notice;
@@ -216,19 +217,10 @@ impl Worker {
                     break;
                 }
             }
-            let clock = self.parts.context.clock.clone();
             let report_due = self.is_unreported.then_some(self.report_due);
-            let wait = [self.queue.next_deadline(), report_due]
-                .into_iter()
-                .flatten()
-                .min()
-                .map(|at| at.since(now));
-            let deadline = async move {
-                match wait {
-                    Some(wait) => clock.sleep(wait).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let next = [self.queue.next_deadline(), report_due];
+            let next = next.into_iter().flatten().min();
+            let deadline = until(self.parts.context.clock.clone(), next);
             tokio::select! {
                 biased;
                 () = self.stop.cancelled(), if !is_draining => {}
