@@ -10,17 +10,25 @@ use anyhow::{Context as _, Result};
 /// # Errors
 /// When they have not been built.
 pub fn folder() -> Result<PathBuf> {
-    let cache = env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .or_else(|| Some(env::home_dir()?.join(".cache")))
-        .context("there is no home folder")?;
-    let folder = cache.join("configurator/guests");
+    let folder = cache()?.join("guests");
     anyhow::ensure!(
         folder.join("pod_config.wasm").is_file(),
         "the modules are not built: run `cargo xtask guests`, or the tests by `cargo xtask test`"
     );
     Ok(folder)
+}
+
+/// Where tasks keep what they build.
+///
+/// # Errors
+/// When there is no home folder.
+pub fn cache() -> Result<PathBuf> {
+    let cache = env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| Some(env::home_dir()?.join(".cache")))
+        .context("there is no home folder")?;
+    Ok(cache.join("configurator"))
 }
 
 /// The root of the workspace: of the checkout that cargo was called in, because several may share one build folder.

@@ -1,5 +1,6 @@
-//! A host on embedded stores, as tests want it.
+//! A host on embedded stores, and real servers, as tests want them.
 
+pub mod controlplane;
 pub mod gate;
 pub mod guests;
 pub mod program;

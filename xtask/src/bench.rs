@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::{cargo, guests};
+use crate::{cargo, debian, guests};
 
 /// Measures. Each prints a table, and at its end a line `name: value` for each figure.
 #[derive(clap::Args)]
@@ -24,6 +24,7 @@ enum What {
 impl Bench {
     /// Builds what is measured, optimised, and measures it.
     pub fn run(self) -> Result<()> {
+        debian::protoc()?;
         match self.what {
             What::Chain { parts } => {
                 guests::build(&["pod-config", "nothing"])?;

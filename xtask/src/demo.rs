@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::{cache, cargo, guests};
+use crate::{cache, cargo, debian, guests};
 
 /// Builds the modules and a host, and shows the whole way: objects appear, are configured, change and go.
 #[derive(clap::Args)]
@@ -13,6 +13,7 @@ pub struct Demo {}
 impl Demo {
     /// Runs the demo, and prints what to try next.
     pub fn run(self) -> Result<()> {
+        debian::protoc()?;
         eprintln!("demo: building the modules");
         let modules = guests::build(&["pod-config", "workload-config"])?;
         let folder = modules

@@ -1,6 +1,7 @@
 //! Development tasks: `cargo xtask …`.
 
 mod bench;
+mod controlplane;
 mod demo;
 mod guests;
 mod test;
@@ -8,6 +9,7 @@ mod test;
 mod cache;
 mod cargo;
 mod component;
+mod debian;
 mod toolchain;
 
 use std::process::ExitCode;
@@ -32,6 +34,8 @@ enum Task {
     Ci(test::Ci),
     /// Measure what things cost.
     Bench(bench::Bench),
+    /// Start real servers: etcd, a Kubernetes control plane, Vault.
+    Controlplane(controlplane::Controlplane),
     /// Build handler modules to components, and print where they are.
     Guests(guests::Guests),
 }
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
         Task::Test(test) => test.run(),
         Task::Ci(ci) => ci.run(),
         Task::Bench(bench) => bench.run(),
+        Task::Controlplane(controlplane) => controlplane.run(),
         Task::Guests(guests) => guests.run(),
     };
     match done {

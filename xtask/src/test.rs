@@ -1,10 +1,8 @@
 //! `cargo xtask test` and `cargo xtask ci`.
 
-use std::process::Command;
-
 use anyhow::Result;
 
-use crate::{cargo, guests};
+use crate::{cargo, controlplane, debian, guests};
 
 /// Sets up what tests need and runs every test: fast ones first, the program as a whole last.
 #[derive(clap::Args)]
@@ -13,8 +11,15 @@ pub struct Test {}
 impl Test {
     /// Runs the tests.
     pub fn run(self) -> Result<()> {
+        debian::protoc()?;
+        debian::provide(
+            "kubectl",
+            &["version", "--client"],
+            &["kubernetes-client"],
+            "a client that nobody here wrote",
+        )?;
         guests::build(&[])?;
-        kubectl()?;
+        controlplane::build()?;
         cargo::run(&[
             "build",
             "--package",
@@ -33,6 +38,7 @@ pub struct Ci {}
 impl Ci {
     /// Runs the checks.
     pub fn run(self) -> Result<()> {
+        debian::protoc()?;
         cargo::run(&["fmt", "--all", "--check"])?;
         cargo::run(&[
             "clippy",
@@ -48,32 +54,4 @@ impl Ci {
         )?;
         Test {}.run()
     }
-}
-
-/// kubectl is a client that nobody here wrote: the embedded API is tested with it.
-fn kubectl() -> Result<()> {
-    let is_there = |program: &str| {
-        Command::new(program)
-            .args(["version", "--client"])
-            .output()
-            .is_ok_and(|output| output.status.success())
-    };
-    if is_there("kubectl") {
-        return Ok(());
-    }
-    eprintln!("xtask: kubectl is not installed: trying `apt-get install kubernetes-client`");
-    for arguments in [
-        &["update"][..],
-        &["install", "--yes", "kubernetes-client"][..],
-    ] {
-        let done = Command::new("apt-get")
-            .args(arguments)
-            .status()
-            .is_ok_and(|status| status.success());
-        anyhow::ensure!(
-            done,
-            "kubectl could not be installed: install it and put it on the PATH, then run this again"
-        );
-    }
-    Ok(())
 }

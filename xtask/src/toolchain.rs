@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fmt};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+
+use crate::debian;
 
 /// The target of all modules.
 pub const TARGET: &str = "wasm32-unknown-unknown";
@@ -198,32 +200,7 @@ fn install_debian() -> Result<()> {
          rustup target add {TARGET}\n  \
          sudo apt-get update && sudo apt-get install --yes {packages}"
     );
-    let is_root = output(&"id".into(), &["-u"]).is_some_and(|id| id.trim() == "0");
-    if !is_root || !Path::new("/usr/bin/apt-get").exists() {
-        bail!("no Rust toolchain here can build for {TARGET}.\n{by_hand}");
-    }
-    eprintln!("guests: installing {packages}");
-    for arguments in [
-        &["update"][..],
-        &[
-            &["install", "--yes", "--no-install-recommends"][..],
-            &DEBIAN_PACKAGES,
-        ]
-        .concat(),
-    ] {
-        let status = Command::new("/usr/bin/apt-get")
-            .args(arguments)
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .status()
-            .context("cannot run apt-get")?;
-        ensure!(
-            status.success(),
-            "`apt-get {}` failed.\n{by_hand}",
-            arguments.join(" ")
-        );
-    }
+    debian::install(&DEBIAN_PACKAGES, &by_hand)?;
     let misses = debian_misses();
     ensure!(
         misses.is_empty(),

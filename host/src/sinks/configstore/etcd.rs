@@ -1,0 +1,1 @@
+//! The config store on etcd.

@@ -1,0 +1,270 @@
+//! The secret store in one file, or in memory.
+
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use configurator_core::document::Document;
+use configurator_core::fault::{Fault, FaultKind};
+use configurator_store::{
+    OpenError, Read as _, Store, StoreError, StoreOptions, Transaction, WriteError,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{SealingKey, Secret, SecretStore, generic, sealing_key};
+
+/// A secret store in one file, or in memory. Values are sealed with XChaCha20-Poly1305; their names are not secret,
+/// but a sealed value opens only under its own name.
+#[derive(Clone)]
+pub struct EmbeddedSecretStore {
+    store: Store,
+    cipher: XChaCha20Poly1305,
+}
+
+/// Why an embedded secret store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenSecretsError {
+    /// The file cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The file cannot be read.
+    #[error(transparent)]
+    Read(#[from] StoreError),
+    /// The file was sealed with another key.
+    #[error("{path} was sealed with another key; give the key that it was made with", path = path.display())]
+    WrongKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A seal could not be made.
+    #[error("the secret store cannot seal: {0}")]
+    Seal(String),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    version: u64,
+    /// Sealed; absent when the secret was deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sealed: Option<String>,
+}
+
+/// Under this key lies a sealed text that shows whether the key is the right one.
+const CHECK_KEY: &str = "check";
+
+impl EmbeddedSecretStore {
+    /// The names of the secrets that it holds, in order.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn names(&self) -> Result<Vec<String>, Fault> {
+        let prefix = key_of("");
+        let entries = self
+            .store
+            .range(prefix.as_bytes(), usize::MAX)
+            .map_err(|error| unavailable(&error))?;
+        let mut names = Vec::new();
+        for (key, value) in entries {
+            let key = String::from_utf8_lossy(&key).into_owned();
+            let name = key.strip_prefix(&prefix).unwrap_or_default();
+            if self.open_stored(name, &value)?.1.is_some() {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Opens or creates the file.
+    ///
+    /// # Errors
+    /// When the file is damaged, held by another process, cannot be read, or was sealed with another key.
+    pub async fn open(path: &Path, key: &SealingKey) -> Result<Self, OpenSecretsError> {
+        let this = Self::over(Store::open(path, StoreOptions::default())?, key);
+        match this.store.get(CHECK_KEY.as_bytes())? {
+            Some(sealed) => {
+                let sealed = String::from_utf8_lossy(&sealed);
+                this.unseal(CHECK_KEY, &sealed)
+                    .map_err(|_| OpenSecretsError::WrongKey {
+                        path: path.to_owned(),
+                    })?;
+            }
+            None => {
+                let sealed = this
+                    .seal(CHECK_KEY, b"configurator")
+                    .map_err(OpenSecretsError::Seal)?;
+                let write = move |transaction: &mut Transaction<'_>| {
+                    transaction.put(CHECK_KEY.to_owned(), sealed);
+                    Ok::<(), std::convert::Infallible>(())
+                };
+                this.store.write(write).await.map_err(|error| match error {
+                    WriteError::Store(error) => OpenSecretsError::Read(error),
+                    WriteError::Refused(never) => match never {},
+                })?;
+            }
+        }
+        Ok(this)
+    }
+
+    /// A store that is gone with its last clone.
+    #[must_use]
+    pub fn memory(key: &SealingKey) -> Self {
+        Self::over(Store::memory(), key)
+    }
+
+    fn over(store: Store, key: &SealingKey) -> Self {
+        Self {
+            store,
+            cipher: XChaCha20Poly1305::new(&key.0),
+        }
+    }
+
+    fn seal(&self, name: &str, value: &[u8]) -> Result<String, String> {
+        let nonce = sealing_key::random::<24>().map_err(|error| error.to_string())?;
+        let payload = Payload {
+            msg: value,
+            aad: name.as_bytes(),
+        };
+        let sealed = self
+            .cipher
+            .encrypt(&XNonce::from(nonce), payload)
+            .map_err(|_| "the value could not be sealed".to_owned())?;
+        Ok(STANDARD.encode([nonce.as_slice(), &sealed].concat()))
+    }
+
+    fn unseal(&self, name: &str, sealed: &str) -> Result<Vec<u8>, String> {
+        let broken = || {
+            format!(
+                "the secret {name:?} cannot be unsealed: it was sealed with another key or altered"
+            )
+        };
+        let bytes = STANDARD.decode(sealed).map_err(|_| broken())?;
+        let (nonce, sealed) = bytes.split_at_checked(24).ok_or_else(broken)?;
+        let nonce = <[u8; 24]>::try_from(nonce).map_err(|_| broken())?;
+        let payload = Payload {
+            msg: sealed,
+            aad: name.as_bytes(),
+        };
+        self.cipher
+            .decrypt(&XNonce::from(nonce), payload)
+            .map_err(|_| broken())
+    }
+
+    fn open_stored(&self, name: &str, bytes: &[u8]) -> Result<(u64, Option<Secret>), Fault> {
+        let stored: Stored = serde_json::from_slice(bytes)
+            .map_err(|error| generic(format!("the secret {name:?} cannot be read: {error}")))?;
+        let secret = stored
+            .sealed
+            .map(|sealed| {
+                let value = self.unseal(name, &sealed).map_err(generic)?;
+                let text = String::from_utf8(value)
+                    .map_err(|_| generic(format!("the secret {name:?} is not UTF-8")))?;
+                let value = Document::parse(text)
+                    .map_err(|error| generic(format!("the secret {name:?}: {error}")))?;
+                Ok(Secret {
+                    version: stored.version,
+                    value,
+                })
+            })
+            .transpose()?;
+        Ok((stored.version, secret))
+    }
+}
+
+#[async_trait]
+impl SecretStore for EmbeddedSecretStore {
+    async fn get(&self, name: &str) -> Result<Option<Secret>, Fault> {
+        match self
+            .store
+            .get(key_of(name).as_bytes())
+            .map_err(|error| unavailable(&error))?
+        {
+            None => Ok(None),
+            Some(bytes) => Ok(self.open_stored(name, &bytes)?.1),
+        }
+    }
+
+    async fn create(&self, name: &str, value: Document) -> Result<(Secret, bool), Fault> {
+        if let Some(secret) = self.get(name).await? {
+            return Ok((secret, false));
+        }
+        let this = self.clone();
+        let name = name.to_owned();
+        let write = move |transaction: &mut Transaction<'_>| {
+            let stored = transaction
+                .get(key_of(&name).as_bytes())
+                .map_err(|error| unavailable(&error))?;
+            let known = stored
+                .map(|bytes| this.open_stored(&name, &bytes))
+                .transpose()?;
+            let last = match known {
+                Some((_, Some(secret))) => return Ok((secret, false)),
+                Some((version, None)) => version,
+                None => 0,
+            };
+            let sealed = this
+                .seal(&name, value.as_str().as_bytes())
+                .map_err(generic)?;
+            let version = last + 1;
+            let entry = Stored {
+                version,
+                sealed: Some(sealed),
+            };
+            let text = serde_json::to_string(&entry).map_err(|error| generic(error.to_string()))?;
+            transaction.put(key_of(&name), text);
+            Ok((Secret { version, value }, true))
+        };
+        self.store.write(write).await.map_err(fault_of)
+    }
+
+    async fn delete(&self, name: &str) -> Result<bool, Fault> {
+        let this = self.clone();
+        let name = name.to_owned();
+        let write = move |transaction: &mut Transaction<'_>| {
+            let stored = transaction
+                .get(key_of(&name).as_bytes())
+                .map_err(|error| unavailable(&error))?;
+            let Some(bytes) = stored else {
+                return Ok(false);
+            };
+            let (version, Some(_)) = this.open_stored(&name, &bytes)? else {
+                return Ok(false);
+            };
+            let text = serde_json::to_string(&Stored {
+                version,
+                sealed: None,
+            })
+            .map_err(|error| generic(error.to_string()))?;
+            transaction.put(key_of(&name), text);
+            Ok(true)
+        };
+        self.store.write(write).await.map_err(fault_of)
+    }
+
+    async fn probe(&self) -> Result<(), Fault> {
+        self.store
+            .get(CHECK_KEY.as_bytes())
+            .map(drop)
+            .map_err(|error| unavailable(&error))
+    }
+}
+
+fn key_of(name: &str) -> String {
+    format!("secrets/{name}")
+}
+
+fn unavailable(error: &StoreError) -> Fault {
+    Fault::new(
+        FaultKind::SecretstoreUnavailable,
+        format!("the secret store: {error}"),
+    )
+}
+
+fn fault_of(error: WriteError<Fault>) -> Fault {
+    match error {
+        WriteError::Refused(fault) => fault,
+        WriteError::Store(error) => unavailable(&error),
+    }
+}

@@ -1,0 +1,202 @@
+//! The secret store: a trait, its implementations, and the sink above it.
+
+mod embedded;
+mod sealing_key;
+#[cfg(feature = "vault")]
+pub mod vault;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use configurator_core::document::Document;
+use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::request::{Operation, SecretVerb, SinkName};
+use configurator_core::result::Answer;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+pub use self::embedded::{EmbeddedSecretStore, OpenSecretsError};
+pub use self::sealing_key::{KeyError, SealingKey};
+use super::{Scope, Sink, misrouted};
+
+/// How long one attempt may take when the request does not say.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of chance in a secret that the host generates.
+const GENERATED_BYTES: usize = 32;
+/// The longest name, in bytes.
+const MAX_NAME: usize = 512;
+/// The longest value, in bytes.
+const MAX_VALUE: usize = 1 << 20;
+
+/// A secret as it is stored.
+#[derive(Clone, PartialEq)]
+pub struct Secret {
+    /// Counts from 1; one more for each value under this name.
+    pub version: u64,
+    /// The value.
+    pub value: Document,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Secret {{ version: {}, value: … }}", self.version)
+    }
+}
+
+/// Keeps secrets.
+///
+/// # Guarantees
+/// - A secret is never overwritten: of two that create it at the same time, both get what the first wrote.
+/// - A write that was acknowledged survives a crash.
+#[async_trait]
+pub trait SecretStore: Send + Sync + 'static {
+    /// The secret of this name.
+    async fn get(&self, name: &str) -> Result<Option<Secret>, Fault>;
+
+    /// Writes the secret if there is none. Returns what is stored afterwards, and whether that is new.
+    async fn create(&self, name: &str, value: Document) -> Result<(Secret, bool), Fault>;
+
+    /// Removes the secret; an absent one is success. Returns whether there was one.
+    async fn delete(&self, name: &str) -> Result<bool, Fault>;
+
+    /// Whether the store can be reached.
+    async fn probe(&self) -> Result<(), Fault>;
+}
+
+/// The sink above a [`SecretStore`].
+pub struct SecretstoreSink {
+    store: Arc<dyn SecretStore>,
+    generator: Arc<dyn SecretGenerator>,
+}
+
+/// Makes the values of secrets that a request leaves to the host.
+pub trait SecretGenerator: Send + Sync + 'static {
+    /// A value for a new secret.
+    ///
+    /// # Errors
+    /// When there is no source of chance.
+    fn generate(&self, name: &str) -> Result<Document, Fault>;
+}
+
+/// 32 random bytes of the operating system, as a JSON string in URL-safe Base64.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct RandomSecrets;
+
+impl SecretGenerator for RandomSecrets {
+    fn generate(&self, _: &str) -> Result<Document, Fault> {
+        let bytes =
+            sealing_key::random::<GENERATED_BYTES>().map_err(|error| generic(error.to_string()))?;
+        Document::of(&URL_SAFE_NO_PAD.encode(bytes).into())
+            .map_err(|error| generic(error.to_string()))
+    }
+}
+
+impl SecretstoreSink {
+    /// A sink over this store.
+    #[must_use]
+    pub fn new(store: Arc<dyn SecretStore>, generator: Arc<dyn SecretGenerator>) -> Self {
+        Self { store, generator }
+    }
+
+    async fn run(
+        &self,
+        name: &str,
+        verb: SecretVerb,
+        value: Option<&Document>,
+    ) -> Result<Answer, Fault> {
+        if name.len() > MAX_NAME {
+            return Err(generic(format!(
+                "the name of a secret has {} bytes; {MAX_NAME} are allowed",
+                name.len()
+            )));
+        }
+        match verb {
+            SecretVerb::Get => {
+                let secret = self.store.get(name).await?.ok_or_else(|| {
+                    Fault::new(
+                        FaultKind::ResourceNotFound,
+                        format!("the secret store has no {name:?}"),
+                    )
+                })?;
+                answer(name, &secret, false)
+            }
+            SecretVerb::Create => {
+                if let Some(secret) = self.store.get(name).await? {
+                    return answer(name, &secret, false);
+                }
+                let value = match value {
+                    Some(value) if value.size() > MAX_VALUE => {
+                        return Err(generic(format!(
+                            "the value of the secret {name:?} has {} bytes; {MAX_VALUE} are allowed",
+                            value.size()
+                        )));
+                    }
+                    Some(value) => value.clone(),
+                    None => self.generator.generate(name)?,
+                };
+                let (secret, changed) = self.store.create(name, value).await?;
+                answer(name, &secret, changed)
+            }
+            SecretVerb::Delete => {
+                let changed = self.store.delete(name).await?;
+                Ok(Answer {
+                    changed,
+                    ..Answer::default()
+                })
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Sink for SecretstoreSink {
+    async fn execute(&self, operation: &Operation, scope: &Scope) -> Result<Answer, Fault> {
+        let Operation::Secret(request) = operation else {
+            return Err(misrouted(operation, SinkName::Secretstore));
+        };
+        let timeout = scope.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        let running = self.run(&request.name, request.verb, request.value.as_ref());
+        tokio::time::timeout(timeout, running)
+            .await
+            .unwrap_or_else(|_| {
+                Err(Fault::new(
+                    FaultKind::SecretstoreUnavailable,
+                    format!("the secret store: no answer within {timeout:?}"),
+                ))
+            })
+    }
+
+    async fn probe(&self) -> Result<(), Fault> {
+        self.store.probe().await
+    }
+}
+
+fn answer(name: &str, secret: &Secret, changed: bool) -> Result<Answer, Fault> {
+    #[derive(Serialize)]
+    struct View<'a> {
+        name: &'a str,
+        version: u64,
+        value: &'a RawValue,
+    }
+    let value: &RawValue =
+        serde_json::from_str(secret.value.as_str()).map_err(|error| generic(error.to_string()))?;
+    let text = serde_json::to_string(&View {
+        name,
+        version: secret.version,
+        value,
+    })
+    .map_err(|error| generic(error.to_string()))?;
+    let document = Document::parse(text).map_err(|error| generic(error.to_string()))?;
+    Ok(Answer {
+        query_objects: vec![document],
+        changed,
+        http_response: None,
+    })
+}
+
+fn generic(message: String) -> Fault {
+    Fault::new(FaultKind::ResourceGeneric, message)
+}

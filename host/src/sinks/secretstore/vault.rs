@@ -1,0 +1,1 @@
+//! The secret store on Vault, by its KV engine of version 2.
