@@ -1,23 +1,28 @@
 //! The main job, from nothing to nothing: `cargo xtask demo`.
 //!
-//! Runs a host on embedded stores in a folder, applies a small shop, shows each run as it happens and what has come of
+//! Runs a host on embedded stores in a folder, or on a cluster, etcd and Vault, applies a small shop, shows each run as it happens and what has come of
 //! them, changes something, deletes something, and stops.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use configurator_apiserver::{ApiServer, ApiServerOptions};
 use configurator_host::cli::terminal::{FAINT, GOOD, NAME, Terminal};
+use configurator_host::cluster;
 use configurator_host::controller::supervisor::HostReport;
 use configurator_host::host::Host;
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::objects;
 use configurator_host::resource::Configurator;
-use configurator_host::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
-use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey};
+use configurator_host::sinks::configstore::etcd::{EtcdConfigStore, EtcdOptions};
+use configurator_host::sinks::configstore::{ConfigStore, EmbeddedConfigStore};
+use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, VaultSecretStore};
+use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey, SecretStore};
 use configurator_store::{Store, StoreOptions};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, CustomResourceExt as _, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -29,12 +34,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[tokio::main]
 async fn main() -> Result<()> {
     let mut args = std::env::args_os().skip(1).map(PathBuf::from);
-    let (Some(workspace), Some(modules), Some(data)) = (args.next(), args.next(), args.next())
+    let (Some(workspace), Some(modules), Some(place)) = (args.next(), args.next(), args.next())
     else {
-        anyhow::bail!("usage: demo WORKSPACE MODULES DATA; `cargo xtask demo` knows them");
+        anyhow::bail!(
+            "usage: demo WORKSPACE MODULES PLACE, where PLACE is a folder for embedded stores or a file that describes servers; `cargo xtask demo` knows them"
+        );
     };
-    std::fs::create_dir_all(&data)?;
-    let demo = Demo::start(&modules, &data).await?;
+    let servers = if place.is_file() {
+        real(&place).await?
+    } else {
+        embedded(&place).await?
+    };
+    let demo = Demo::start(&modules, servers).await?;
 
     title("A shop appears: Nodes, a Namespace, workloads, and Pods on them");
     demo.apply_file(&workspace.join("examples/shop/objects.yaml"))
@@ -97,23 +108,69 @@ async fn main() -> Result<()> {
     demo.stop().await
 }
 
+/// What the host works with.
+struct Servers {
+    client: Client,
+    config: Arc<dyn ConfigStore>,
+    secrets: Arc<dyn SecretStore>,
+}
+
+/// The embedded API and stores, in a folder.
+async fn embedded(folder: &Path) -> Result<Servers> {
+    std::fs::create_dir_all(folder)?;
+    let store = Store::open(&folder.join("cluster.redb"), StoreOptions::default())?;
+    let server = ApiServer::open(store, ApiServerOptions::new(jiff::Timestamp::now)).await?;
+    let key = SealingKey::from_file(&folder.join("secret.key"))?;
+    Ok(Servers {
+        client: Client::new(server, "default"),
+        config: Arc::new(EmbeddedConfigStore::open(&folder.join("config.redb"))?),
+        secrets: Arc::new(EmbeddedSecretStore::open(&folder.join("secrets.redb"), &key).await?),
+    })
+}
+
+/// A cluster, etcd and Vault, as `cargo xtask controlplane` describes them.
+async fn real(description: &Path) -> Result<Servers> {
+    let text = std::fs::read_to_string(description)?;
+    let about: Value = serde_json::from_str(&text).context("the servers are described in JSON")?;
+    let path = |pointer: &str| PathBuf::from(objects::text(&about, pointer));
+    let ca = path("/ca");
+    let kubeconfig = Kubeconfig::read_from(path("/kubernetes/kubeconfig"))?;
+    let options = KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    let endpoints = about.pointer("/store/endpoints").cloned();
+    let token = VaultAuth::token(objects::text(&about, "/vault/token"));
+    let address = objects::text(&about, "/vault/url").to_owned();
+    Ok(Servers {
+        client: cluster::client(config)?,
+        config: Arc::new(EtcdConfigStore::new(EtcdOptions {
+            endpoints: serde_json::from_value(endpoints.unwrap_or_default())?,
+            ca: Some(ca.clone()),
+            certificate: Some((path("/store/cert"), path("/store/key"))),
+            ..EtcdOptions::default()
+        })),
+        secrets: Arc::new(VaultSecretStore::new(VaultOptions {
+            ca: Some(ca),
+            ..VaultOptions::new(vec![address], token)
+        })?),
+    })
+}
+
 struct Demo {
     client: Client,
-    config: EmbeddedConfigStore,
-    secrets: EmbeddedSecretStore,
+    config: Arc<dyn ConfigStore>,
+    secrets: Arc<dyn SecretStore>,
     report: watch::Receiver<HostReport>,
     stop: CancellationToken,
     running: tokio::task::JoinHandle<()>,
 }
 
 impl Demo {
-    async fn start(modules: &Path, data: &Path) -> Result<Self> {
-        let store = Store::open(&data.join("cluster.redb"), StoreOptions::default())?;
-        let server = ApiServer::open(store, ApiServerOptions::new(jiff::Timestamp::now)).await?;
-        let client = Client::new(server, "default");
-        let config = EmbeddedConfigStore::open(&data.join("config.redb"))?;
-        let key = SealingKey::from_file(&data.join("secret.key"))?;
-        let secrets = EmbeddedSecretStore::open(&data.join("secrets.redb"), &key).await?;
+    async fn start(modules: &Path, servers: Servers) -> Result<Self> {
+        let Servers {
+            client,
+            config,
+            secrets,
+        } = servers;
         let host = Host::builder()
             .client(client.clone())
             .config_store(config.clone())
@@ -246,8 +303,17 @@ impl Demo {
                 anstream::println!("{NAME}{key}{NAME:#} {FAINT}{value:.100}{FAINT:#}");
             }
         }
-        for name in self.secrets.names().await? {
-            anstream::println!("{NAME}secret {name}{NAME:#} {FAINT}(sealed){FAINT:#}");
+        for pod in self
+            .api("v1", "Pod")
+            .await?
+            .list(&ListParams::default())
+            .await?
+            .items
+        {
+            let name = format!("pod-shop.{}", pod.name_any());
+            if self.secrets.get(&name).await?.is_some() {
+                anstream::println!("{NAME}secret {name}{NAME:#} {FAINT}(sealed){FAINT:#}");
+            }
         }
         for object in self
             .api("v1", "ConfigMap")

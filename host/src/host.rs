@@ -12,6 +12,7 @@ use kube::Client;
 use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::clock::{Clock, SharedClock, SystemClock};
+use crate::cluster;
 use crate::controller::driver::CallMode;
 use crate::controller::parking::{Parked, ParkingAttendant};
 use crate::controller::supervisor::{HostReport, Supervisor};
@@ -23,7 +24,7 @@ use crate::module_source::{ModuleDirectory, ModuleSource};
 use crate::observer::{NoObserver, RunObserver, SharedObserver};
 #[cfg(not(feature = "http"))]
 use crate::sinks::AbsentSink;
-use crate::sinks::configstore::{ConfigStore, ConfigstoreSink, EmbeddedConfigStore};
+use crate::sinks::configstore::{ClaimedStore, ConfigStore, ConfigstoreSink, EmbeddedConfigStore};
 #[cfg(feature = "http")]
 use crate::sinks::http::{HttpOptions, HttpSink};
 use crate::sinks::kubernetes::KubernetesSink;
@@ -104,7 +105,7 @@ pub struct HostBuilder {
 }
 
 impl HostBuilder {
-    /// The Kubernetes API, real or embedded.
+    /// The Kubernetes API, real or embedded. One of [`cluster::client`] repeats nothing by itself; so should others.
     #[must_use]
     pub fn client(mut self, client: Client) -> Self {
         self.client = Some(client);
@@ -231,6 +232,12 @@ impl HostBuilder {
         let config_store = self
             .config_store
             .unwrap_or_else(|| Arc::new(EmbeddedConfigStore::memory()));
+        let own_client = cluster::patient(&client);
+        let config_store = if config_store.is_shared() {
+            Arc::new(ClaimedStore::new(config_store, own_client.clone()))
+        } else {
+            config_store
+        };
         let secret_store = match self.secret_store {
             Some(store) => store,
             None => Arc::new(EmbeddedSecretStore::memory(&SealingKey::random()?)),
@@ -286,7 +293,7 @@ impl HostBuilder {
             seed,
         };
         let shared = Arc::new(Shared {
-            client,
+            client: own_client,
             config_store,
             guest,
             call_mode: self.call_mode,

@@ -14,6 +14,7 @@ pub mod ledger;
 pub mod redaction;
 
 pub mod clock;
+pub mod cluster;
 pub mod events;
 pub mod metrics;
 pub mod module_source;

@@ -1,10 +1,17 @@
 //! Objects of kinds that are known only at run time.
 
+use std::time::Duration;
+
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::{GroupVersionKind, Status};
 use kube::discovery::{self, Scope};
 use serde_json::Value;
+
+/// How long a new kind may take until it is served.
+const SERVED_WITHIN: Duration = Duration::from_secs(10);
+/// The wait before the server is asked again for a new kind.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Why an object could not be reached or written.
 #[derive(Debug, thiserror::Error)]
@@ -84,10 +91,10 @@ pub fn of(client: Client, resource: &ApiResource, namespace: &str) -> Api<Dynami
     }
 }
 
-/// Applies an object of any kind on the server.
+/// Applies an object of any kind on the server. Of a CustomResourceDefinition, returns when its kind is served.
 ///
 /// # Errors
-/// When the API has no such kind, or refuses the object.
+/// When the API has no such kind, or refuses the object; when it does not serve a new kind after 10 s.
 pub async fn apply(
     client: &Client,
     object: &Value,
@@ -102,7 +109,42 @@ pub async fn apply(
     )
     .await?;
     let name = text(object, "/metadata/name");
-    Ok(api.patch(name, params, &Patch::Apply(object)).await?)
+    let applied = api.patch(name, params, &Patch::Apply(object)).await?;
+    if text(object, "/kind") == "CustomResourceDefinition" {
+        served(client, object).await?;
+    }
+    Ok(applied)
+}
+
+/// Returns when every version of the definition is served: a server tells of new kinds a moment after it has accepted
+/// them.
+async fn served(client: &Client, definition: &Value) -> Result<(), ObjectError> {
+    let group = text(definition, "/spec/group");
+    let kind = text(definition, "/spec/names/kind");
+    let versions = definition.pointer("/spec/versions");
+    let versions = versions.and_then(Value::as_array).into_iter().flatten();
+    for version in versions.filter(|version| version["served"] == true) {
+        let kind = GroupVersionKind::gvk(group, text(version, "/name"), kind);
+        let asking = async {
+            loop {
+                match discovery::pinned_kind(client, &kind).await {
+                    Ok(_) => return Ok::<(), ObjectError>(()),
+                    Err(error) if is_missing(&error) => tokio::time::sleep(ASK_AGAIN).await,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        };
+        match tokio::time::timeout(SERVED_WITHIN, asking).await {
+            Ok(asked) => asked?,
+            Err(_) => {
+                return Err(ObjectError::NoKind {
+                    api_version: kind.api_version(),
+                    kind: kind.kind,
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The text at this pointer (RFC 6901); empty where there is none.

@@ -17,6 +17,8 @@ pub enum TaskKind {
     Declarative,
     /// Publishes Events and statuses. Ends when nobody is left who could send.
     Publisher,
+    /// Keeps a login at a server alive. Ends with whoever uses it.
+    Session,
 }
 
 /// Tasks of one host, and the two stages of its end.

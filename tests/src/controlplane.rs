@@ -3,8 +3,12 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, Result};
+use configurator_host::cluster;
+use configurator_host::sinks::configstore::etcd::{EtcdConfigStore, EtcdOptions};
+use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, VaultSecretStore};
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde::Deserialize;
@@ -12,6 +16,8 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{Mutex, OnceCell};
+
+use crate::world::Servers;
 
 /// The servers of a test. They end, and their files go, when the last clone is dropped or this process is killed.
 #[derive(Clone)]
@@ -130,7 +136,51 @@ impl About {
         let kubeconfig = Kubeconfig::read_from(&self.kubernetes.kubeconfig)?;
         let config =
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-        Ok(Client::try_from(config)?)
+        Ok(cluster::client(config)?)
+    }
+
+    /// The API, a config store of its own and the secret store.
+    ///
+    /// # Errors
+    /// When the kubeconfig or a certificate cannot be read.
+    pub async fn servers(&self) -> Result<Servers> {
+        Ok(Servers {
+            client: self.client().await?,
+            server: None,
+            config: Arc::new(self.config_store()),
+            secrets: Arc::new(VaultSecretStore::new(self.vault_options())?),
+        })
+    }
+
+    /// How Vault is reached, as root.
+    #[must_use]
+    pub fn vault_options(&self) -> VaultOptions {
+        let auth = VaultAuth::token(self.vault.token.as_str());
+        VaultOptions {
+            ca: Some(self.ca.clone()),
+            ..VaultOptions::new(vec![self.vault.url.clone()], auth)
+        }
+    }
+
+    /// How etcd is reached, under this prefix.
+    #[must_use]
+    pub fn etcd_options(&self, prefix: &str) -> EtcdOptions {
+        EtcdOptions {
+            endpoints: self.store.endpoints.clone(),
+            prefix: prefix.to_owned(),
+            ca: Some(self.ca.clone()),
+            certificate: Some((self.store.cert.clone(), self.store.key.clone())),
+            ..EtcdOptions::default()
+        }
+    }
+
+    /// A config store on etcd, under a prefix that nobody else has.
+    #[must_use]
+    pub fn config_store(&self) -> EtcdConfigStore {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let process = std::process::id();
+        EtcdConfigStore::new(self.etcd_options(&format!("tests/{process}/{number}/")))
     }
 }
 

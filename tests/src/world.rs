@@ -14,8 +14,8 @@ use configurator_host::metrics::Metrics;
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::objects;
 use configurator_host::resource::Configurator;
-use configurator_host::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
-use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey, SecretStore as _};
+use configurator_host::sinks::configstore::{ConfigStore, EmbeddedConfigStore};
+use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey, SecretStore};
 use configurator_store::{Store, StoreOptions};
 use kube::api::{Api, DynamicObject, PatchParams};
 use kube::{Client, CustomResourceExt as _};
@@ -33,12 +33,12 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub struct World {
     /// Speaks to the API.
     pub client: Client,
-    /// The API.
-    pub server: ApiServer,
+    /// The API, where it is embedded.
+    pub server: Option<ApiServer>,
     /// The config store.
-    pub config: EmbeddedConfigStore,
+    pub config: Arc<dyn ConfigStore>,
     /// The secret store.
-    pub secrets: EmbeddedSecretStore,
+    pub secrets: Arc<dyn SecretStore>,
     metrics: Arc<Metrics>,
     report: watch::Receiver<HostReport>,
     stop: CancellationToken,
@@ -50,6 +50,48 @@ pub struct World {
 pub struct Place {
     /// Without it, in memory.
     pub folder: Option<PathBuf>,
+}
+
+/// What a host works with.
+#[derive(Clone)]
+pub struct Servers {
+    /// Speaks to the API.
+    pub client: Client,
+    /// The API, where it is embedded.
+    pub server: Option<ApiServer>,
+    /// The config store.
+    pub config: Arc<dyn ConfigStore>,
+    /// The secret store.
+    pub secrets: Arc<dyn SecretStore>,
+}
+
+impl Place {
+    /// The embedded API and stores at this place.
+    ///
+    /// # Errors
+    /// When something cannot be opened.
+    pub async fn open(&self) -> Result<Servers> {
+        let key = SealingKey::from_text(SECRET_KEY, "the test")?;
+        let (store, config, secrets) = match &self.folder {
+            None => (
+                Store::memory(),
+                EmbeddedConfigStore::memory(),
+                EmbeddedSecretStore::memory(&key),
+            ),
+            Some(folder) => (
+                Store::open(&folder.join("cluster.redb"), StoreOptions::default())?,
+                EmbeddedConfigStore::open(&folder.join("config.redb"))?,
+                EmbeddedSecretStore::open(&folder.join("secrets.redb"), &key).await?,
+            ),
+        };
+        let server = ApiServer::open(store, ApiServerOptions::new(jiff::Timestamp::now)).await?;
+        Ok(Servers {
+            client: Client::new(server.clone(), "default"),
+            server: Some(server),
+            config: Arc::new(config),
+            secrets: Arc::new(secrets),
+        })
+    }
 }
 
 impl World {
@@ -69,21 +111,23 @@ impl World {
         place: &Place,
         change: impl FnOnce(HostBuilder) -> HostBuilder,
     ) -> Result<Self> {
-        let key = SealingKey::from_text(SECRET_KEY, "the test")?;
-        let (store, config, secrets) = match &place.folder {
-            None => (
-                Store::memory(),
-                EmbeddedConfigStore::memory(),
-                EmbeddedSecretStore::memory(&key),
-            ),
-            Some(folder) => (
-                Store::open(&folder.join("cluster.redb"), StoreOptions::default())?,
-                EmbeddedConfigStore::open(&folder.join("config.redb"))?,
-                EmbeddedSecretStore::open(&folder.join("secrets.redb"), &key).await?,
-            ),
-        };
-        let server = ApiServer::open(store, ApiServerOptions::new(jiff::Timestamp::now)).await?;
-        let client = Client::new(server.clone(), "default");
+        Self::start_on(place.open().await?, change).await
+    }
+
+    /// Starts a host on these servers, with changes to its builder.
+    ///
+    /// # Errors
+    /// When it cannot be built, or the API refuses the definition of Configurators.
+    pub async fn start_on(
+        servers: Servers,
+        change: impl FnOnce(HostBuilder) -> HostBuilder,
+    ) -> Result<Self> {
+        let Servers {
+            client,
+            server,
+            config,
+            secrets,
+        } = servers;
         let builder = Host::builder()
             .client(client.clone())
             .config_store(config.clone())

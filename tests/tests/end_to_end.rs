@@ -9,7 +9,8 @@
 )]
 
 use anyhow::Result;
-use configurator_tests::world::World;
+use configurator_tests::controlplane::ControlPlane;
+use configurator_tests::world::{Place, Servers, World};
 use expect_test::expect;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
@@ -36,7 +37,16 @@ spec:
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_is_configured_and_its_configuration_goes_with_it() -> Result<()> {
-    let world = World::start().await?;
+    a_pod_lives(Place::default().open().await?).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_real_servers_as_well() -> Result<()> {
+    a_pod_lives(ControlPlane::shared().await?.servers().await?).await
+}
+
+async fn a_pod_lives(servers: Servers) -> Result<()> {
+    let world = World::start_on(servers, |builder| builder).await?;
     world.configure("pod-config", |_| {}).await?;
     world.apply_yaml(SHOP).await?;
     world.settled(&["pod-config"]).await?;

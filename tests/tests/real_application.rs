@@ -57,6 +57,7 @@ async fn every_deployment_is_configured_and_applying_twice_changes_nothing() -> 
         let (served, serving) = world
             .server
             .clone()
+            .context("the API is embedded")?
             .serve(options, stop.clone().cancelled_owned())
             .await?;
         let serving = tokio::spawn(serving);

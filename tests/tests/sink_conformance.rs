@@ -19,10 +19,12 @@ use configurator_core::request::{
     ConfigType, ConfigVerb, Operation, SecretRequest, SecretVerb,
 };
 use configurator_host::sinks::configstore::{ConfigStore, ConfigstoreSink, EmbeddedConfigStore};
+use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, VaultSecretStore};
 use configurator_host::sinks::secretstore::{
     EmbeddedSecretStore, RandomSecrets, SealingKey, SecretStore, SecretstoreSink,
 };
 use configurator_host::sinks::{Scope, Sink};
+use configurator_tests::controlplane::ControlPlane;
 use expect_test::{Expect, expect};
 
 use ConfigVerb::{Create, Delete, Get, Update};
@@ -35,6 +37,10 @@ async fn config_stores(
         (
             "file",
             Arc::new(EmbeddedConfigStore::open(&folder.join("config.redb"))?),
+        ),
+        (
+            "etcd",
+            Arc::new(ControlPlane::shared().await?.config_store()),
         ),
     ])
 }
@@ -49,7 +55,20 @@ async fn secret_stores(
             "file",
             Arc::new(EmbeddedSecretStore::open(&folder.join("secrets.redb"), &key).await?),
         ),
+        ("vault", Arc::new(vault(folder).await?)),
     ])
+}
+
+/// Vault, with names that no other folder's store has.
+async fn vault(folder: &std::path::Path) -> Result<VaultSecretStore> {
+    let about = ControlPlane::shared().await?;
+    let auth = VaultAuth::token(about.vault.token);
+    let prefix = folder.file_name().unwrap().to_string_lossy();
+    Ok(VaultSecretStore::new(VaultOptions {
+        prefix: format!("conformance/{prefix}"),
+        ca: Some(about.ca),
+        ..VaultOptions::new(vec![about.vault.url], auth)
+    })?)
 }
 
 fn pod(verb: ConfigVerb, uid: &str, value: Option<&str>) -> ConfigOperation {
@@ -285,7 +304,8 @@ async fn secret(
 #[tokio::test]
 async fn a_secret_is_never_overwritten() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    for (_, store) in secret_stores(folder.path()).await? {
+    for (name, store) in secret_stores(folder.path()).await? {
+        println!("{name}");
         let sink = SecretstoreSink::new(store.clone(), Arc::new(RandomSecrets));
         let found = [
             secret(&sink, "a", SecretVerb::Get, None).await,
@@ -316,29 +336,134 @@ async fn a_secret_is_never_overwritten() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn a_value_comes_back_as_it_went_in() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let long = format!("\"{}\"", "<é\\\"&>".repeat(70_000));
+    for (store_name, store) in secret_stores(folder.path()).await? {
+        for (number, text) in [
+            "12345678901234567890123",
+            "0.1000000000000000055511151231257827",
+            "1.0",
+            "-0",
+            "null",
+            "\"\"",
+            "[]",
+            r#"{"z": 1, "a" : {"é\u0000\ud83d\ude00": "<&>"}, "a": 2}"#,
+            r#"{"json": "{}"}"#,
+            r#"{"data": {"json": "1"}, "metadata": {"version": 7}}"#,
+            "  \n[1 ,\t2]  ",
+            &long,
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let name = format!("value-{number}");
+            let (made, is_new) = store.create(&name, Document::parse(text)?).await?;
+            assert!(is_new, "{store_name}: {text}");
+            let got = store.get(&name).await?.unwrap();
+            assert_eq!(got.value.as_str(), text, "{store_name}");
+            assert!(got == made && got.version == 1, "{store_name}: {text}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn every_name_is_a_name_of_its_own() -> Result<()> {
+    let names = [
+        "a",
+        "A",
+        "a/",
+        "/a",
+        "a//b",
+        "a/b",
+        "a%2Fb",
+        "a%252Fb",
+        "a b",
+        "a+b",
+        "a%20b",
+        " ",
+        "%",
+        "",
+        "/",
+        "//",
+        ".",
+        "..",
+        "../a",
+        "a/../b",
+        "a/./b",
+        "...",
+        "a..b",
+        "%2E%2E",
+        "é",
+        "e\u{301}",
+        "😀",
+        "\u{0}",
+        "\u{7f}",
+        "\n",
+        "*",
+        "+",
+        "a?b=c#d",
+        "a\\b",
+        "a:b@c",
+        "a;b,c=d&e",
+        "data/a",
+        "metadata/a",
+        "\"'`",
+        "secret/data/a",
+    ];
+    let folder = tempfile::tempdir()?;
+    for (store_name, store) in secret_stores(folder.path()).await? {
+        let value = |name: &str| Document::of(&name.into()).unwrap();
+        for name in names {
+            let (secret, is_new) = store.create(name, value(name)).await?;
+            assert!(is_new && secret.version == 1, "{store_name}: {name:?}");
+        }
+        for name in names {
+            let found = store.get(name).await?.map(|secret| secret.value);
+            assert_eq!(found, Some(value(name)), "{store_name}: {name:?}");
+        }
+        for (at, name) in names.into_iter().enumerate() {
+            assert!(store.delete(name).await?, "{store_name}: {name:?}");
+            assert_eq!(store.get(name).await?, None, "{store_name}: {name:?}");
+            if let Some(next) = names.get(at + 1) {
+                assert!(store.get(next).await?.is_some(), "{store_name}: {next:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_that_create_a_secret_all_get_the_same() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    for (_, store) in secret_stores(folder.path()).await? {
-        let mut creators = tokio::task::JoinSet::new();
-        for number in 0..20 {
-            let store = store.clone();
-            creators.spawn(async move {
-                store
-                    .create("a", Document::of(&number.into()).unwrap())
-                    .await
-            });
+    for (name, store) in secret_stores(folder.path()).await? {
+        // The second time after a deletion.
+        for version in 1..=2 {
+            let mut creators = tokio::task::JoinSet::new();
+            for number in 0..20 {
+                let store = store.clone();
+                creators.spawn(async move {
+                    store
+                        .create("a", Document::of(&number.into()).unwrap())
+                        .await
+                });
+            }
+            let mut created = Vec::new();
+            while let Some(result) = creators.join_next().await {
+                created.push(result??);
+            }
+            let new = created.iter().filter(|(_, is_new)| *is_new).count();
+            assert_eq!(new, 1, "{name}");
+            assert!(
+                created
+                    .iter()
+                    .all(|(secret, _)| *secret == created[0].0 && secret.version == version),
+                "{name}: {created:?}"
+            );
+            assert!(store.delete("a").await?);
         }
-        let mut created = Vec::new();
-        while let Some(result) = creators.join_next().await {
-            created.push(result??);
-        }
-        assert_eq!(created.iter().filter(|(_, is_new)| *is_new).count(), 1);
-        assert!(
-            created
-                .iter()
-                .all(|(secret, _)| secret.value == created[0].0.value)
-        );
     }
     Ok(())
 }

@@ -15,6 +15,25 @@ pub fn program() -> OsString {
     env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
+/// cargo, as it was called from a terminal: without what the cargo that runs this task says of this task. Some build
+/// scripts look at that, and would build everything above them again at each change between the two.
+pub fn command() -> Command {
+    let mut command = Command::new(program());
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_")
+            || text.starts_with("CARGO_MANIFEST_")
+            || matches!(
+                &*text,
+                "CARGO_CRATE_NAME" | "CARGO_BIN_NAME" | "CARGO_PRIMARY_PACKAGE"
+            )
+        {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
 /// The root of the workspace: of the checkout that cargo was called in, because several may share one build folder.
 pub fn workspace() -> PathBuf {
     let xtask =
@@ -35,7 +54,7 @@ pub fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Result<()> {
     let line = format!("cargo {}", arguments.join(" "));
     eprintln!("xtask: {line}");
     let since = Instant::now();
-    let status = Command::new(program())
+    let status = command()
         .args(arguments)
         .current_dir(workspace())
         .env("CARGO_TARGET_DIR", cache::target()?)

@@ -3,14 +3,14 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::{cache, cargo};
+use crate::{cache, cargo, kopf};
 
 /// Where the Go modules are, below the workspace.
 const SOURCES: &str = "tests/servers";
@@ -22,7 +22,7 @@ const EVERY: usize = 200;
 /// Starts etcd, a Kubernetes control plane and Vault on loopback, and stops them at the end.
 #[derive(clap::Args)]
 pub struct Controlplane {
-    /// Only build the servers.
+    /// Only build the servers, and the clients that tests let loose on them.
     #[arg(long)]
     build: bool,
     /// Members of the etcd that is a config store.
@@ -43,24 +43,14 @@ impl Controlplane {
     pub fn run(self) -> Result<()> {
         let servers = build()?;
         if self.build {
+            clients()?;
+            kopf::install()?;
             println!("{}", servers.controlplane.display());
             println!("{}", servers.vault.display());
             return Ok(());
         }
-        let mut child = servers
-            .up()
-            .arg("-stores")
-            .arg(self.stores.to_string())
-            .spawn()
-            .context("cannot start the servers")?;
-        let stdout = child.stdout.take().context("the servers have no output")?;
-        let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line)?;
-        ensure!(
-            !line.is_empty(),
-            "the servers did not start: their messages are above"
-        );
-        let about: About = serde_json::from_str(&line)?;
+        let mut running = servers.start(self.stores)?;
+        let about: About = serde_json::from_str(&running.description)?;
         println!("export KUBECONFIG={}", about.kubernetes.kubeconfig);
         println!(
             "export ETCDCTL_ENDPOINTS={}",
@@ -76,22 +66,50 @@ impl Controlplane {
         );
         eprintln!("controlplane: ready; an interrupt stops everything and removes its files");
         // The interrupt goes to both processes; the servers end when this one's end of their input closes at the latest.
-        let status = child.wait()?;
+        let status = running.child.wait()?;
         ensure!(status.success(), "the servers ended: {status}");
         Ok(())
     }
 }
 
+/// Servers under way; they end, and their files go, when this is dropped.
+pub struct Running {
+    /// How they are reached: a line of JSON.
+    pub description: String,
+    child: Child,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // The end of their input is their sign. What they leave is removed before they end.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
 impl Servers {
-    /// The command that starts all of them and stops them when its standard input ends.
-    pub fn up(&self) -> Command {
-        let mut command = Command::new(&self.controlplane);
-        command
+    /// Starts all of them, with so many members of the etcd that is a config store, and returns when they are ready.
+    ///
+    /// # Errors
+    /// When one does not start.
+    pub fn start(&self, stores: u8) -> Result<Running> {
+        eprintln!("controlplane: starting etcd, a Kubernetes control plane and Vault");
+        let mut child = Command::new(&self.controlplane)
             .args(["up", "-kwok", "-vault"])
             .arg(&self.vault)
+            .args(["-stores", &stores.to_string()])
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        command
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start the servers")?;
+        let stdout = child.stdout.take().context("the servers have no output")?;
+        let mut description = String::new();
+        BufReader::new(stdout).read_line(&mut description)?;
+        ensure!(
+            !description.is_empty(),
+            "the servers did not start: their messages are above"
+        );
+        Ok(Running { description, child })
     }
 }
 
@@ -127,8 +145,7 @@ struct Vault {
 /// When Go is not installed, or does not build them.
 pub fn build() -> Result<Servers> {
     let sources = cargo::workspace().join(SOURCES);
-    let folder = cache::dir()?.join("controlplane");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let folder = folder()?;
     let [major, minor, version] = [KUBERNETES.0, KUBERNETES.1, KUBERNETES.2];
     let flags = [
         "-s -w".to_owned(),
@@ -142,6 +159,27 @@ pub fn build() -> Result<Servers> {
         controlplane: program(&sources.join("controlplane"), &folder, &flags)?,
         vault: program(&sources.join("vault"), &folder, "-s -w")?,
     })
+}
+
+/// Builds what tests let loose on servers, unless it is there already: informers of client-go with a manager of
+/// controller-runtime, and Helm.
+///
+/// # Errors
+/// As [`build`].
+pub fn clients() -> Result<()> {
+    let sources = cargo::workspace().join(SOURCES);
+    let folder = folder()?;
+    for name in ["clients", "helm"] {
+        program(&sources.join(name), &folder, "-s -w")?;
+    }
+    Ok(())
+}
+
+/// Where the programs are.
+fn folder() -> Result<PathBuf> {
+    let folder = cache::dir()?.join("controlplane");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    Ok(folder)
 }
 
 /// The program of the Go module in `source`, which is called as its folder.

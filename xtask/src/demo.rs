@@ -1,14 +1,16 @@
 //! `cargo xtask demo`: the main job, from nothing, with nothing installed.
 
-use std::process::Command;
-
 use anyhow::{Context as _, Result, ensure};
 
-use crate::{cache, cargo, debian, guests};
+use crate::{cache, cargo, controlplane, debian, guests};
 
 /// Builds the modules and a host, and shows the whole way: objects appear, are configured, change and go.
 #[derive(clap::Args)]
-pub struct Demo {}
+pub struct Demo {
+    /// On real servers: a Kubernetes control plane, etcd and Vault.
+    #[arg(long)]
+    real: bool,
+}
 
 impl Demo {
     /// Runs the demo, and prints what to try next.
@@ -30,7 +32,15 @@ impl Demo {
         ])?;
         let workspace = cargo::workspace();
         let data = std::env::temp_dir().join(format!("configurator-demo-{}", std::process::id()));
-        let status = Command::new(cargo::program())
+        let servers = self
+            .real
+            .then(|| controlplane::build()?.start(1))
+            .transpose()?;
+        if let Some(servers) = &servers {
+            std::fs::write(&data, &servers.description)
+                .with_context(|| format!("cannot write {}", data.display()))?;
+        }
+        let status = cargo::command()
             .args([
                 "run",
                 "--quiet",
@@ -47,8 +57,12 @@ impl Demo {
             .env("CARGO_TARGET_DIR", cache::target()?)
             .status()
             .context("cannot run the demo")?;
-        std::fs::remove_dir_all(&data)
-            .with_context(|| format!("cannot remove {}", data.display()))?;
+        let removed = match &servers {
+            Some(_) => std::fs::remove_file(&data),
+            None => std::fs::remove_dir_all(&data),
+        };
+        removed.with_context(|| format!("cannot remove {}", data.display()))?;
+        drop(servers);
         ensure!(
             status.success(),
             "the demo did not go well: its messages are above"

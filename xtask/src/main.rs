@@ -4,6 +4,7 @@ mod bench;
 mod controlplane;
 mod demo;
 mod guests;
+mod kopf;
 mod test;
 
 mod cache;

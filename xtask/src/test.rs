@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::{cargo, controlplane, debian, guests};
+use crate::{cargo, controlplane, debian, guests, kopf};
 
 /// Sets up what tests need and runs every test: fast ones first, the program as a whole last.
 #[derive(clap::Args)]
@@ -20,6 +20,8 @@ impl Test {
         )?;
         guests::build(&[])?;
         controlplane::build()?;
+        controlplane::clients()?;
+        kopf::install()?;
         cargo::run(&[
             "build",
             "--package",

@@ -2,10 +2,10 @@
 
 use std::net::Ipv4Addr;
 
-use configurator_schema::{FieldError, Reason};
+use configurator_schema::FieldError;
 use serde_json::{Value, json};
 
-use crate::names::{self, fault, label_key_fault, label_value_fault};
+use crate::names::{self, fault};
 use crate::object;
 use crate::resource::{NameRule, Resource};
 use crate::server::Inner;
@@ -105,86 +105,47 @@ pub(crate) fn metadata_errors(resource: &Resource, object: &Value) -> Vec<FieldE
             fault(NameRule::Label, namespace).unwrap_or_default(),
         ));
     }
-    let map = |field: &str| {
-        object
-            .get("metadata")
-            .and_then(|metadata| metadata.get(field))
-            .and_then(Value::as_object)
-    };
-    for (key, value) in map("labels").into_iter().flatten() {
-        if let Some(why) = label_key_fault(key) {
-            errors.push(FieldError::invalid("metadata.labels", &json!(key), why));
-        }
-        if let Some(why) = value.as_str().and_then(label_value_fault) {
-            errors.push(FieldError::invalid("metadata.labels", value, why));
-        }
-    }
-    let mut size = 0;
-    for (key, value) in map("annotations").into_iter().flatten() {
-        if let Some(why) = label_key_fault(&key.to_lowercase()) {
-            errors.push(FieldError::invalid(
-                "metadata.annotations",
-                &json!(key),
-                why,
-            ));
-        }
-        size += key.len() + value.as_str().map_or(0, str::len);
-    }
-    if size > 256 << 10 {
-        errors.push(FieldError::new(
-            "metadata.annotations",
-            Reason::TooLong,
-            "Too long: may not be more than 262144 bytes",
-        ));
-    }
-    for finalizer in object::finalizers(object) {
-        if let Some(why) = label_key_fault(finalizer) {
-            errors.push(FieldError::invalid(
-                "metadata.finalizers",
-                &json!(finalizer),
-                why,
-            ));
-        }
-    }
-    let mut controllers = 0;
-    for (at, owner) in object
-        .pointer("/metadata/ownerReferences")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
-        for (field, what) in [
-            ("apiVersion", "version must not be empty"),
-            ("kind", "must not be empty"),
-            ("name", "must not be empty"),
-            ("uid", "must not be empty"),
-        ] {
-            if owner
-                .get(field)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .is_empty()
-            {
-                errors.push(FieldError::invalid(
-                    format!("metadata.ownerReferences[{at}].{field}"),
-                    &json!(""),
-                    what,
-                ));
-            }
-        }
-        controllers += usize::from(owner.get("controller") == Some(&Value::Bool(true)));
-    }
-    if controllers > 1 {
-        errors.push(FieldError::invalid(
-            "metadata.ownerReferences",
-            object
-                .pointer("/metadata/ownerReferences")
-                .unwrap_or(&Value::Null),
-            "Only one reference can have Controller set to true",
-        ));
-    }
+    errors.extend(
+        configurator_schema::validate_metadata(object)
+            .into_iter()
+            // Only finalizers of built-in kinds are held to standard names.
+            .filter(|error| {
+                let is_builtin =
+                    resource.custom.is_none() && &*resource.storage != crate::crd::STORAGE;
+                is_builtin || !error.path.starts_with("metadata.finalizers[")
+            }),
+    );
     errors
+}
+
+/// Takes out owners that are there twice, and says so.
+pub(crate) fn drop_repeated_owners(object: &mut Value) -> Option<String> {
+    let owners = object
+        .pointer_mut("/metadata/ownerReferences")
+        .and_then(Value::as_array_mut)?;
+    let mut seen: Vec<Value> = Vec::with_capacity(owners.len());
+    let mut repeated = Vec::new();
+    for owner in owners.drain(..) {
+        if seen.contains(&owner) {
+            repeated.push(
+                owner
+                    .get("uid")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned(),
+            );
+        } else {
+            seen.push(owner);
+        }
+    }
+    *owners = seen;
+    (!repeated.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests \
+             as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            repeated.join(", ")
+        )
+    })
 }
 
 /// What a new object of a built-in kind gets: its first status, and what a cluster would allocate.
@@ -194,51 +155,102 @@ pub(crate) fn prepare_create(
     object: &mut Value,
 ) -> Result<()> {
     if resource.custom.is_some() {
-        if resource.status {
-            object::set_field(object, "status", None);
-        }
         return Ok(());
     }
-    let status = match (resource.group.as_str(), resource.plural.as_str()) {
-        // Those who report for a node say so when they register it.
-        ("", "nodes") | ("apiextensions.k8s.io", _) => None,
-        ("", "pods") => Some(json!({"phase": "Pending", "qosClass": quality_of_service(object)})),
-        ("", "namespaces") => {
-            object::child_mut(object, "spec")
-                .insert("finalizers".to_owned(), json!(["kubernetes"]));
-            let name = object::name(object).to_owned();
-            object::child_mut(object, "metadata");
-            if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-                let labels = metadata.entry("labels").or_insert_with(|| json!({}));
-                object::set_field(labels, "kubernetes.io/metadata.name", Some(json!(name)));
+    if resource.status
+        && object.get("status").is_none()
+        && &*resource.storage != crate::crd::STORAGE
+    {
+        object::set_field(object, "status", Some(json!({})));
+    }
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "pods") => admit_pod(object),
+        ("", "nodes") => {
+            let spec = object::child_mut(object, "spec");
+            let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
+            let taints = spec.entry("taints").or_insert_with(|| json!([]));
+            if let Value::Array(taints) = taints
+                && !taints
+                    .iter()
+                    .any(|have| have.get("key") == taint.get("key"))
+            {
+                taints.push(taint);
             }
-            Some(json!({"phase": "Active"}))
         }
-        ("", "persistentvolumes" | "persistentvolumeclaims") => Some(json!({"phase": "Pending"})),
-        ("", "services") => Some(json!({"loadBalancer": {}})),
-        ("apps", "daemonsets") => Some(
-            json!({"currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0}),
-        ),
-        ("apps", "statefulsets") => Some(json!({"availableReplicas": 0, "replicas": 0})),
-        ("apps", "replicasets") | ("", "replicationcontrollers") => Some(json!({"replicas": 0})),
-        ("policy", "poddisruptionbudgets") => Some(
-            json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}),
-        ),
-        _ if resource.status => Some(json!({})),
-        _ => None,
-    };
-    if status.is_some() {
-        object::set_field(object, "status", status);
+        ("batch", "jobs") => select_own_pods(object),
+        _ => {}
     }
     if resource.is("", "services") {
         allocate_service(server, object, None)?;
     }
-    if resource.is("", "secrets")
-        && let Some(plain) = object.get("stringData").and_then(Value::as_object).cloned()
-    {
-        merge_string_data(object, &plain);
-    }
     Ok(())
+}
+
+/// What a Pod gets from the plugins that every cluster has: its priority, and that it outlives short failures of its node.
+fn admit_pod(pod: &mut Value) {
+    let spec = object::child_mut(pod, "spec");
+    if !spec.contains_key("priorityClassName") {
+        spec.entry("priority").or_insert_with(|| json!(0));
+        spec.entry("preemptionPolicy")
+            .or_insert_with(|| json!("PreemptLowerPriority"));
+    }
+    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
+    let Value::Array(tolerations) = tolerations else {
+        return;
+    };
+    for key in [
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    ] {
+        let is_tolerated = tolerations.iter().any(|toleration| {
+            let is = |field: &str, wanted: &str| {
+                matches!(
+                    toleration.get(field).and_then(Value::as_str),
+                    None | Some("")
+                ) || toleration.get(field) == Some(&json!(wanted))
+            };
+            is("key", key) && is("effect", "NoExecute")
+        });
+        if !is_tolerated {
+            tolerations.push(json!({
+                "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300
+            }));
+        }
+    }
+}
+
+/// A Job that brings no selector owns the Pods with its uid.
+fn select_own_pods(job: &mut Value) {
+    if job.pointer("/spec/manualSelector") == Some(&Value::Bool(true)) {
+        return;
+    }
+    let (name, uid) = (object::name(job).to_owned(), object::uid(job).to_owned());
+    let labels = [
+        ("batch.kubernetes.io/controller-uid", &uid),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        ("job-name", &name),
+    ];
+    let spec = object::child_mut(job, "spec");
+    spec.insert(
+        "selector".to_owned(),
+        json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}),
+    );
+    if let Some(template) = spec.get_mut("template") {
+        object::child_mut(template, "metadata");
+        if let Some(metadata) = template.get_mut("metadata") {
+            let own = object::child_mut(metadata, "labels");
+            for (key, value) in labels {
+                own.insert(key.to_owned(), json!(value));
+            }
+        }
+    }
+    if let Some(metadata) = job.get_mut("metadata") {
+        let own = object::child_mut(metadata, "labels");
+        for (key, value) in labels {
+            own.entry(key).or_insert_with(|| json!(value));
+        }
+    }
 }
 
 /// What an update of a built-in kind keeps or gets.
@@ -257,12 +269,17 @@ pub(crate) fn prepare_update(
     if resource.is("", "services") {
         allocate_service(server, object, Some(old))?;
     }
+    take_string_data(resource, object);
+    Ok(())
+}
+
+/// Moves the texts of a Secret to its data.
+pub(crate) fn take_string_data(resource: &Resource, object: &mut Value) {
     if resource.is("", "secrets")
         && let Some(plain) = object.get("stringData").and_then(Value::as_object).cloned()
     {
         merge_string_data(object, &plain);
     }
-    Ok(())
 }
 
 /// `stringData` is for writing only: it ends in `data`.
@@ -278,43 +295,6 @@ fn merge_string_data(object: &mut Value, plain: &serde_json::Map<String, Value>)
         }
     }
     object::set_field(object, "stringData", None);
-}
-
-fn quality_of_service(pod: &Value) -> &'static str {
-    let containers = ["/spec/containers", "/spec/initContainers"];
-    let containers: Vec<&Value> = containers
-        .iter()
-        .filter_map(|path| pod.pointer(path).and_then(Value::as_array))
-        .flatten()
-        .collect();
-    let quantity = |container: &Value, kind: &str, resource: &str| {
-        let quantity = container.pointer(&format!("/resources/{kind}/{resource}"));
-        quantity
-            .filter(|quantity| **quantity != json!("0") && **quantity != json!(0))
-            .cloned()
-    };
-    let any = containers.iter().any(|container| {
-        ["limits", "requests"].iter().any(|kind| {
-            ["cpu", "memory"]
-                .iter()
-                .any(|resource| quantity(container, kind, resource).is_some())
-        })
-    });
-    if !any {
-        return "BestEffort";
-    }
-    let guaranteed = containers.iter().all(|container| {
-        ["cpu", "memory"].iter().all(|resource| {
-            let limit = quantity(container, "limits", resource);
-            let request = quantity(container, "requests", resource);
-            limit.is_some() && (request.is_none() || request == limit)
-        })
-    });
-    if guaranteed {
-        "Guaranteed"
-    } else {
-        "Burstable"
-    }
 }
 
 /// Gives a Service its address and its ports, from 10.96.0.0/12 and 30000 to 32767, and keeps those it has.
@@ -360,9 +340,20 @@ fn allocate_service(server: &Inner, service: &mut Value, old: Option<&Value>) ->
     }
     spec.insert("clusterIP".to_owned(), json!(address));
     spec.insert("clusterIPs".to_owned(), json!([address]));
-    spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
+    // Without an address and without Pods of its own a Service may be of any family.
+    let anything = address == "None"
+        && spec
+            .get("selector")
+            .and_then(Value::as_object)
+            .is_none_or(serde_json::Map::is_empty);
+    let (families, policy) = if anything && old.is_none() {
+        (json!(["IPv4", "IPv6"]), "RequireDualStack")
+    } else {
+        (json!(["IPv4"]), "SingleStack")
+    };
+    spec.entry("ipFamilies").or_insert(families);
     spec.entry("ipFamilyPolicy")
-        .or_insert_with(|| json!("SingleStack"));
+        .or_insert_with(|| json!(policy));
     let wants_ports = matches!(kind.as_str(), "NodePort" | "LoadBalancer")
         && spec.get("allocateLoadBalancerNodePorts") != Some(&json!(false));
     let old_ports = old

@@ -100,7 +100,7 @@ pub(crate) fn resources() -> Vec<Arc<Resource>> {
             .all()
             .status()
             .returns_deleted()
-            .names(NameRule::Label1035)
+            .names(NameRule::Label)
             .fields(&[("spec.clusterIP", ""), ("spec.type", "")]),
         apps("ControllerRevision", "controllerrevisions"),
         apps("DaemonSet", "daemonsets")

@@ -7,7 +7,6 @@ use configurator_schema::{FieldError, Reason, builtin_defaults, builtin_validate
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::document::drop_nulls;
 use crate::object;
 use crate::query::FieldValidation;
 use crate::resource::Resource;
@@ -21,20 +20,23 @@ use crate::{admission, crd, event};
 const NAMES: usize = 8;
 
 pub(crate) async fn create(server: &Arc<Inner>, call: &Call) -> Result<Reply> {
-    let mut warnings = Vec::new();
-    let document = decode(call, call.document()?, &mut warnings)?;
     if call.resource.namespaced && call.path.namespace.is_none() {
-        return Err(Status::bad_request(
-            "an empty namespace may not be set during creation",
-        ));
+        return Err(Status::method_not_allowed());
     }
+    let mut warnings = Vec::new();
+    let (document, repeated) = call.document()?;
+    let document = decode(call, document, repeated, &mut warnings)?;
     let name = object::name(&document).to_owned();
     let prefix = object::meta(&document, "generateName").to_owned();
     let generates = name.is_empty() && !prefix.is_empty();
     if generates {
-        let errors = admission::generate_name_errors(&call.resource, &prefix);
+        let mut errors = admission::generate_name_errors(&call.resource, &prefix);
         if !errors.is_empty() {
-            return Err(Status::invalid(&call.resource, &prefix, &errors));
+            let mut object = document;
+            let name = admission::generated_name(server, &prefix);
+            object::set_meta(&mut object, "name", json!(name));
+            errors.extend(admission::metadata_errors(&call.resource, &object));
+            return Err(Status::invalid(&call.resource, &name, &errors));
         }
     }
     for attempt in 1.. {
@@ -74,6 +76,11 @@ async fn insert(
     let target = call.target(name);
     let outcome = server
         .commit(&target, call.query.dry_run, |live| match live {
+            Some(live) if object::is_terminating(&live.value) => {
+                let mut status = Status::already_exists(&call.resource, name);
+                status.message = format!("object is being deleted: {}", status.message);
+                Err(status)
+            }
             Some(_) => Err(Status::already_exists(&call.resource, name)),
             None => Ok(Next::Put(prepared.clone())),
         })
@@ -100,19 +107,24 @@ pub(crate) fn prepare(
 ) -> Result<Value> {
     let resource = &call.resource;
     if !object::meta(&object, "resourceVersion").is_empty() {
-        return Err(Status::bad_request(
+        return Err(Status::unclassified(
             "resourceVersion should not be set on objects to be created",
         ));
     }
-    let applied = object::metadata_mut(&mut object)
-        .remove("managedFields")
-        .filter(|_| recording == Recording::Applied);
+    let sent = object::metadata_mut(&mut object).remove("managedFields");
+    let applied = match (recording, sent) {
+        (Recording::Applied, fields) => fields,
+        (Recording::Update, Some(fields)) => {
+            object::set_meta(&mut object, "managedFields", fields);
+            None
+        }
+        (Recording::Update, None) => None,
+    };
     for field in [
         "resourceVersion",
         "selfLink",
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
-        "generation",
     ] {
         object::set_meta(&mut object, field, Value::Null);
     }
@@ -125,8 +137,19 @@ pub(crate) fn prepare(
     if resource.custom.is_some() || resource.rules.generation {
         object::set_meta(&mut object, "generation", json!(1));
     }
-    admission::prepare_create(server, resource, &mut object)?;
+    // Nobody sets a status beside its subresource; those who report for a node do so when they register it.
+    if resource.status && !resource.is("", "nodes") && &*resource.storage != crd::STORAGE {
+        object::set_field(&mut object, "status", None);
+    }
+    admission::take_string_data(resource, &mut object);
     set_defaults(resource, &mut object);
+    // What the server adds from here on is nobody's.
+    match applied {
+        Some(fields) => object::set_meta(&mut object, "managedFields", fields),
+        None if recording == Recording::Update => record(call, None, &mut object, Part::Main),
+        None => {}
+    }
+    admission::prepare_create(server, resource, &mut object)?;
     if &*resource.storage == crd::STORAGE {
         crd::prepare_create(server, &mut object, call.now());
     }
@@ -144,11 +167,8 @@ pub(crate) fn prepare(
         let name = object::name(&object).to_owned();
         return Err(Status::invalid(resource, &name, &errors));
     }
+    warnings.extend(admission::drop_repeated_owners(&mut object));
     warnings.dedup();
-    match applied {
-        Some(fields) => object::set_meta(&mut object, "managedFields", fields),
-        None => record(call, None, &mut object, Part::Main),
-    }
     Ok(object)
 }
 
@@ -164,6 +184,15 @@ pub(crate) fn record(call: &Call, before: Option<&Value>, object: &mut Value, pa
         subresource: part.subresource(),
         now: call.now(),
     };
+    if event::is_converted(&call.resource) {
+        // Fields are owned under the names of the version that the client speaks.
+        let before = before.map(|before| event::to_events_group(before.clone()));
+        let mut shown = event::to_events_group(object.clone());
+        managed::record_update(&schema, before.as_ref(), &mut shown, writer);
+        let fields = shown.pointer("/metadata/managedFields").cloned();
+        object::set_meta(object, "managedFields", fields.unwrap_or_default());
+        return;
+    }
     managed::record_update(&schema, before, object, writer);
 }
 
@@ -189,6 +218,9 @@ pub(crate) fn validate(
     if let Some(custom) = &resource.custom {
         custom.schema.validate(object, old)
     } else if event::is_converted(resource) {
+        if old.is_none() && object.get("eventTime").is_none_or(Value::is_null) {
+            return vec![FieldError::required("eventTime", "")];
+        }
         builtin_validate("", "v1", "Event", object, old)
     } else {
         let mut errors = builtin_validate(
@@ -210,12 +242,13 @@ pub(crate) fn validate(
 pub(crate) fn decode(
     call: &Call,
     mut document: Value,
+    repeated: Vec<String>,
     warnings: &mut Vec<String>,
 ) -> Result<Value> {
     let resource = &call.resource;
     check_kind(resource, &mut document)?;
     check_namespace(call, &mut document)?;
-    check_fields(call, &mut document, warnings)?;
+    check_fields(call, &mut document, repeated, warnings)?;
     Ok(if event::is_converted(resource) {
         event::to_core_group(document)
     } else {
@@ -240,22 +273,72 @@ fn check_kind(resource: &Resource, document: &mut Value) -> Result<()> {
     };
     let (kind, api_version) = (field("kind"), field("apiVersion"));
     if resource.custom.is_some() && kind.is_empty() {
-        return Err(Status::bad_request("Object 'Kind' is missing"));
+        let body = document.to_string();
+        let why = format!("Object 'Kind' is missing in '{body}'");
+        return Err(crate::document::unrecognized(
+            &resource.kind,
+            &why,
+            body.as_bytes(),
+        ));
+    }
+    if resource.custom.is_some() && api_version.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the API version in the data () does not match the expected API version ({expected})"
+        )));
     }
     if !kind.is_empty() && kind != resource.kind
         || !api_version.is_empty() && api_version != expected
     {
-        return Err(if kind == resource.kind || kind.is_empty() {
-            Status::bad_request(format!(
-                "the API version in the data ({api_version}) does not match the expected API version ({expected})"
-            ))
+        let version = version_of(if api_version.is_empty() {
+            &expected
         } else {
-            Status::bad_request(format!(
-                "{kind} in version {:?} cannot be handled as a {}: no kind {kind:?} is registered for this path",
-                version_of(&api_version),
-                resource.kind
-            ))
+            &api_version
         });
+        let given = if kind.is_empty() {
+            &resource.kind
+        } else {
+            &kind
+        };
+        let given_version = if api_version.is_empty() {
+            &expected
+        } else {
+            &api_version
+        };
+        if resource.custom.is_some() {
+            if kind == resource.kind {
+                return Err(Status::bad_request(format!(
+                    "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+                )));
+            }
+            let error =
+                FieldError::invalid("kind", &json!(kind), format!("must be {}", resource.kind));
+            let name = object::name(document);
+            return Err(Status::invalid_kind(&resource.group, &kind, name, &[error]));
+        }
+        let group = |version: &str| {
+            version
+                .split_once('/')
+                .map_or("core", |(group, _)| group)
+                .split('.')
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let why = if kinds_known(given_version, given) {
+            format!(
+                "converting ({version}.{given}) to ({}.{}): unknown conversion",
+                group(&expected),
+                resource.kind
+            )
+        } else {
+            format!(
+                "no kind {given:?} is registered for version {given_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+            )
+        };
+        return Err(Status::bad_request(format!(
+            "{given} in version {version:?} cannot be handled as a {}: {why}",
+            resource.kind
+        )));
     }
     object::set_field(document, "kind", Some(json!(resource.kind)));
     object::set_field(document, "apiVersion", Some(json!(expected)));
@@ -270,6 +353,26 @@ fn check_kind(resource: &Resource, document: &mut Value) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Where a text stops to be base64.
+fn illegal_base64(value: &Value) -> Option<usize> {
+    use base64::Engine as _;
+    let text = value.as_str()?;
+    base64::engine::general_purpose::STANDARD
+        .decode(text)
+        .err()?;
+    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    Some(
+        text.bytes()
+            .position(|byte| !is_legal(byte))
+            .unwrap_or(text.len()),
+    )
+}
+
+fn kinds_known(api_version: &str, kind: &str) -> bool {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    configurator_schema::builtin(group, version, kind).is_some()
 }
 
 fn version_of(api_version: &str) -> &str {
@@ -288,11 +391,7 @@ fn check_namespace(call: &Call, document: &mut Value) -> Result<()> {
             ));
         }
         Some(_) => {}
-        None if !call.resource.namespaced && !given.is_empty() => {
-            return Err(Status::bad_request(
-                "namespace may not be set on cluster-scoped resources".to_owned(),
-            ));
-        }
+        None if !call.resource.namespaced => object::set_meta(document, "namespace", Value::Null),
         None => {}
     }
     Ok(())
@@ -302,6 +401,7 @@ fn check_namespace(call: &Call, document: &mut Value) -> Result<()> {
 pub(crate) fn check_fields(
     call: &Call,
     document: &mut Value,
+    repeated: Vec<String>,
     warnings: &mut Vec<String>,
 ) -> Result<()> {
     let resource = &call.resource;
@@ -316,10 +416,13 @@ pub(crate) fn check_fields(
     };
     if resource.custom.is_some() {
         if let Some(metadata) = document.get_mut("metadata") {
-            drop_nulls(metadata);
+            configurator_schema::canonicalize_metadata(metadata);
         }
     } else {
-        drop_nulls(document);
+        schema.canonicalize(document);
+        if let Some(why) = schema.unmarshal_fault(document) {
+            return Err(refuse(why));
+        }
         let wrong: Vec<String> = schema
             .validate(document, None)
             .iter()
@@ -329,24 +432,34 @@ pub(crate) fn check_fields(
         if !wrong.is_empty() {
             return Err(refuse(wrong.join(", ")));
         }
-    }
-    let unknown = schema.prune(document);
-    if unknown.is_empty() {
-        return Ok(());
-    }
-    match call.query.field_validation {
-        FieldValidation::Ignore => {}
-        FieldValidation::Warn => {
-            warnings.extend(unknown.iter().map(|path| format!("unknown field {path:?}")))
+        for field in ["data", "binaryData"] {
+            if (resource.is("", "secrets")
+                || field == "binaryData" && resource.is("", "configmaps"))
+                && let Some(data) = document.get(field).and_then(Value::as_object)
+                && let Some(at) = data.values().find_map(illegal_base64)
+            {
+                return Err(refuse(format!("illegal base64 data at input byte {at}")));
+            }
         }
-        FieldValidation::Strict => {
-            let list: Vec<String> = unknown
+    }
+    let told: Vec<String> = repeated
+        .iter()
+        .map(|path| format!("duplicate field {path:?}"))
+        .chain(
+            schema
+                .prune(document)
                 .iter()
-                .map(|path| format!("unknown field {path:?}"))
-                .collect();
+                .map(|path| format!("unknown field {path:?}")),
+        )
+        .collect();
+    match call.query.field_validation {
+        _ if told.is_empty() => {}
+        FieldValidation::Ignore => {}
+        FieldValidation::Warn => warnings.extend(told),
+        FieldValidation::Strict => {
             return Err(refuse(format!(
                 "strict decoding error: {}",
-                list.join(", ")
+                told.join(", ")
             )));
         }
     }
@@ -360,8 +473,11 @@ pub(crate) async fn pod_subresource(
     name: &str,
     subresource: &str,
 ) -> Result<Reply> {
-    let document = call.document()?;
+    let (document, _) = call.document()?;
     let target = call.target(name);
+    if subresource == "binding" && object::text(&document, "/target/name").is_empty() {
+        return Err(Status::unclassified("target.name: Required value"));
+    }
     let node = document
         .pointer("/target/name")
         .and_then(Value::as_str)
@@ -384,13 +500,22 @@ pub(crate) async fn pod_subresource(
                 .unwrap_or_default()
                 .is_empty()
             {
-                return Err(Status::conflict(
-                    &call.resource,
-                    name,
-                    &format!("pod {name} is already assigned to a node"),
-                ));
+                let why = format!("pod {name} is already assigned to node {:?}", object::text(&pod, "/spec/nodeName"));
+                let mut status = Status::conflict(&call.resource, name, &why);
+                status.message = status.message.replacen("on pods", "on pods/binding", 1);
+                status.details = Some(json!({"name": name, "kind": "pods/binding"}));
+                return Err(status);
             }
             object::child_mut(&mut pod, "spec").insert("nodeName".to_owned(), json!(node));
+            let scheduled = json!({
+                "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": update::timestamp(call.now())
+            });
+            let status = object::child_mut(&mut pod, "status");
+            let conditions = status.entry("conditions").or_insert_with(|| json!([]));
+            if let Value::Array(conditions) = conditions {
+                conditions.retain(|have| have.get("type") != Some(&json!("PodScheduled")));
+                conditions.push(scheduled);
+            }
             Ok(Next::Put(pod))
         })
         .await?;
@@ -401,27 +526,31 @@ pub(crate) async fn pod_subresource(
     Ok(reply)
 }
 
-/// Reads the configuration of an apply, which needs its kind and version.
-pub(crate) fn decode_applied(
-    call: &Call,
-    document: Value,
-    warnings: &mut Vec<String>,
-) -> Result<Value> {
-    for field in ["apiVersion", "kind"] {
-        if document
+/// Reads the configuration of an apply, which needs its kind and version. Its fields are held to the schema later.
+pub(crate) fn decode_applied(call: &Call, mut document: Value) -> Result<Value> {
+    let resource = &call.resource;
+    let text = |field: &str| {
+        document
             .get(field)
             .and_then(Value::as_str)
             .unwrap_or_default()
-            .is_empty()
-        {
-            return Err(Status::bad_request(format!(
-                "invalid object: Object '{field}' is missing"
-            )));
-        }
+    };
+    if text("kind") != resource.kind || text("apiVersion") != resource.api_version() {
+        let version = match text("apiVersion") {
+            "" => "/".to_owned(),
+            core if !core.contains('/') => format!("/{core}"),
+            other => other.to_owned(),
+        };
+        return Err(Status::bad_request(format!(
+            "invalid object type: {version}, Kind={}",
+            text("kind")
+        )));
     }
-    let mut document = document;
-    check_kind(&call.resource, &mut document)?;
     check_namespace(call, &mut document)?;
-    check_fields(call, &mut document, warnings)?;
+    if resource.custom.is_some()
+        && let Some(metadata) = document.get_mut("metadata")
+    {
+        configurator_schema::canonicalize_metadata(metadata);
+    }
     Ok(document)
 }

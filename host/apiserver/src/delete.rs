@@ -59,7 +59,15 @@ impl Deletion {
         let options: DeleteOptions = if call.body.is_empty() {
             DeleteOptions::default()
         } else {
-            let value = document::parse(&call.media, &call.body, call.depth)?;
+            let (value, _) = call.body_for(document::Purpose::Options)?;
+            let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
+            if !matches!(text("kind"), "" | "DeleteOptions") {
+                return Err(Status::bad_request(format!(
+                    "no kind {:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"",
+                    text("kind"),
+                    text("apiVersion")
+                )));
+            }
             serde_json::from_value(value).map_err(|error| {
                 Status::bad_request(format!("the body is no DeleteOptions: {error}"))
             })?
@@ -71,18 +79,11 @@ impl Deletion {
             grace_period_seconds,
             ..
         } = &call.query;
-        if options
-            .grace_period_seconds
-            .or(*grace_period_seconds)
-            .is_some_and(|seconds| seconds < 0)
-        {
-            return Err(Status::bad_request(
-                "gracePeriodSeconds must not be negative",
-            ));
-        }
+        // Nothing here takes its time: no Pod runs.
+        let _ = grace_period_seconds;
         if let Some(other) = options.dry_run.iter().find(|value| *value != "All") {
             let error =
-                configurator_schema::FieldError::not_supported("dryRun", &json!(other), ["All"]);
+                configurator_schema::FieldError::not_supported("dryRun", &json!([other]), ["All"]);
             return Err(Status::invalid_kind(
                 "meta.k8s.io",
                 "DeleteOptions",
@@ -105,7 +106,7 @@ impl Deletion {
                 let error = configurator_schema::FieldError::not_supported(
                     "propagationPolicy",
                     &json!(other),
-                    ["Foreground", "Background", "Orphan"],
+                    ["Foreground", "Background", "Orphan", "nil"],
                 );
                 return Err(Status::invalid_kind(
                     "meta.k8s.io",
@@ -137,11 +138,17 @@ impl Deletion {
 
     fn check(&self, resource: &Resource, live: &Value) -> Result<()> {
         let name = object::name(live);
-        let refuse = |what: &str, wanted: &str, is: &str| {
-            let why = format!(
-                "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}"
+        let refuse = |what: &str, wanted: &str, is: &str, hint: &str| {
+            let mut status = Status::conflict(resource, name, "");
+            status.message = format!(
+                "Operation cannot be fulfilled on {} {name:?}: the {what} in the precondition ({wanted}) does not match the {what} in \
+                 record ({is}). The object might have been {hint}",
+                resource.kind_with_group()
             );
-            Err(Status::conflict(resource, name, &why))
+            if let Some(details) = &mut status.details {
+                object::set_field(details, "kind", Some(json!(resource.kind)));
+            }
+            Err(status)
         };
         if let Some(uid) = self
             .preconditions
@@ -149,7 +156,7 @@ impl Deletion {
             .as_deref()
             .filter(|uid| *uid != object::uid(live))
         {
-            return refuse("UID", uid, object::uid(live));
+            return refuse("UID", uid, object::uid(live), "deleted and then recreated");
         }
         let revision = object::meta(live, "resourceVersion");
         if let Some(wanted) = self
@@ -158,7 +165,7 @@ impl Deletion {
             .as_deref()
             .filter(|wanted| *wanted != revision)
         {
-            return refuse("ResourceVersion", wanted, revision);
+            return refuse("ResourceVersion", wanted, revision, "modified");
         }
         Ok(())
     }
@@ -195,34 +202,49 @@ impl Deletion {
 pub(crate) fn deletion(resource: &Resource, live: &Value, now: Timestamp) -> Next {
     if object::is_terminating(live) {
         return match settle(resource, live.clone()) {
-            Next::Remove(gone) => Next::Remove(gone),
+            Next::Remove(gone) | Next::Finish(gone) => Next::Remove(gone),
             Next::Keep | Next::Put(_) => Next::Keep,
         };
     }
     let held = object::has_finalizers(live) || resource.is("", "namespaces");
     if held {
         marked(resource, live.clone(), now)
+    } else if resource.is("", "pods") {
+        // A Pod is told to end before it goes.
+        Next::Remove(stamped(resource, live.clone(), now))
     } else {
         Next::Remove(live.clone())
     }
 }
 
 /// An object that waits for its finalizers.
-fn marked(resource: &Resource, mut object: Value, now: Timestamp) -> Next {
-    if !object::is_terminating(&object) {
-        object::set_meta(&mut object, "deletionTimestamp", json!(timestamp(now)));
-        object::set_meta(&mut object, "deletionGracePeriodSeconds", json!(0));
-        if let Some(generation) = object
-            .pointer("/metadata/generation")
-            .and_then(Value::as_i64)
-        {
-            object::set_meta(&mut object, "generation", json!(generation + 1));
-        }
-    }
+fn marked(resource: &Resource, object: Value, now: Timestamp) -> Next {
+    let mut object = stamped(resource, object, now);
     if resource.is("", "namespaces") {
         object::child_mut(&mut object, "status").insert("phase".to_owned(), json!("Terminating"));
     }
-    settle(resource, object)
+    match settle(resource, object) {
+        Next::Finish(gone) => Next::Remove(gone),
+        other => other,
+    }
+}
+
+/// The object with the time of its deletion.
+fn stamped(resource: &Resource, mut object: Value, now: Timestamp) -> Value {
+    if object::is_terminating(&object) {
+        return object;
+    }
+    object::set_meta(&mut object, "deletionTimestamp", json!(timestamp(now)));
+    if !resource.is("", "namespaces") {
+        object::set_meta(&mut object, "deletionGracePeriodSeconds", json!(0));
+    }
+    if let Some(generation) = object
+        .pointer("/metadata/generation")
+        .and_then(Value::as_i64)
+    {
+        object::set_meta(&mut object, "generation", json!(generation + 1));
+    }
+    object
 }
 
 pub(crate) async fn one(server: &Arc<Inner>, call: &Call, name: &str) -> Result<Reply> {
@@ -265,10 +287,7 @@ async fn delete(
 
 pub(crate) async fn collection(server: &Arc<Inner>, call: &Call) -> Result<Reply> {
     if call.resource.namespaced && call.path.namespace.is_none() {
-        return Err(Status::method_not_allowed(
-            &call.resource,
-            "deletecollection",
-        ));
+        return Err(Status::method_not_allowed());
     }
     let deletion = Deletion::of(call)?;
     let selector = Selector::parse(
@@ -281,7 +300,8 @@ pub(crate) async fn collection(server: &Arc<Inner>, call: &Call) -> Result<Reply
     for item in items {
         let name = object::name(&object::parse_stored(&item)?).to_owned();
         match delete(server, call, &deletion, &call.target(&name)).await {
-            Ok(outcome) => deleted.push(outcome.object),
+            // What is told is what was there when the deletion began.
+            Ok(_) => deleted.push(item),
             // Somebody else was quicker.
             Err(status) if status.code == StatusCode::NOT_FOUND => {}
             Err(status) => return Err(status),

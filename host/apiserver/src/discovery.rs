@@ -115,7 +115,7 @@ fn group_of(registry: &Registry, group: &str) -> Result<Response<ApiBody>> {
         .groups()
         .into_iter()
         .find(|(name, _)| name == group);
-    let (group, versions) = found.ok_or_else(Status::no_such_path)?;
+    let (group, versions) = found.ok_or_else(Status::page_not_found)?;
     let mut value = group_value(&group, &versions);
     object::set_field(&mut value, "kind", Some(json!("APIGroup")));
     object::set_field(&mut value, "apiVersion", Some(json!("v1")));
@@ -130,10 +130,23 @@ fn group_value(group: &str, versions: &[String]) -> Value {
     json!({"name": group, "versions": versions, "preferredVersion": versions.first()})
 }
 
+/// Whether a group answers for its paths decides how they are refused.
+pub(crate) fn nothing_at(registry: &Registry, group: &str) -> Status {
+    // For custom kinds there is nobody who would know the group without the version.
+    if registry
+        .all()
+        .any(|resource| resource.group == group && resource.custom.is_none())
+    {
+        Status::no_such_path()
+    } else {
+        Status::page_not_found()
+    }
+}
+
 /// The resources of one group and version.
 pub(crate) fn version(registry: &Registry, path: &ResourcePath) -> Result<Response<ApiBody>> {
     if !registry.has_version(&path.group, &path.version) {
-        return Err(Status::no_such_path());
+        return Err(nothing_at(registry, &path.group));
     }
     let mut resources = Vec::new();
     let mut group_version = path.version.clone();

@@ -4,6 +4,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
+use crate::json;
 use crate::status::{Result, Status};
 use crate::wire;
 
@@ -19,18 +20,36 @@ pub(crate) fn media_type(headers: &HeaderMap) -> &str {
     }
 }
 
-/// Reads a document of the API, at most `depth` levels deep.
-pub(crate) fn parse(media: &str, body: &[u8], depth: usize) -> Result<Value> {
+/// What a body is for, which decides how it is refused.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Purpose<'a> {
+    /// An object of this kind.
+    Object(&'a str),
+    Patch,
+    StrategicPatch,
+    /// What goes along with a deletion.
+    Options,
+}
+
+/// Reads a document of the API, at most `depth` levels deep, and the paths of fields that it has twice.
+pub(crate) fn parse(
+    media: &str,
+    body: &[u8],
+    depth: usize,
+    purpose: Purpose<'_>,
+) -> Result<(Value, Vec<String>)> {
     let value = match media {
         "application/json"
         | "application/merge-patch+json"
         | "application/json-patch+json"
-        | "application/strategic-merge-patch+json" => parse_json(body, depth)?,
+        | "application/strategic-merge-patch+json" => {
+            return parse_json(body, depth, purpose);
+        }
         "application/yaml" => parse_yaml(body, depth)?,
         // Server-side apply sends YAML, of which JSON is a part that is quicker to read.
         "application/apply-patch+yaml" => {
             match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
-                Some(b'{') => parse_json(body, depth)?,
+                Some(b'{') => return parse_json(body, depth, purpose),
                 _ => parse_yaml(body, depth)?,
             }
         }
@@ -38,24 +57,66 @@ pub(crate) fn parse(media: &str, body: &[u8], depth: usize) -> Result<Value> {
             Status::bad_request(format!("the body of the request cannot be read: {why}"))
         })?,
         other => {
-            return Err(Status::unsupported_media_type(format!(
+            tracing::debug!("a body of type {other} is refused");
+            return Err(Status::unsupported_media_type(
                 "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, \
-                 application/vnd.kubernetes.protobuf (not {other})"
-            )));
+                 application/vnd.kubernetes.protobuf",
+            ));
         }
     };
-    Ok(value)
+    Ok((value, Vec::new()))
 }
 
-fn parse_json(body: &[u8], depth: usize) -> Result<Value> {
+fn parse_json(body: &[u8], depth: usize, purpose: Purpose<'_>) -> Result<(Value, Vec<String>)> {
     if depth_of(body) > depth {
         return Err(too_deep(depth));
     }
-    serde_json::from_slice(body).map_err(|error| {
-        Status::bad_request(format!(
-            "the object provided is unrecognized (must be of type Object): {error}"
-        ))
-    })
+    let read = json::parse(body).map_err(|why| match purpose {
+        Purpose::Object(kind) => unrecognized(
+            kind,
+            &format!("couldn't get version/kind; json parse error: {why}"),
+            body,
+        ),
+        Purpose::Patch => Status::bad_request(format!("error decoding patch: {why}")),
+        Purpose::StrategicPatch => Status::bad_request(why),
+        Purpose::Options => Status::bad_request(format!(
+            "couldn't get version/kind; json parse error: {why}"
+        )),
+    })?;
+    if let Purpose::Object(kind) = purpose {
+        let found = match &read.0 {
+            Value::Object(_) => return Ok(read),
+            Value::Array(_) => "array",
+            Value::String(_) => "string",
+            Value::Number(_) => "number",
+            Value::Bool(_) => "bool",
+            Value::Null => "null",
+        };
+        const HEAD: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+        let why = format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {HEAD}"
+        );
+        return Err(unrecognized(kind, &why, body));
+    }
+    Ok(read)
+}
+
+/// What is no object of this kind, with its beginning.
+pub(crate) fn unrecognized(kind: &str, why: &str, body: &[u8]) -> Status {
+    /// More of a body is not repeated.
+    const SHOWN: usize = 30;
+    let head = body.get(..SHOWN).unwrap_or(body);
+    let mut shown = match body.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(head).into_owned(),
+        Some(_) => head.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    if head.len() < body.len() {
+        shown.push_str(" ...");
+    }
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
+    ))
 }
 
 fn parse_yaml(body: &[u8], depth: usize) -> Result<Value> {
@@ -103,18 +164,6 @@ fn depth_of(body: &[u8]) -> usize {
     deepest
 }
 
-/// Takes out fields that are null, which means to an API of typed objects that they are not there.
-pub(crate) fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|_, field| !field.is_null());
-            fields.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
-    }
-}
-
 /// Whether a value is at most `left` levels deep.
 fn depth_of_value(value: &Value, left: usize) -> bool {
     match value {
@@ -130,31 +179,35 @@ fn depth_of_value(value: &Value, left: usize) -> bool {
 mod tests {
     use super::*;
 
+    fn read(media: &str, body: &[u8], depth: usize) -> Result<Value> {
+        parse(media, body, depth, Purpose::Patch).map(|(value, _)| value)
+    }
+
     #[test]
     fn deep_documents_are_refused() {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(parse("application/json", nested(100).as_bytes(), 100).is_ok());
+        assert!(read("application/json", nested(100).as_bytes(), 100).is_ok());
         assert!(
-            parse("application/json", nested(101).as_bytes(), 100)
+            read("application/json", nested(101).as_bytes(), 100)
                 .unwrap_err()
                 .message
                 .contains("100 levels")
         );
-        assert!(parse("application/json", "[".repeat(1_000_000).as_bytes(), 100).is_err());
-        assert!(parse("application/yaml", "- ".repeat(5_000).as_bytes(), 100).is_err());
-        assert!(parse("application/yaml", "[".repeat(1_000_000).as_bytes(), 100).is_err());
-        assert!(parse("application/json", br#"{"a":"[[[[\"[["}"#, 1).is_ok());
+        assert!(read("application/json", "[".repeat(1_000_000).as_bytes(), 100).is_err());
+        assert!(read("application/yaml", "- ".repeat(5_000).as_bytes(), 100).is_err());
+        assert!(read("application/yaml", "[".repeat(1_000_000).as_bytes(), 100).is_err());
+        assert!(read("application/json", br#"{"a":"[[[[\"[["}"#, 1).is_ok());
     }
 
     #[test]
     fn yaml_and_json_are_read_alike() {
-        let yaml = parse(
+        let yaml = read(
             "application/apply-patch+yaml",
             b"kind: A\nmetadata: {name: x}\nn: 9007199254740993\n",
             100,
         )
         .unwrap();
-        let json = parse(
+        let json = read(
             "application/apply-patch+yaml",
             br#" {"kind":"A","metadata":{"name":"x"},"n":9007199254740993}"#,
             100,
@@ -165,6 +218,6 @@ mod tests {
 
     #[test]
     fn other_forms_are_refused() {
-        assert_eq!(parse("application/cbor", b"", 100).unwrap_err().code, 415);
+        assert_eq!(read("application/cbor", b"", 100).unwrap_err().code, 415);
     }
 }

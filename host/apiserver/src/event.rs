@@ -37,7 +37,14 @@ pub(crate) fn to_core_group(event: Value) -> Value {
 }
 
 pub(crate) fn to_events_group(event: Value) -> Value {
-    rename(event, "events.k8s.io/v1", |core, other| (core, other))
+    let mut event = rename(event, "events.k8s.io/v1", |core, other| (core, other));
+    // Only the core group writes them where there is none.
+    for name in ["reportingController", "reportingInstance"] {
+        if event.get(name).and_then(Value::as_str) == Some("") {
+            object::set_field(&mut event, name, None);
+        }
+    }
+    event
 }
 
 fn rename(

@@ -3,7 +3,7 @@
 //! Whoever deletes leaves a *chore* in the same transaction; one task does them, so a crash loses none. A chore is done when nothing
 //! is left to do now; what still waits for a finalizer is ordered again when that object goes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::server::Inner;
 use crate::status::{Result, Status};
-use crate::update::settle;
+use crate::update::{settle, timestamp};
 use crate::write::{Next, Target};
 use crate::{crd, keys};
 
@@ -424,13 +424,13 @@ async fn empty_namespace(server: &Arc<Inner>, name: &str) -> Result<()> {
         .filter(|resource| resource.namespaced && !resource.review)
         .map(|resource| Arc::clone(&resource.storage))
         .collect();
-    let mut left = 0;
+    let mut left = Left::default();
     for storage in storages {
-        left += empty(server, &keys::namespace_prefix(&storage, name)).await?;
+        empty(server, &keys::namespace_prefix(&storage, name), &mut left).await?;
     }
-    if left > 0 {
+    if !left.objects.is_empty() {
         // Each of them orders this chore again when it goes.
-        return Ok(());
+        return tell_what_is_left(server, &namespace, &left).await;
     }
     let result = server
         .commit(&namespace, false, |live| {
@@ -445,7 +445,12 @@ async fn empty_namespace(server: &Arc<Inner>, name: &str) -> Result<()> {
                 .into_iter()
                 .filter(|finalizer| *finalizer != json!("kubernetes"))
                 .collect();
-            object::child_mut(&mut emptied, "spec").insert("finalizers".to_owned(), json!(others));
+            let spec = object::child_mut(&mut emptied, "spec");
+            if others.is_empty() {
+                spec.remove("finalizers");
+            } else {
+                spec.insert("finalizers".to_owned(), json!(others));
+            }
             if emptied == live.value {
                 return Ok(Next::Keep);
             }
@@ -455,9 +460,102 @@ async fn empty_namespace(server: &Arc<Inner>, name: &str) -> Result<()> {
     ignore_absence(result.map(|_| ()))
 }
 
-/// Deletes everything below a prefix. Returns how many objects still wait for their finalizers.
-async fn empty(server: &Arc<Inner>, prefix: &str) -> Result<usize> {
-    let mut left = 0;
+/// Objects that wait for their finalizers.
+#[derive(Default)]
+struct Left {
+    /// How many, by resource.
+    objects: BTreeMap<String, usize>,
+    /// How many, by finalizer.
+    finalizers: BTreeMap<String, usize>,
+}
+
+impl Left {
+    fn add(&mut self, resource: &Resource, object: &Value) {
+        let name = format!("{}.{}", resource.plural, resource.group);
+        *self.objects.entry(name).or_default() += 1;
+        for finalizer in object::finalizers(object) {
+            *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+        }
+    }
+}
+
+/// Writes into the status of a namespace what it waits for, as the controller of a cluster does.
+async fn tell_what_is_left(server: &Arc<Inner>, namespace: &Target, left: &Left) -> Result<()> {
+    let list = |counts: &BTreeMap<String, usize>, verb: &str| {
+        let parts: Vec<String> = counts
+            .iter()
+            .map(|(name, count)| format!("{name} {verb} {count} resource instances"))
+            .collect();
+        parts.join(", ")
+    };
+    let remaining = format!(
+        "Some resources are remaining: {}",
+        list(&left.objects, "has")
+    );
+    let finalizers = format!(
+        "Some content in the namespace has finalizers remaining: {}",
+        list(&left.finalizers, "in")
+    );
+    let conditions = [
+        (
+            "NamespaceDeletionDiscoveryFailure",
+            "False",
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
+        (
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "False",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        (
+            "NamespaceDeletionContentFailure",
+            "False",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        (
+            "NamespaceContentRemaining",
+            "True",
+            "SomeResourcesRemain",
+            remaining.as_str(),
+        ),
+        (
+            "NamespaceFinalizersRemaining",
+            "True",
+            "SomeFinalizersRemain",
+            finalizers.as_str(),
+        ),
+    ];
+    let now = timestamp(server.now());
+    let result = server
+        .commit(namespace, false, |live| {
+            let live = live
+                .ok_or_else(|| Status::not_found(&namespace.resource, &namespace.name))?;
+            let told: Vec<Value> = conditions
+                .iter()
+                .map(|(kind, status, reason, message)| {
+                    let before = live.value.pointer("/status/conditions").and_then(Value::as_array);
+                    let since = before
+                        .into_iter()
+                        .flatten()
+                        .find(|old| old.get("type") == Some(&json!(kind)) && old.get("status") == Some(&json!(status)))
+                        .and_then(|old| old.get("lastTransitionTime").cloned())
+                        .unwrap_or_else(|| json!(now));
+                    json!({"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message})
+                })
+                .collect();
+            let mut object = live.value.clone();
+            object::child_mut(&mut object, "status").insert("conditions".to_owned(), json!(told));
+            Ok(if object == live.value { Next::Keep } else { Next::Put(object) })
+        })
+        .await;
+    ignore_absence(result.map(|_| ()))
+}
+
+/// Deletes everything below a prefix, and adds up what still waits for its finalizers.
+async fn empty(server: &Arc<Inner>, prefix: &str, left: &mut Left) -> Result<()> {
     let mut after: Option<String> = None;
     loop {
         let mut batch = Vec::new();
@@ -476,7 +574,7 @@ async fn empty(server: &Arc<Inner>, prefix: &str) -> Result<usize> {
             )
         })??;
         let Some(last) = batch.last() else {
-            return Ok(left);
+            return Ok(());
         };
         after = Some(last.clone());
         for key in &batch {
@@ -484,7 +582,9 @@ async fn empty(server: &Arc<Inner>, prefix: &str) -> Result<usize> {
                 continue;
             };
             remove(server, &target).await?;
-            left += usize::from(server.live(&target)?.is_some());
+            if let Some(live) = server.live(&target)? {
+                left.add(&target.resource, &live.value);
+            }
         }
     }
 }
@@ -502,7 +602,9 @@ async fn empty_definition(server: &Arc<Inner>, name: &str) -> Result<()> {
         return Ok(());
     };
     let storage = format!("{group}/{plural}");
-    if empty(server, &keys::resource_prefix(&storage)).await? > 0 {
+    let mut left = Left::default();
+    empty(server, &keys::resource_prefix(&storage), &mut left).await?;
+    if !left.objects.is_empty() {
         return Ok(());
     }
     drop_finalizer(server, &target, crd::CLEANUP).await?;

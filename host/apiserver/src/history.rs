@@ -28,6 +28,15 @@ pub(crate) struct Change {
     pub(crate) traits: Traits,
     /// What selectors saw before; none if it was created.
     pub(crate) before: Option<Traits>,
+    /// The object before under the revision of the change, where selectors see a difference: whoever watches by one that
+    /// lets the object go is shown what it was.
+    pub(crate) left: Option<Bytes>,
+}
+
+impl Change {
+    fn size(&self) -> usize {
+        self.line.len() + self.left.as_ref().map_or(0, Bytes::len)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,7 +150,7 @@ impl History {
         let revision = change.revision;
         {
             let mut ring = channel.ring.lock().unwrap_or_else(PoisonError::into_inner);
-            ring.bytes += change.line.len();
+            ring.bytes += change.size();
             ring.changes.push_back(change);
             while ring.changes.len() > self.events.max(1)
                 || (ring.bytes > self.bytes && ring.changes.len() > 1)
@@ -149,7 +158,7 @@ impl History {
                 let Some(oldest) = ring.changes.pop_front() else {
                     break;
                 };
-                ring.bytes -= oldest.line.len();
+                ring.bytes -= oldest.size();
                 ring.compacted = oldest.revision;
             }
         }
@@ -229,6 +238,7 @@ mod tests {
             object: Bytes::new(),
             traits: Traits::default(),
             before: None,
+            left: None,
         })
     }
 

@@ -83,12 +83,13 @@ pub(crate) fn accepts_aggregated_discovery(headers: &HeaderMap) -> bool {
 }
 
 fn not_acceptable() -> Status {
-    Status::new(
+    let mut status = Status::new(
         http::StatusCode::NOT_ACCEPTABLE,
         "NotAcceptable",
-        "only the following media types are accepted: application/json, application/json;as=Table;v=v1;g=meta.k8s.io, \
-         application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
-    )
+        "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+    );
+    status.details = Some(serde_json::json!({}));
+    status
 }
 
 #[cfg(test)]

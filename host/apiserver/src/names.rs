@@ -4,8 +4,6 @@ use crate::resource::NameRule;
 
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an \
                      alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end \
-                          with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with \
                          an alphanumeric character (e.g. 'example.com', regex used for validation is \
                          '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -22,13 +20,9 @@ pub(crate) fn fault(rule: NameRule, name: &str) -> Option<String> {
             Some("must be no more than 253 characters".to_owned())
         }
         NameRule::Subdomain => (!name.split('.').all(is_label)).then(|| SUBDOMAIN.to_owned()),
-        NameRule::Label | NameRule::Label1035 if name.len() > 63 => {
-            Some("must be no more than 63 characters".to_owned())
-        }
+        NameRule::Label if name.len() > 63 => Some("must be no more than 63 characters".to_owned()),
+        NameRule::Label if name.contains('.') => Some("must not contain dots".to_owned()),
         NameRule::Label => (!is_label(name)).then(|| LABEL.to_owned()),
-        NameRule::Label1035 => (!is_label(name)
-            || !name.starts_with(|first: char| first.is_ascii_lowercase()))
-        .then(|| LABEL_1035.to_owned()),
         NameRule::PathSegment => match name {
             "." | ".." => Some(format!("may not be '{name}'")),
             _ if name.contains('/') => Some("may not contain '/'".to_owned()),
@@ -52,11 +46,17 @@ pub(crate) fn label_key_fault(key: &str) -> Option<String> {
             return Some(format!("prefix part {why}"));
         }
     }
+    if name.contains('/') {
+        return Some(format!(
+            "{} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+            QUALIFIED.replacen("name part", "a valid label key", 1)
+        ));
+    }
     if name.is_empty() {
         return Some("name part must be non-empty".to_owned());
     }
     if name.len() > 63 {
-        return Some("name part must be no more than 63 characters".to_owned());
+        return Some("name part must be no more than 63 bytes".to_owned());
     }
     (!is_qualified(name)).then(|| QUALIFIED.to_owned())
 }
@@ -64,7 +64,7 @@ pub(crate) fn label_key_fault(key: &str) -> Option<String> {
 /// What is wrong with the value of a label, if anything.
 pub(crate) fn label_value_fault(value: &str) -> Option<String> {
     if value.len() > 63 {
-        return Some("must be no more than 63 characters".to_owned());
+        return Some("must be no more than 63 bytes".to_owned());
     }
     (!value.is_empty() && !is_qualified(value)).then(|| LABEL_VALUE.to_owned())
 }
@@ -97,7 +97,6 @@ mod tests {
         assert!(fault(NameRule::Subdomain, "a..b").is_some());
         assert!(fault(NameRule::Subdomain, &"a".repeat(254)).is_some());
         assert!(fault(NameRule::Label, "a.b").is_some());
-        assert!(fault(NameRule::Label1035, "1a").is_some());
         assert_eq!(fault(NameRule::PathSegment, "system:node"), None);
         assert!(fault(NameRule::PathSegment, "a/b").is_some());
         assert_eq!(label_key_fault("app.kubernetes.io/name"), None);

@@ -38,6 +38,14 @@ pub(crate) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
         .unwrap_or_default()
 }
 
+/// A text at a JSON pointer; empty if absent.
+pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
 pub(crate) fn name(object: &Value) -> &str {
     meta(object, "name")
 }
@@ -207,7 +215,16 @@ impl Encoded {
 
     /// The form of an object that is not stored.
     pub(crate) fn without_revision(&self) -> Bytes {
-        self.bytes.clone().into()
+        const EMPTY: &[u8] = br#""resourceVersion":"""#;
+        let start = self.revision_at.saturating_sub(EMPTY.len() - 1);
+        let (head, rest) = self
+            .bytes
+            .split_at_checked(start)
+            .unwrap_or((&self.bytes, &[]));
+        let rest = rest.strip_prefix(EMPTY).unwrap_or(rest);
+        [head, rest.strip_prefix(b",").unwrap_or(rest)]
+            .concat()
+            .into()
     }
 
     pub(crate) fn with_revision(&self, revision: u64) -> Bytes {

@@ -63,7 +63,7 @@ impl Output {
                 revision = object::meta(&value, "resourceVersion").to_owned();
             }
             let shown = match self.include {
-                Include::Nothing => None,
+                Include::Nothing => Some(Value::Null),
                 Include::Metadata => Some(metadata_only(&value)),
                 Include::Object => Some(value),
             };
@@ -73,7 +73,7 @@ impl Output {
         let definitions = if columns {
             table.columns()
         } else {
-            Value::Array(Vec::new())
+            Value::Null
         };
         Ok(json!({
             "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": revision},
@@ -90,7 +90,7 @@ impl Output {
     ) -> Result<Bytes> {
         if self.form == Form::Table {
             let mut table = self.table(resource, items, true)?;
-            object::set_field(&mut table, "metadata", Some(meta.to_value()));
+            object::set_field(&mut table, "metadata", Some(meta.to_value(false)));
             return encode(&table);
         }
         let (kind, api_version) = match self.form {
@@ -102,7 +102,7 @@ impl Output {
         };
         let size: usize = items.iter().map(|item| item.len() + 1).sum();
         let mut bytes = Vec::with_capacity(size + 256);
-        let head = json!({"kind": kind, "apiVersion": api_version, "metadata": meta.to_value()})
+        let head = json!({"kind": kind, "apiVersion": api_version, "metadata": meta.to_value(resource.custom.is_some() && self.form == Form::Object)})
             .to_string();
         bytes.extend_from_slice(head.strip_suffix('}').unwrap_or(&head).as_bytes());
         bytes.extend_from_slice(br#","items":["#);
@@ -110,7 +110,12 @@ impl Output {
             if at > 0 {
                 bytes.push(b',');
             }
-            bytes.extend_from_slice(&self.one(resource, item)?);
+            let item = self.one(resource, item)?;
+            if self.form == Form::Object && resource.custom.is_none() {
+                bytes.extend_from_slice(&without_kind(item)?);
+            } else {
+                bytes.extend_from_slice(&item);
+            }
         }
         bytes.extend_from_slice(b"]}");
         Ok(bytes.into())
@@ -126,8 +131,15 @@ pub(crate) struct ListMeta {
 }
 
 impl ListMeta {
-    fn to_value(&self) -> Value {
+    /// A list of a custom kind says also that there is no further page.
+    fn to_value(&self, is_custom: bool) -> Value {
         let mut meta = json!({"resourceVersion": self.revision.to_string()});
+        if is_custom {
+            object::set_field(&mut meta, "continue", Some(json!("")));
+        }
+        if self.continue_token.is_none() {
+            return meta;
+        }
         object::set_field(
             &mut meta,
             "continue",
@@ -150,6 +162,26 @@ fn served(resource: &Resource, stored: &Bytes) -> Result<Bytes> {
     }
     Ok(object::with_api_version(stored, &resource.api_version()))
 }
+
+/// An item of a list of a built-in kind, which does not repeat what the list says.
+fn without_kind(item: Bytes) -> Result<Bytes> {
+    // The stored form begins with both, and neither is long.
+    let metadata = item
+        .get(..item.len().min(1024))
+        .and_then(|head| head.windows(MARK.len()).position(|window| window == MARK))
+        .and_then(|at| item.get(at + 1..));
+    if item.starts_with(br#"{"apiVersion":""#)
+        && let Some(rest) = metadata
+    {
+        return Ok([b"{", rest].concat().into());
+    }
+    let mut value = object::parse_stored(&item)?;
+    object::set_field(&mut value, "apiVersion", None);
+    object::set_field(&mut value, "kind", None);
+    encode(&value)
+}
+
+const MARK: &[u8] = br#","metadata":{"#;
 
 fn metadata_only(value: &Value) -> Value {
     json!({

@@ -29,13 +29,31 @@ pub(crate) async fn patch(
             Kind::Strategic
         }
         "application/apply-patch+yaml" => return apply(server, call, name, part).await,
-        other => return Err(unsupported(call, other)),
+        _ => return Err(unsupported(call)),
     };
-    let document = document::parse(&call.media, &call.body, call.depth)?;
-    if kind != Kind::Json && !document.is_object() {
-        return Err(Status::bad_request(
-            "error decoding patch: the patch must be an object",
+    let (document, _) = call.body_for(if kind == Kind::Strategic {
+        document::Purpose::StrategicPatch
+    } else {
+        document::Purpose::Patch
+    })?;
+    if call.query.force.is_some() {
+        let error = FieldError::forbidden("force", "may not be specified for non-apply patch");
+        return Err(Status::invalid_kind(
+            "meta.k8s.io",
+            "PatchOptions",
+            "",
+            &[error],
         ));
+    }
+    if kind != Kind::Json && !document.is_object() {
+        let prefix = if kind == Kind::Merge {
+            "error decoding patch: "
+        } else {
+            ""
+        };
+        return Err(Status::bad_request(format!(
+            "{prefix}json: cannot unmarshal array into Go value of type map[string]interface {{}}"
+        )));
     }
     let warnings = std::sync::Mutex::new(Vec::new());
     let outcome = server
@@ -75,26 +93,120 @@ fn patched(
 ) -> Result<Value> {
     let mut object = as_served(call, &live.value);
     let unprocessable = |error: patches::PatchError| {
-        Status::new(
+        if !patch.is_array() {
+            return Status::bad_request(
+                "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
+            );
+        }
+        tracing::debug!("a JSON patch is refused: {error}");
+        let mut status = Status::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "Invalid",
-            format!("the server rejected our request due to an error in our request: {error}"),
-        )
+            "the server rejected our request due to an error in our request",
+        );
+        status.details = Some(json!({}));
+        status
     };
     match kind {
         Kind::Merge => patches::merge(&mut object, patch),
         Kind::Json => patches::json(&mut object, patch).map_err(unprocessable)?,
         Kind::Strategic => {
-            let schema = call
-                .resource
-                .schema()
-                .ok_or_else(|| unsupported(call, &call.media))?;
+            let schema = call.resource.schema().ok_or_else(|| unsupported(call))?;
             patches::strategic(&schema, &mut object, patch)
-                .map_err(|error| Status::bad_request(error.to_string()))?;
+                .map_err(|error| Status::unclassified(error.to_string()))?;
         }
     }
-    check_identity(call, live, &object)?;
-    create::decode(call, object, warnings)
+    check_identity(live, &object)?;
+    let shown = match kind {
+        Kind::Strategic => configurator_schema::field_error::in_go(patch),
+        Kind::Merge | Kind::Json if call.resource.custom.is_some() => object.to_string(),
+        Kind::Merge | Kind::Json => in_order(&object),
+    };
+    create::decode(call, object, Vec::new(), warnings)
+        .map_err(|status| in_patch(call, &shown, status))
+}
+
+/// That a patched object cannot be read is a fault of the patch.
+fn in_patch(call: &Call, shown: &str, status: Status) -> Status {
+    let why = status
+        .message
+        .split_once(" cannot be handled as a ")
+        .and_then(|(_, rest)| rest.strip_prefix(call.resource.kind.as_str()))
+        .and_then(|rest| rest.strip_prefix(": "));
+    match why {
+        Some(why) => {
+            let error = FieldError::invalid("patch", &json!(shown), why);
+            Status::invalid_kind("", "", "", &[error])
+        }
+        None => status,
+    }
+}
+
+/// An object as a Kubernetes server writes it, whose metadata are in the order of their declaration.
+fn in_order(object: &Value) -> String {
+    const METADATA: [&str; 15] = [
+        "name",
+        "generateName",
+        "namespace",
+        "selfLink",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "finalizers",
+        "managedFields",
+    ];
+    const MANAGER: [&str; 7] = [
+        "manager",
+        "operation",
+        "apiVersion",
+        "time",
+        "fieldsType",
+        "fieldsV1",
+        "subresource",
+    ];
+    let ordered = |map: &serde_json::Map<String, Value>,
+                   names: &[&str],
+                   inner: &dyn Fn(&str, &Value) -> String| {
+        let known = names
+            .iter()
+            .filter_map(|name| Some((*name, map.get(*name)?)));
+        let others = map
+            .iter()
+            .filter(|(name, _)| !names.contains(&name.as_str()));
+        let fields: Vec<String> = known
+            .chain(others.map(|(name, value)| (name.as_str(), value)))
+            .map(|(name, value)| format!("{}:{}", json!(name), inner(name, value)))
+            .collect();
+        format!("{{{}}}", fields.join(","))
+    };
+    let plain = |_: &str, value: &Value| value.to_string();
+    let in_metadata = |name: &str, value: &Value| match value {
+        Value::Array(entries) if name == "managedFields" => {
+            let entries: Vec<String> = entries
+                .iter()
+                .map(|entry| match entry {
+                    Value::Object(entry) => ordered(entry, &MANAGER, &plain),
+                    other => other.to_string(),
+                })
+                .collect();
+            format!("[{}]", entries.join(","))
+        }
+        other => other.to_string(),
+    };
+    let in_object = |name: &str, value: &Value| match value {
+        Value::Object(metadata) if name == "metadata" => ordered(metadata, &METADATA, &in_metadata),
+        other => other.to_string(),
+    };
+    match object {
+        Value::Object(map) => ordered(map, &[], &in_object),
+        other => other.to_string(),
+    }
 }
 
 /// The stored object in the version of the request.
@@ -112,17 +224,17 @@ fn as_served(call: &Call, stored: &Value) -> Value {
     object
 }
 
-fn check_identity(call: &Call, live: &Live, object: &Value) -> Result<()> {
+fn check_identity(live: &Live, object: &Value) -> Result<()> {
     let name = object::name(&live.value);
-    if object::name(object) != name {
-        let error = FieldError::invalid(
-            "metadata.name",
-            &json!(object::name(object)),
-            "field is immutable",
-        );
-        return Err(Status::invalid(&call.resource, name, &[error]));
+    match object::name(object) {
+        given if given == name => Ok(()),
+        "" => Err(Status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))),
+        given => Err(Status::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        ))),
     }
-    Ok(())
 }
 
 /// Server-side apply: the body is everything that this manager wants.
@@ -136,14 +248,19 @@ async fn apply(server: &Arc<Inner>, call: &Call, name: &str, part: Part) -> Resu
             &[error],
         ));
     }
-    let mut warnings = Vec::new();
-    let mut config = create::decode_applied(
-        call,
-        document::parse(&call.media, &call.body, call.depth)?,
-        &mut warnings,
-    )?;
+    let (document, _) = call.body_for(document::Purpose::Object(&call.resource.kind))?;
+    let what = format!(
+        "{}/{}",
+        object::meta(&document, "namespace"),
+        object::name(&document)
+    );
+    let config = create::decode_applied(call, document)?;
     match object::name(&config) {
-        "" => object::set_meta(&mut config, "name", json!(name)),
+        "" => {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+            )));
+        }
         given if given != name => {
             return Err(Status::bad_request(format!(
                 "the name of the object ({given}) does not match the name on the URL ({name})"
@@ -157,15 +274,19 @@ async fn apply(server: &Arc<Inner>, call: &Call, name: &str, part: Part) -> Resu
     {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
     }
-    let schema = call
-        .resource
-        .schema()
-        .ok_or_else(|| unsupported(call, &call.media))?;
+    let schema = call.resource.schema().ok_or_else(|| unsupported(call))?;
     let api_version = call.resource.api_version();
     let outcome = server
         .commit(&call.target(name), call.query.dry_run, |live| {
-            if live.is_none() && (part != Part::Main || !object::uid(&config).is_empty()) {
+            if live.is_none() && part != Part::Main {
                 return Err(Status::not_found(&call.resource, name));
+            }
+            if live.is_none() && !object::uid(&config).is_empty() {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                    object::uid(&config)
+                );
+                return Err(Status::conflict(&call.resource, name, &why));
             }
             let served = live.map(|live| as_served(call, &live.value));
             let mut config = config.clone();
@@ -177,7 +298,7 @@ async fn apply(server: &Arc<Inner>, call: &Call, name: &str, part: Part) -> Resu
                 writer: Writer { manager: &call.manager, api_version: &api_version, subresource: part.subresource(), now: call.now() },
                 force: call.query.force.unwrap_or(false),
             };
-            let mut wanted = apply::apply(request).map_err(refused)?;
+            let mut wanted = apply::apply(request).map_err(|error| refused(call, &what, error))?;
             if event::is_converted(&call.resource) {
                 wanted = event::to_core_group(wanted);
             }
@@ -189,9 +310,6 @@ async fn apply(server: &Arc<Inner>, call: &Call, name: &str, part: Part) -> Resu
                     update::change(server, call, live, wanted, part, Recording::Applied)
                 }
                 None => {
-                    if revision.is_some() {
-                        return Err(Status::conflict(&call.resource, name, "the object does not exist any more; remove metadata.resourceVersion to create it"));
-                    }
                     create::prepare(server, call, wanted, Recording::Applied, &mut Vec::new()).map(Next::Put)
                 }
             }
@@ -205,7 +323,7 @@ async fn apply(server: &Arc<Inner>, call: &Call, name: &str, part: Part) -> Resu
     Ok(Reply {
         code,
         body: call.output.one(&call.resource, &outcome.object)?,
-        warnings,
+        warnings: Vec::new(),
     })
 }
 
@@ -228,9 +346,13 @@ fn only_part(call: &Call, mut config: Value, part: Part) -> Value {
     config
 }
 
-fn refused(error: ApplyError) -> Status {
+fn refused(call: &Call, what: &str, error: ApplyError) -> Status {
     match error {
-        ApplyError::Malformed(why) => Status::bad_request(why),
+        ApplyError::Malformed(why) => Status::unclassified(format!(
+            "failed to create typed patch object ({what}; {}, Kind={}): {why}",
+            call.resource.group_version(),
+            call.resource.kind
+        )),
         ApplyError::Conflicts(conflicts) => {
             let message = conflicts.to_string();
             let mut status = Status::new(StatusCode::CONFLICT, "Conflict", message);
@@ -245,17 +367,14 @@ fn refused(error: ApplyError) -> Status {
     }
 }
 
-fn unsupported(call: &Call, media: &str) -> Status {
-    let mut accepted = vec![
-        "application/json-patch+json",
-        "application/merge-patch+json",
-        "application/apply-patch+yaml",
-    ];
-    if call.resource.custom.is_none() {
-        accepted.push("application/strategic-merge-patch+json");
+fn unsupported(call: &Call) -> Status {
+    if call.resource.custom.is_some() {
+        return Status::unsupported_media_type(
+            "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, \
+             application/merge-patch+json, application/apply-patch+yaml",
+        );
     }
-    Status::unsupported_media_type(format!(
-        "the body of the request was in an unknown format - accepted media types include: {} (not {media})",
-        accepted.join(", ")
-    ))
+    let mut status = Status::unsupported_media_type("415: Unsupported Media Type");
+    status.details = Some(json!({}));
+    status
 }

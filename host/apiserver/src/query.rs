@@ -1,6 +1,7 @@
 //! The parameters of a request.
 
 use configurator_schema::{FieldError, Reason};
+use http::Method;
 
 use crate::status::{Result, Status};
 
@@ -38,8 +39,9 @@ pub(crate) enum FieldValidation {
 }
 
 impl Query {
-    pub(crate) fn parse(query: &str) -> Result<Self> {
+    pub(crate) fn parse(query: &str, method: &Method) -> Result<Self> {
         let mut parsed = Self::default();
+        let mut errors = Vec::new();
         for (key, value) in form_urlencoded::parse(query.as_bytes()) {
             match key.as_ref() {
                 "watch" => parsed.watch = boolean(&key, &value)?,
@@ -47,14 +49,11 @@ impl Query {
                 "fieldSelector" => parsed.field_selector = value.into_owned(),
                 "resourceVersion" => parsed.resource_version = value.into_owned(),
                 "resourceVersionMatch" => parsed.resource_version_match = value.into_owned(),
-                "limit" => {
-                    parsed.limit = number::<i64>(&key, &value)?.max(0).try_into().unwrap_or(0)
-                }
+                "limit" => parsed.limit = number::<i64>(&value)?.max(0).try_into().unwrap_or(0),
                 "continue" => parsed.continue_token = value.into_owned(),
                 "timeoutSeconds" => {
-                    parsed.timeout_seconds = (!value.is_empty())
-                        .then(|| number(&key, &value))
-                        .transpose()?
+                    parsed.timeout_seconds =
+                        (!value.is_empty()).then(|| number(&value)).transpose()?
                 }
                 "allowWatchBookmarks" => parsed.allow_watch_bookmarks = boolean(&key, &value)?,
                 "sendInitialEvents" => parsed.send_initial_events = Some(boolean(&key, &value)?),
@@ -62,31 +61,16 @@ impl Query {
                     "" => {}
                     "All" => parsed.dry_run = true,
                     other => {
-                        let error = FieldError::not_supported(
-                            "dryRun",
-                            &serde_json::Value::from(other),
-                            ["All"],
-                        );
-                        return Err(Status::invalid_kind(
-                            "meta.k8s.io",
-                            "CreateOptions",
-                            "",
-                            &[error],
-                        ));
+                        let given = serde_json::Value::from(vec![other]);
+                        errors.push(FieldError::not_supported("dryRun", &given, ["All"]));
                     }
                 },
                 "fieldManager" => {
                     if value.chars().count() > 128 {
-                        let error = FieldError::new(
+                        errors.push(FieldError::new(
                             "fieldManager",
                             Reason::TooLong,
                             "Too long: may not be more than 128 bytes",
-                        );
-                        return Err(Status::invalid_kind(
-                            "meta.k8s.io",
-                            "PatchOptions",
-                            "",
-                            &[error],
                         ));
                     }
                     parsed.field_manager = (!value.is_empty()).then(|| value.into_owned());
@@ -97,27 +81,32 @@ impl Query {
                         "Ignore" => FieldValidation::Ignore,
                         "Strict" => FieldValidation::Strict,
                         other => {
-                            let error = FieldError::not_supported(
+                            errors.push(FieldError::not_supported(
                                 "fieldValidation",
                                 &serde_json::Value::from(other),
-                                ["Ignore", "Strict", "Warn"],
-                            );
-                            return Err(Status::invalid_kind(
-                                "meta.k8s.io",
-                                "CreateOptions",
-                                "",
-                                &[error],
+                                ["", "Ignore", "Strict", "Warn"],
                             ));
+                            FieldValidation::Warn
                         }
                     }
                 }
                 "force" => parsed.force = Some(boolean(&key, &value)?),
-                "gracePeriodSeconds" => parsed.grace_period_seconds = Some(number(&key, &value)?),
+                "gracePeriodSeconds" => parsed.grace_period_seconds = Some(number(&value)?),
                 "propagationPolicy" => parsed.propagation_policy = Some(value.into_owned()),
                 "orphanDependents" => parsed.orphan_dependents = Some(boolean(&key, &value)?),
                 "includeObject" => parsed.include_object = value.into_owned(),
                 _ => {}
             }
+        }
+        let options = match method.as_str() {
+            "POST" => "CreateOptions",
+            "PUT" => "UpdateOptions",
+            "PATCH" => "PatchOptions",
+            "DELETE" => "DeleteOptions",
+            _ => return Ok(parsed),
+        };
+        if !errors.is_empty() {
+            return Err(Status::invalid_kind("meta.k8s.io", options, "", &errors));
         }
         Ok(parsed)
     }
@@ -134,10 +123,10 @@ fn boolean(key: &str, value: &str) -> Result<bool> {
     }
 }
 
-fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T> {
+fn number<T: std::str::FromStr>(value: &str) -> Result<T> {
     value.parse().map_err(|_| {
         Status::bad_request(format!(
-            "strconv.ParseInt: parsing {value:?}: invalid syntax ({key})"
+            "strconv.ParseInt: parsing {value:?}: invalid syntax"
         ))
     })
 }

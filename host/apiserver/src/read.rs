@@ -325,26 +325,30 @@ enum Wanted {
 
 impl Start {
     fn of(query: &Query) -> Result<Self> {
-        let invalid = |error| {
+        let invalid = |errors: &[FieldError]| {
             Err(Status::invalid_kind(
                 "meta.k8s.io",
                 "ListOptions",
                 "",
-                &[error],
+                errors,
             ))
         };
         let revision = parse_revision(&query.resource_version)?;
+        let mut errors = Vec::new();
+        if !query.resource_version_match.is_empty() && revision.is_none() {
+            errors.push(FieldError::forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ));
+        }
         if query.send_initial_events.is_some() {
-            return invalid(FieldError::forbidden(
+            errors.push(FieldError::forbidden(
                 "sendInitialEvents",
                 "sendInitialEvents is forbidden for list",
             ));
         }
-        if !query.resource_version_match.is_empty() && revision.is_none() {
-            return invalid(FieldError::forbidden(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden unless resourceVersion is provided",
-            ));
+        if !errors.is_empty() {
+            return invalid(&errors);
         }
         if !query.continue_token.is_empty() {
             if revision.is_some_and(|revision| revision != 0) {
@@ -361,19 +365,19 @@ impl Start {
         let wanted = match (query.resource_version_match.as_str(), revision) {
             (_, None) => Wanted::Newest,
             ("Exact", Some(0)) => {
-                return invalid(FieldError::forbidden(
+                return invalid(&[FieldError::forbidden(
                     "resourceVersionMatch",
                     "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-                ));
+                )]);
             }
             ("Exact", Some(revision)) => Wanted::Exactly(revision),
             ("" | "NotOlderThan", Some(revision)) => Wanted::NotOlderThan(revision),
             (other, Some(_)) => {
-                return invalid(FieldError::not_supported(
+                return invalid(&[FieldError::not_supported(
                     "resourceVersionMatch",
                     &json!(other),
                     ["Exact", "NotOlderThan", ""],
-                ));
+                )]);
             }
         };
         Ok(Self {
@@ -408,20 +412,20 @@ pub(crate) fn parse_revision(text: &str) -> Result<Option<u64>> {
         return Ok(None);
     }
     text.parse().map(Some).map_err(|_| {
-        let error = FieldError::invalid(
-            "resourceVersion",
-            &json!(text),
-            format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
-        );
-        Status::invalid_kind("meta.k8s.io", "ListOptions", "", &[error])
+        Status::bad_request(format!(
+            "invalid resource version: resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+        ))
     })
 }
 
 /// Where the next page begins, opaque to the client.
 #[derive(Debug, Serialize, Deserialize)]
 struct Token {
+    #[serde(default)]
     v: String,
+    #[serde(default)]
     rv: u64,
+    #[serde(default)]
     start: String,
 }
 
@@ -431,7 +435,11 @@ impl Token {
     }
 
     fn decode(text: &str) -> Result<Self> {
-        let invalid = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
+        let invalid = |why: &str| {
+            Status::bad_request(format!(
+                "invalid continue token: continue key is not valid: {why}"
+            ))
+        };
         let bytes = URL_SAFE_NO_PAD
             .decode(text.trim_end_matches('='))
             .map_err(|error| invalid(&error.to_string()))?;
@@ -440,7 +448,10 @@ impl Token {
         if token.v == "meta.k8s.io/v1" {
             Ok(token)
         } else {
-            Err(invalid("server does not recognize this encoded version"))
+            Err(invalid(&format!(
+                "server does not recognize this encoded version {}",
+                token.v
+            )))
         }
     }
 }

@@ -56,7 +56,6 @@ pub(crate) struct Rules {
 pub(crate) enum NameRule {
     Subdomain,
     Label,
-    Label1035,
     PathSegment,
 }
 
@@ -107,6 +106,20 @@ impl Resource {
             self.plural.clone()
         } else {
             format!("{}.{}", self.plural, self.group)
+        }
+    }
+
+    /// `apps/v1`, or `/v1` in the core group.
+    pub(crate) fn group_version(&self) -> String {
+        format!("{}/{}", self.group, self.version)
+    }
+
+    /// `Deployment.apps`, or `Pod` in the core group.
+    pub(crate) fn kind_with_group(&self) -> String {
+        if self.group.is_empty() {
+            self.kind.clone()
+        } else {
+            format!("{}.{}", self.kind, self.group)
         }
     }
 

@@ -9,7 +9,7 @@ use crate::status::{Result, Status};
 
 pub(crate) fn create(call: &Call) -> Result<Reply> {
     let resource = &call.resource;
-    let mut review = call.document()?;
+    let (mut review, _) = call.document()?;
     let kind = review
         .get("kind")
         .and_then(Value::as_str)

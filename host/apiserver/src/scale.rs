@@ -28,9 +28,14 @@ pub(crate) async fn answer(
         return Reply::value(&scale_of(paths, &object::parse_stored(&stored)?));
     }
     if *method != Method::PUT && *method != Method::PATCH {
-        return Err(Status::method_not_allowed(resource, method.as_str()));
+        return Err(Status::method_not_allowed());
     }
-    let document = document::parse(&call.media, &call.body, call.depth)?;
+    let purpose = if *method == Method::PUT {
+        document::Purpose::Object("Scale")
+    } else {
+        document::Purpose::Patch
+    };
+    let (document, _) = call.body_for(purpose)?;
     let outcome = server
         .commit(&call.target(name), call.query.dry_run, |live| {
             let live = live.ok_or_else(|| Status::not_found(resource, name))?;

@@ -1,5 +1,6 @@
 //! Label and field selectors.
 
+use crate::labels::{self, LabelRequirement};
 use crate::object::Traits;
 use crate::resource::Resource;
 use crate::status::{Result, Status};
@@ -9,16 +10,6 @@ use crate::status::{Result, Status};
 pub(crate) struct Selector {
     labels: Vec<LabelRequirement>,
     fields: Vec<FieldRequirement>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum LabelRequirement {
-    In(String, Vec<String>),
-    NotIn(String, Vec<String>),
-    Exists(String),
-    Absent(String),
-    Greater(String, i64),
-    Less(String, i64),
 }
 
 #[derive(Debug, Clone)]
@@ -38,8 +29,7 @@ enum Field {
 
 impl Selector {
     pub(crate) fn parse(labels: &str, fields: &str, resource: &Resource) -> Result<Self> {
-        let labels = parse_labels(labels)
-            .map_err(|why| Status::bad_request(format!("unable to parse requirement: {why}")))?;
+        let labels = labels::parse(labels).map_err(Status::bad_request)?;
         let fields = parse_fields(fields, resource)?;
         Ok(Self { labels, fields })
     }
@@ -103,117 +93,6 @@ impl Selector {
     }
 }
 
-impl LabelRequirement {
-    fn matches(&self, traits: &Traits) -> bool {
-        let number = |key: &str| {
-            traits
-                .label(key)
-                .and_then(|value| value.parse::<i64>().ok())
-        };
-        match self {
-            Self::In(key, values) => traits
-                .label(key)
-                .is_some_and(|value| values.iter().any(|one| one == value)),
-            Self::NotIn(key, values) => traits
-                .label(key)
-                .is_none_or(|value| values.iter().all(|one| one != value)),
-            Self::Exists(key) => traits.label(key).is_some(),
-            Self::Absent(key) => traits.label(key).is_none(),
-            Self::Greater(key, bound) => number(key).is_some_and(|value| value > *bound),
-            Self::Less(key, bound) => number(key).is_some_and(|value| value < *bound),
-        }
-    }
-}
-
-/// Splits at commas that are not inside parentheses.
-fn split_requirements(text: &str) -> Vec<&str> {
-    let mut depth = 0u32;
-    text.split(|character| {
-        match character {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        character == ',' && depth == 0
-    })
-    .collect()
-}
-
-fn parse_labels(text: &str) -> Result<Vec<LabelRequirement>, String> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Ok(Vec::new());
-    }
-    split_requirements(text)
-        .into_iter()
-        .map(|requirement| parse_label(requirement.trim()))
-        .collect()
-}
-
-fn parse_label(text: &str) -> Result<LabelRequirement, String> {
-    if let Some(key) = text.strip_prefix('!') {
-        return Ok(LabelRequirement::Absent(label_key(key)?));
-    }
-    if let Some(list) = text.strip_suffix(')') {
-        let (head, values) = list
-            .split_once('(')
-            .ok_or_else(|| format!("found ')' without '(' in {text:?}"))?;
-        let (key, operator) = head
-            .trim()
-            .rsplit_once(char::is_whitespace)
-            .ok_or_else(|| format!("found no operator in {text:?}"))?;
-        let key = label_key(key)?;
-        let values: Vec<String> = values
-            .split(',')
-            .map(|value| label_value(value.trim()))
-            .collect::<Result<_, _>>()?;
-        return match operator {
-            "in" => Ok(LabelRequirement::In(key, values)),
-            "notin" => Ok(LabelRequirement::NotIn(key, values)),
-            other => Err(format!("found {other:?}, expected: in, notin")),
-        };
-    }
-    if let Some((key, value)) = text.split_once("!=") {
-        return Ok(LabelRequirement::NotIn(
-            label_key(key)?,
-            vec![label_value(value.trim())?],
-        ));
-    }
-    if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        return Ok(LabelRequirement::In(
-            label_key(key)?,
-            vec![label_value(value.trim())?],
-        ));
-    }
-    let number = |value: &str| {
-        value.trim().parse().map_err(|_| {
-            format!("for 'Gt', 'Lt' operators, the value must be an integer: {text:?}")
-        })
-    };
-    if let Some((key, value)) = text.split_once('>') {
-        return Ok(LabelRequirement::Greater(label_key(key)?, number(value)?));
-    }
-    if let Some((key, value)) = text.split_once('<') {
-        return Ok(LabelRequirement::Less(label_key(key)?, number(value)?));
-    }
-    Ok(LabelRequirement::Exists(label_key(text)?))
-}
-
-fn label_key(text: &str) -> Result<String, String> {
-    let key = text.trim();
-    match crate::names::label_key_fault(key) {
-        None => Ok(key.to_owned()),
-        Some(why) => Err(format!("key: Invalid value: {key:?}: {why}")),
-    }
-}
-
-fn label_value(value: &str) -> Result<String, String> {
-    match crate::names::label_value_fault(value) {
-        None => Ok(value.to_owned()),
-        Some(why) => Err(format!("values[0]: Invalid value: {value:?}: {why}")),
-    }
-}
-
 fn parse_fields(text: &str, resource: &Resource) -> Result<Vec<FieldRequirement>> {
     let mut requirements = Vec::new();
     for part in split_escaped(text) {
@@ -236,11 +115,7 @@ fn parse_fields(text: &str, resource: &Resource) -> Result<Vec<FieldRequirement>
                 Some(at) => Field::Other(at),
                 None => {
                     return Err(Status::bad_request(format!(
-                        "Unable to find {:?} that match label selector \"\", field selector {text:?}: field label not supported: {other}",
-                        format!(
-                            "{}/{}, Resource={}",
-                            resource.group, resource.version, resource.plural
-                        )
+                        "field label not supported: {other}"
                     )));
                 }
             },

@@ -199,6 +199,7 @@ pub(crate) struct Call {
     /// Who writes, for the managed fields.
     pub(crate) manager: String,
     pub(crate) media: String,
+    pub(crate) is_patch: bool,
     pub(crate) body: Bytes,
     pub(crate) depth: usize,
 }
@@ -212,9 +213,14 @@ impl Call {
         }
     }
 
-    /// The body as a document.
-    pub(crate) fn document(&self) -> Result<Value> {
-        document::parse(&self.media, &self.body, self.depth)
+    /// The body as a document, with the paths of what it has twice.
+    pub(crate) fn document(&self) -> Result<(Value, Vec<String>)> {
+        self.body_for(document::Purpose::Object(&self.resource.kind))
+    }
+
+    /// The body, for something.
+    pub(crate) fn body_for(&self, purpose: document::Purpose<'_>) -> Result<(Value, Vec<String>)> {
+        document::parse(&self.media, &self.body, self.depth, purpose)
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -246,16 +252,14 @@ impl Reply {
     fn into_response(self) -> Response<ApiBody> {
         let mut response = respond(self.code, "application/json", self.body);
         for warning in self.warnings {
-            let text: String = warning
-                .chars()
-                .map(|c| {
-                    if matches!(c, '"' | '\\') || c.is_control() {
-                        '\''
-                    } else {
-                        c
-                    }
-                })
-                .collect();
+            let mut text = String::with_capacity(warning.len());
+            for character in warning.chars() {
+                match character {
+                    '"' | '\\' => text.extend(['\\', character]),
+                    control if control.is_control() => text.push(' '),
+                    plain => text.push(plain),
+                }
+            }
             if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
                 response.headers_mut().append(WARNING, value);
             }
@@ -278,6 +282,13 @@ pub(crate) fn respond(code: StatusCode, media: &'static str, body: Bytes) -> Res
 }
 
 pub(crate) fn refuse(status: &Status) -> Response<ApiBody> {
+    if status.is_text {
+        return respond(
+            status.code,
+            "text/plain; charset=utf-8",
+            status.message.clone().into(),
+        );
+    }
     let mut response = respond(
         status.code,
         "application/json",
@@ -313,18 +324,18 @@ async fn answer(
     if let Some(response) = discovery::answer(server, method, path, headers)? {
         return Ok(response);
     }
-    let path = ResourcePath::parse(path).ok_or_else(Status::no_such_path)?;
+    let path = ResourcePath::parse(path).ok_or_else(Status::page_not_found)?;
     let registry = server.registry();
     if path.resource.is_empty() {
         return discovery::version(&registry, &path);
     }
     let resource = registry
         .resource(&path.group, &path.version, &path.resource)
-        .ok_or_else(Status::no_such_path)?;
+        .ok_or_else(|| discovery::nothing_at(&registry, &path.group))?;
     if !resource.namespaced && path.namespace.is_some() {
         return Err(Status::no_such_path());
     }
-    let query = Query::parse(query)?;
+    let query = Query::parse(query, method)?;
     let output = Output {
         form: media::accepted_form(headers)?,
         include: match query.include_object.as_str() {
@@ -338,6 +349,7 @@ async fn answer(
         manager: manager(&query, headers),
         media: document::media_type(headers).to_owned(),
         depth: server.options.document_depth,
+        is_patch: *method == Method::PATCH,
         resource,
         path,
         query,
@@ -348,10 +360,7 @@ async fn answer(
         return if *method == Method::POST && call.path.name.is_none() {
             review::create(&call).map(Reply::into_response)
         } else {
-            Err(Status::method_not_allowed(
-                &call.resource,
-                verb(method, &call),
-            ))
+            Err(Status::method_not_allowed())
         };
     }
     // Objects of a namespaced resource are reached through their namespace; only lists go without.
@@ -415,13 +424,16 @@ async fn dispatch(server: &Arc<Inner>, method: &Method, call: &Call) -> Result<R
         {
             create::pod_subresource(server, call, name, subresource).await?
         }
-        (_, _, Some(_)) => return Err(Status::no_such_path()),
-        _ => {
-            return Err(Status::method_not_allowed(
-                &call.resource,
-                verb(method, call),
-            ));
+        (_, Some(name), Some("status" | "scale"))
+            if call.resource.custom.is_some()
+                && !has_subresource(&call.resource, subresource.unwrap_or_default()) =>
+        {
+            return Err(Status::not_found(&call.resource, name));
         }
+        (_, _, Some(subresource)) if !has_subresource(&call.resource, subresource) => {
+            return Err(Status::no_such_path());
+        }
+        _ => return Err(Status::method_not_allowed()),
     };
     if let Some(deprecation) = call
         .resource
@@ -435,21 +447,25 @@ async fn dispatch(server: &Arc<Inner>, method: &Method, call: &Call) -> Result<R
 }
 
 fn get(server: &Inner, call: &Call, name: &str) -> Result<Reply> {
+    read::parse_revision(&call.query.resource_version).map_err(|status| {
+        Status::unclassified(
+            status
+                .message
+                .trim_start_matches("invalid resource version: "),
+        )
+    })?;
     let target = call.target(name);
     let stored = read::one(server, &target.resource, &target.namespace, name)?;
     call.output.one(&call.resource, &stored).map(Reply::ok)
 }
 
-fn verb(method: &Method, call: &Call) -> &'static str {
-    match (method.as_str(), call.path.name.is_some()) {
-        ("GET", true) => "get",
-        ("GET", false) => "list",
-        ("POST", _) => "create",
-        ("PUT", _) => "update",
-        ("PATCH", _) => "patch",
-        ("DELETE", true) => "delete",
-        ("DELETE", false) => "deletecollection",
-        _ => "this method",
+fn has_subresource(resource: &Resource, name: &str) -> bool {
+    match name {
+        "status" => resource.status,
+        "scale" => resource.scale.is_some(),
+        "finalize" => resource.is("", "namespaces"),
+        "binding" | "eviction" => resource.is("", "pods"),
+        _ => false,
     }
 }
 

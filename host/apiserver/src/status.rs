@@ -15,6 +15,8 @@ pub(crate) struct Status {
     pub(crate) message: String,
     pub(crate) details: Option<Value>,
     pub(crate) retry_after_seconds: Option<u32>,
+    /// Sent as its message alone.
+    pub(crate) is_text: bool,
 }
 
 pub(crate) type Result<T, E = Status> = std::result::Result<T, E>;
@@ -27,6 +29,7 @@ impl Status {
             message: message.into(),
             details: None,
             retry_after_seconds: None,
+            is_text: false,
         }
     }
 
@@ -39,17 +42,27 @@ impl Status {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// There is nothing at this path.
+    /// The group of this path is there, but has nothing at it.
     pub(crate) fn no_such_path() -> Self {
         let mut status = Self::new(
             StatusCode::NOT_FOUND,
             "NotFound",
             "the server could not find the requested resource",
         );
-        status.details = Some(
-            json!({"causes": [{"reason": "UnexpectedServerResponse", "message": "404 page not found"}]}),
-        );
+        status.details = Some(json!({}));
         status
+    }
+
+    /// Nobody answers at this path: a plain text, as clients of the API know it.
+    pub(crate) fn page_not_found() -> Self {
+        let mut status = Self::new(StatusCode::NOT_FOUND, "", "404 page not found\n");
+        status.is_text = true;
+        status
+    }
+
+    /// A failure that Kubernetes does not classify.
+    pub(crate) fn unclassified(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
 
     pub(crate) fn not_found(resource: &Resource, name: &str) -> Self {
@@ -110,11 +123,23 @@ impl Status {
     }
 
     pub(crate) fn invalid(resource: &Resource, name: &str, errors: &[FieldError]) -> Self {
-        Self::invalid_kind(&resource.group, &resource.kind, name, errors)
+        // Events are checked in the form of the core group, in which they are stored.
+        let group = if crate::event::is_converted(resource) {
+            ""
+        } else {
+            resource.group.as_str()
+        };
+        Self::invalid_kind(group, &resource.kind, name, errors)
     }
 
     pub(crate) fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let list: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        // Each is told once in the text, as Kubernetes does, and as often as it was found in the causes.
+        let mut list: Vec<String> = Vec::with_capacity(errors.len());
+        for text in errors.iter().map(ToString::to_string) {
+            if !list.contains(&text) {
+                list.push(text);
+            }
+        }
         let all = match list.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
@@ -139,16 +164,13 @@ impl Status {
         status
     }
 
-    pub(crate) fn method_not_allowed(resource: &Resource, verb: &str) -> Self {
+    pub(crate) fn method_not_allowed() -> Self {
         let mut status = Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "MethodNotAllowed",
-            format!(
-                "{verb} is not supported on resources of kind {:?}",
-                resource.qualified()
-            ),
+            "the server does not allow this method on the requested resource",
         );
-        status.details = Some(json!({"group": resource.group, "kind": resource.plural}));
+        status.details = Some(json!({}));
         status
     }
 
@@ -183,8 +205,11 @@ impl Status {
     pub(crate) fn to_value(&self) -> Value {
         let mut value = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code.as_u16(),
+            "message": self.message, "code": self.code.as_u16(),
         });
+        if !self.reason.is_empty() {
+            insert(&mut value, "reason", self.reason.into());
+        }
         if let Some(details) = &self.details {
             insert(&mut value, "details", details.clone());
         }
@@ -217,7 +242,10 @@ impl From<StoreError> for Status {
 }
 
 fn details(group: &str, kind: &str, name: &str) -> Value {
-    let mut details = json!({"kind": kind});
+    let mut details = json!({});
+    if !kind.is_empty() {
+        insert(&mut details, "kind", kind.into());
+    }
     if !name.is_empty() {
         insert(&mut details, "name", name.into());
     }

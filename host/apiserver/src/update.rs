@@ -44,9 +44,14 @@ pub(crate) async fn replace(
     part: Part,
 ) -> Result<Reply> {
     let mut warnings = Vec::new();
-    let mut document = create::decode(call, call.document()?, &mut warnings)?;
+    let (document, repeated) = call.document()?;
+    let document = create::decode(call, document, repeated, &mut warnings)?;
     match object::name(&document) {
-        "" => object::set_meta(&mut document, "name", json!(name)),
+        "" => {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+            )));
+        }
         given if given != name => {
             return Err(Status::bad_request(format!(
                 "the name of the object ({given}) does not match the name on the URL ({name})"
@@ -67,7 +72,17 @@ pub(crate) async fn replace(
                         &json!(0),
                         "must be specified for an update",
                     );
-                    return Err(Status::invalid(&call.resource, name, &[error]));
+                    // Of a custom kind a Kubernetes server tells the resource instead.
+                    let kind = match &call.resource.custom {
+                        Some(_) => &call.resource.plural,
+                        None => &call.resource.kind,
+                    };
+                    return Err(Status::invalid_kind(
+                        &call.resource.group,
+                        kind,
+                        name,
+                        &[error],
+                    ));
                 }
                 change(
                     server,
@@ -123,11 +138,18 @@ pub(crate) fn change(
     }
     let uid = object::uid(&wanted);
     if !uid.is_empty() && uid != object::uid(old) {
-        let why = format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-            object::uid(old)
-        );
-        return Err(Status::conflict(resource, name, &why));
+        return Err(if call.is_patch {
+            let error = FieldError::invalid("metadata.uid", &json!(uid), "field is immutable");
+            Status::invalid(resource, name, &[error.clone(), error])
+        } else {
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+                 UID in precondition: {uid}, UID in object meta: {}",
+                registry_key(call, name),
+                object::uid(old)
+            );
+            Status::conflict(resource, name, &why)
+        });
     }
     let applied = (recording == Recording::Applied)
         .then(|| managed_fields(&wanted).cloned())
@@ -138,6 +160,7 @@ pub(crate) fn change(
             .is_some_and(|list| {
                 list.is_empty() || list.len() == 1 && list.iter().all(|entry| *entry == json!({}))
             });
+    let sent = managed_fields(&wanted).cloned().unwrap_or_default();
     wanted = keep_other_parts(resource, old, wanted, part);
     // What only the server says.
     for field in [
@@ -150,7 +173,6 @@ pub(crate) fn change(
         "managedFields",
         "name",
         "namespace",
-        "generateName",
     ] {
         let kept = old
             .get("metadata")
@@ -184,7 +206,7 @@ pub(crate) fn change(
         return Err(Status::invalid(resource, name, &errors));
     }
     if (resource.custom.is_some() || resource.rules.generation)
-        && generation_counts(resource, old, &wanted)
+        && generation_counts(resource, old, &wanted, part)
     {
         let generation = old
             .pointer("/metadata/generation")
@@ -197,6 +219,9 @@ pub(crate) fn change(
     } else if let Some(fields) = applied {
         object::set_meta(&mut wanted, "managedFields", fields);
     } else if recording == Recording::Update {
+        if part == Part::Main && sent.as_array().is_some_and(|list| !list.is_empty()) {
+            object::set_meta(&mut wanted, "managedFields", sent);
+        }
         create::record(call, Some(old), &mut wanted, part);
     } else {
         object::set_meta(&mut wanted, "managedFields", Value::Null);
@@ -205,6 +230,20 @@ pub(crate) fn change(
         return Ok(Next::Keep);
     }
     Ok(settle(resource, wanted))
+}
+
+/// Where a Kubernetes server keeps the object.
+fn registry_key(call: &Call, name: &str) -> String {
+    let resource = &call.resource;
+    let group = match &resource.custom {
+        Some(_) => format!("{}/", resource.group),
+        None => String::new(),
+    };
+    let namespace = match &call.path.namespace {
+        Some(namespace) => format!("{namespace}/"),
+        None => String::new(),
+    };
+    format!("/registry/{group}{}/{namespace}{name}", resource.plural)
 }
 
 fn managed_fields(object: &Value) -> Option<&Value> {
@@ -219,7 +258,7 @@ pub(crate) fn settle(resource: &Resource, object: Value) -> Next {
             .and_then(Value::as_array)
             .is_some_and(|finalizers| !finalizers.is_empty());
     if object::is_terminating(&object) && !object::has_finalizers(&object) && !held_by_namespace {
-        Next::Remove(object)
+        Next::Finish(object)
     } else {
         Next::Put(object)
     }
@@ -243,6 +282,9 @@ fn keep_other_parts(resource: &Resource, old: &Value, wanted: Value, part: Part)
                 && let Some(Value::Object(metadata)) = wanted.get("metadata")
             {
                 for field in ["labels", "annotations", "finalizers"] {
+                    if field == "labels" && resource.is("apps", "deployments") {
+                        continue;
+                    }
                     object::set_meta(
                         &mut merged,
                         field,
@@ -280,15 +322,17 @@ fn refuse_new_finalizers(resource: &Resource, old: &Value, wanted: &Value) -> Re
             .collect::<Vec<_>>()
             .join(", ")
     );
+    // A Kubernetes server finds this twice, and says so in the causes.
+    let error = FieldError::forbidden("metadata.finalizers", &why);
     Err(Status::invalid(
         resource,
         object::name(old),
-        &[FieldError::forbidden("metadata.finalizers", &why)],
+        &[error.clone(), error],
     ))
 }
 
 /// Whether a change is one of what is wanted, not of what is seen or of what is noted about the object.
-fn generation_counts(resource: &Resource, old: &Value, new: &Value) -> bool {
+fn generation_counts(resource: &Resource, old: &Value, new: &Value, part: Part) -> bool {
     let empty = serde_json::Map::new();
     let (old, new) = (
         old.as_object().unwrap_or(&empty),
@@ -297,6 +341,17 @@ fn generation_counts(resource: &Resource, old: &Value, new: &Value) -> bool {
     let counts = |key: &str| {
         !(matches!(key, "apiVersion" | "kind" | "metadata") || key == "status" && resource.status)
     };
+    let annotations = |object: &serde_json::Map<String, Value>| {
+        let metadata = object.get("metadata")?.get("annotations").cloned()?;
+        Some(metadata).filter(|map| *map != json!({}))
+    };
+    // Those of a Deployment go to its ReplicaSets.
+    if resource.is("apps", "deployments")
+        && part != Part::Status
+        && annotations(old) != annotations(new)
+    {
+        return true;
+    }
     old.iter()
         .any(|(key, value)| counts(key) && new.get(key) != Some(value))
         || new.keys().any(|key| counts(key) && !old.contains_key(key))

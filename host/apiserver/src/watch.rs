@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use configurator_schema::FieldError;
 use futures::{Stream, stream};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -107,13 +108,33 @@ enum Initial {
 
 impl Initial {
     fn of(query: &Query) -> Result<Self> {
-        let revision = read::parse_revision(&query.resource_version)?;
+        // A watch refuses this by itself, without the class that a list gives it.
+        let revision = read::parse_revision(&query.resource_version).map_err(|_| {
+            let given = &query.resource_version;
+            Status::unclassified(format!(
+                "resourceVersion: Invalid value: {given:?}: strconv.ParseUint: parsing {given:?}: invalid syntax"
+            ))
+        })?;
         match (query.send_initial_events, revision) {
             (Some(true), _) => {
                 if query.resource_version_match != "NotOlderThan" {
-                    return Err(invalid_list_options(
+                    let mut errors = vec![FieldError::forbidden(
                         "resourceVersionMatch",
                         "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                    )];
+                    let given = &query.resource_version_match;
+                    if !given.is_empty() {
+                        errors.push(FieldError::not_supported(
+                            "resourceVersionMatch",
+                            &json!(given),
+                            ["NotOlderThan"],
+                        ));
+                    }
+                    return Err(Status::invalid_kind(
+                        "meta.k8s.io",
+                        "ListOptions",
+                        "",
+                        &errors,
                     ));
                 }
                 Ok(Self::State {
@@ -137,7 +158,7 @@ impl Initial {
 }
 
 fn invalid_list_options(field: &str, why: &str) -> Status {
-    let error = configurator_schema::FieldError::forbidden(field, why);
+    let error = FieldError::forbidden(field, why);
     Status::invalid_kind("meta.k8s.io", "ListOptions", "", &[error])
 }
 
@@ -246,7 +267,11 @@ impl Watcher {
         if kind == change.kind.event() && self.output.is_native(&self.resource) {
             return Ok(Some(change.line.clone()));
         }
-        self.line(kind, &change.object).map(Some)
+        let object = match (&change.left, after) {
+            (Some(left), false) => left,
+            _ => &change.object,
+        };
+        self.line(kind, object).map(Some)
     }
 
     fn line(&mut self, kind: &str, stored: &Bytes) -> Result<Bytes> {
@@ -265,8 +290,7 @@ impl Watcher {
     }
 
     fn push_bookmark(&mut self, initial_events_end: bool) -> Result<()> {
-        let mut metadata =
-            json!({"resourceVersion": self.cursor.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": self.cursor.to_string()});
         if initial_events_end {
             crate::object::set_field(
                 &mut metadata,

@@ -40,6 +40,8 @@ pub(crate) enum Next {
     Put(Value),
     /// It goes; this is its last state.
     Remove(Value),
+    /// It goes, by a change that took what held it. Watchers are shown what it was before, the client what came of it.
+    Finish(Value),
 }
 
 /// What has become of it.
@@ -72,6 +74,7 @@ impl Inner {
     ) -> Result<Outcome> {
         for _ in 0..ATTEMPTS {
             let live = self.live(target)?;
+            let mut answer = None;
             let (value, remove) = match compute(live.as_ref())? {
                 Next::Keep => {
                     let live =
@@ -84,13 +87,26 @@ impl Inner {
                 }
                 Next::Put(value) => (value, false),
                 Next::Remove(value) => (value, true),
+                Next::Finish(value) => {
+                    let Some(live) = &live else {
+                        return Err(Status::not_found(&target.resource, &target.name));
+                    };
+                    let revision = object::stored_revision(&live.bytes)
+                        .and_then(|revision| revision.parse().ok())
+                        .unwrap_or_default();
+                    answer = Some(
+                        Encoded::new(&value, &target.resource.stored_api_version)?
+                            .with_revision(revision),
+                    );
+                    (live.value.clone(), true)
+                }
             };
             let created = live.is_none();
             let plan = self.plan(target, live, &value, remove)?;
             if dry_run {
                 let object = self.store.read(|state| plan.rehearse(state))??;
                 return Ok(Outcome {
-                    object,
+                    object: answer.unwrap_or(object),
                     created,
                     removed: remove,
                 });
@@ -106,7 +122,7 @@ impl Inner {
             {
                 Ok(written) => {
                     return Ok(Outcome {
-                        object: written.change.object.clone(),
+                        object: answer.unwrap_or_else(|| written.change.object.clone()),
                         created,
                         removed: remove,
                     });
@@ -179,9 +195,18 @@ impl Inner {
         if !remove {
             chores.extend(garbage::chores_of(resource, &key, value));
         }
+        let traits = Traits::of(value, resource);
+        let before = old.as_ref().map(|old| Traits::of(old, resource));
+        let left = match (&old, &before) {
+            (Some(old), Some(before)) if !remove && *before != traits => {
+                Some(Encoded::new(old, &resource.stored_api_version)?)
+            }
+            _ => None,
+        };
         Ok(Plan {
-            before: old.as_ref().map(|old| Traits::of(old, resource)),
-            traits: Traits::of(value, resource),
+            before,
+            left,
+            traits,
             index_add: added_owners
                 .iter()
                 .map(|owner| keys::dependent(&owner.uid, &key))
@@ -289,6 +314,7 @@ struct Plan {
     uid: String,
     traits: Traits,
     before: Option<Traits>,
+    left: Option<Encoded>,
     index_add: Vec<String>,
     index_remove: Vec<String>,
     claims_add: Vec<admission::Claim>,
@@ -389,6 +415,7 @@ impl Plan {
             object,
             traits: self.traits,
             before: self.before,
+            left: self.left.map(|left| left.with_revision(tx.revision())),
             line,
         });
         Ok(Written { change, has_chores })

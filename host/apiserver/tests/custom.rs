@@ -83,7 +83,7 @@ async fn objects_are_validated_and_pruned() {
         .refused(422);
     assert_eq!(
         message,
-        "Invalid: Shirt.stable.example.com \"a\" is invalid: spec.color: Required value"
+        "Invalid: Shirt.stable.example.com \"a\" is invalid: [spec.color: Required value, <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]"
     );
     let message = api
         .post(SHIRTS, shirt("a", json!({"color": "green"})))
@@ -241,14 +241,14 @@ async fn unfit_definitions_are_refused() {
     assert!(
         refused(|d| d["spec"]["conversion"] = json!({"strategy": "Webhook"}))
             .await
-            .contains("spec.conversion.strategy")
+            .contains("spec.conversion.webhookClientConfig: Required value")
     );
     assert!(
         refused(|d| d["spec"]["versions"][1]["storage"] = json!(true))
             .await
             .contains("exactly one version marked as storage")
     );
-    assert!(refused(|d| d["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["type"] = json!("objekt")).await.contains("spec.versions[0].schema.openAPIV3Schema"));
+    assert!(refused(|d| d["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["type"] = json!("objekt")).await.contains("schema.openAPIV3Schema"));
     assert!(
         refused(|d| d["spec"]["scope"] = json!("Everywhere"))
             .await

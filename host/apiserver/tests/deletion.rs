@@ -85,7 +85,7 @@ async fn preconditions_protect() {
         .await
         .refused(409);
     assert!(
-        refused.contains("Precondition failed: UID in precondition: other"),
+        refused.contains("the UID in the precondition (other) does not match the UID in record"),
         "{refused}"
     );
     let gone = api

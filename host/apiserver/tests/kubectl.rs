@@ -239,7 +239,8 @@ async fn the_usual_commands_work() {
     assert_eq!(
         c.kubectl("get deploy web -n team -o jsonpath={.metadata.generation}")
             .await,
-        "4"
+        // The creation, the image twice, and annotations, which go to the ReplicaSets of a Deployment.
+        "5"
     );
     c.kubectl("create configmap settings --from-literal=plain=b -n team")
         .await;

@@ -23,8 +23,12 @@ use crate::request::{
     ConfigVerb,
 };
 
-/// The most operations of one transaction, so that it fits etcd's default of 128 with its layers.
+/// The most operations of one transaction.
 pub const MAX_OPERATIONS: usize = 100;
+/// The most keys and layers that one transaction looks at, so that it fits etcd's default of 128 operations.
+pub const MAX_READS: usize = 124;
+/// The most bytes of all keys and values that one transaction writes, so that it fits etcd's default of 1.5 MiB.
+pub const MAX_TRANSACTION: usize = 5 << 18;
 /// The longest key, in bytes after encoding.
 pub const MAX_KEY: usize = 1024;
 /// The longest value, in bytes.
@@ -137,8 +141,14 @@ fn join(layer: &str, segments: &[&str]) -> String {
 pub enum Read {
     /// One key.
     Key(String),
-    /// Every key that begins so.
-    Prefix(String),
+    /// The first keys that begin with `prefix`, in order, at most `limit` of them: enough to see whether one is left
+    /// when those are gone that the operations remove.
+    First {
+        /// How they begin.
+        prefix: String,
+        /// How many are enough.
+        limit: usize,
+    },
 }
 
 /// What a store must write: all of it, or nothing.
@@ -150,6 +160,17 @@ pub enum Write {
     Delete(String),
     /// Removes every key that begins so, also those that were not read.
     DeletePrefix(String),
+}
+
+impl Write {
+    /// Bytes of its key and value.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Put(key, value) => key.len() + value.len(),
+            Self::Delete(key) | Self::DeletePrefix(key) => key.len(),
+        }
+    }
 }
 
 /// What the operations come to.
@@ -167,25 +188,29 @@ pub struct ConfigPlan {
 /// [`FaultKind::ResourceGeneric`] when an operation names no key.
 pub fn reads(operations: &[ConfigOperation], default_namespace: &str) -> Result<Vec<Read>, Fault> {
     let mut reads = std::collections::BTreeSet::new();
+    let first = |prefix: String| Read::First {
+        prefix,
+        limit: operations.len().saturating_add(1),
+    };
     for operation in operations {
         let key = key_of(operation, default_namespace).map_err(invalid)?;
         match operation {
             ConfigOperation::Resource(resource) if resource.verb.is_mutating() => {
                 if let Some(prefix) = app_conf_prefix(&key) {
-                    reads.insert(Read::Prefix(prefix));
+                    reads.insert(first(prefix));
                 }
             }
             ConfigOperation::AppConf(app_conf) => {
                 let (parent, prefix) = pod_of_app_conf(&key);
                 reads.insert(Read::Key(parent));
                 if app_conf.verb == ConfigVerb::Delete {
-                    reads.insert(Read::Prefix(prefix));
+                    reads.insert(first(prefix));
                 }
             }
             ConfigOperation::TwoLayers(two) if two.verb.is_mutating() => {
                 let index = index_of(&key);
                 if two.verb == ConfigVerb::Delete {
-                    reads.insert(Read::Prefix(format!("{index}/")));
+                    reads.insert(first(format!("{index}/")));
                 }
                 reads.insert(Read::Key(index));
             }
@@ -194,6 +219,12 @@ pub fn reads(operations: &[ConfigOperation], default_namespace: &str) -> Result<
             | ConfigOperation::Basic(_) => {}
         }
         reads.insert(Read::Key(key));
+    }
+    if reads.len() > MAX_READS {
+        return Err(generic(format!(
+            "a config transaction looks at {} keys; {MAX_READS} are allowed",
+            reads.len()
+        )));
     }
     Ok(reads.into_iter().collect())
 }
@@ -239,10 +270,14 @@ pub fn plan(
             ConfigOperation::TwoLayers(two) => view.two_layers(&key, two)?,
         });
     }
-    Ok(ConfigPlan {
-        answers,
-        writes: view.into_writes(),
-    })
+    let writes = view.into_writes();
+    let size: usize = writes.iter().map(Write::size).sum();
+    if size > MAX_TRANSACTION {
+        return Err(generic(format!(
+            "a config transaction writes {size} bytes; {MAX_TRANSACTION} are allowed"
+        )));
+    }
+    Ok(ConfigPlan { answers, writes })
 }
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -595,7 +630,10 @@ mod tests {
             .filter(|(key, _)| {
                 reads.iter().any(|read| match read {
                     Read::Key(wanted) => *key == wanted,
-                    Read::Prefix(prefix) => key.starts_with(prefix),
+                    Read::First { prefix, limit } => store
+                        .range(prefix.clone()..)
+                        .take(*limit)
+                        .any(|(first, _)| first == *key && key.starts_with(prefix)),
                 })
             })
             .map(|(key, value)| (key.clone(), value.clone()))

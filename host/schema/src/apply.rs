@@ -98,7 +98,7 @@ pub fn apply(request: ApplyRequest<'_>) -> Result<Value, ApplyError> {
     let ApplyRequest {
         schema,
         live,
-        mut config,
+        config,
         writer,
         force,
     } = request;
@@ -108,7 +108,6 @@ pub fn apply(request: ApplyRequest<'_>) -> Result<Value, ApplyError> {
             "metadata.managedFields must be nil".to_owned(),
         ));
     }
-    schema.canonicalize(&mut config);
     root.check_config(&config, "")
         .map_err(ApplyError::Malformed)?;
 
@@ -161,19 +160,22 @@ pub fn apply(request: ApplyRequest<'_>) -> Result<Value, ApplyError> {
         return Err(ApplyError::Conflicts(Conflicts(conflicts)));
     }
     managed.drop_empty();
+    schema.canonicalize(&mut after);
 
     let fields = owned_now.difference(system_fields());
     let same_fields = last
         .as_ref()
         .is_some_and(|last| last.fields == fields && last.api_version == writer.api_version);
-    if same_fields
-        && let Some(live) = live
-        && is_same(live, &after)
-    {
+    let same = live.filter(|live| is_same(live, &after));
+    if same_fields && let Some(live) = same {
         return Ok(live.clone());
     }
     if !fields.is_empty() {
-        let time = Some(stamp(writer.now));
+        // The time is that of the last change of the object, which an apply of what is there already is not.
+        let time = match (same, last) {
+            (Some(_), last) => last.and_then(|last| last.time),
+            (None, _) => Some(stamp(writer.now)),
+        };
         managed.entries.insert(
             id,
             Owned {

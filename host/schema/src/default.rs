@@ -62,19 +62,29 @@ impl Node {
         self.nullable || self.kind == Kind::Any
     }
 
-    /// Quantities in canonical form, no nulls.
+    /// Quantities in canonical form, no nulls, no empty maps and lists where an API server writes none.
     pub(crate) fn canonicalize(&self, value: &mut Value) {
         match value {
             Value::Object(map) => {
                 if self.kind == Kind::Any {
                     return;
                 }
-                map.retain(|_, v| !v.is_null());
-                for (name, inner) in map {
+                // A null among named fields is no field; as a value of a map of texts it is the empty one.
+                map.retain(|name, v| !v.is_null() || self.property(name).is_none());
+                for (name, inner) in map.iter_mut() {
                     if let Some(node) = self.field(name) {
+                        if inner.is_null() && node.kind == Kind::String {
+                            *inner = Value::String(String::new());
+                        }
                         node.canonicalize(inner);
                     }
                 }
+                map.retain(|name, v| {
+                    !v.is_null()
+                        && self
+                            .property(name)
+                            .is_none_or(|node| !node.is_left_out(name, v))
+                });
             }
             Value::Array(items) => {
                 if let Some(node) = &self.items {
@@ -89,4 +99,39 @@ impl Node {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
+
+    /// Whether an API server leaves out a field with this value: an empty map or list, of the fields that may be absent.
+    fn is_left_out(&self, name: &str, value: &Value) -> bool {
+        match value {
+            Value::Array(items) => {
+                items.is_empty() && self.kind == Kind::Array && !KEPT_LISTS.contains(&name)
+            }
+            Value::Object(map) => {
+                map.is_empty()
+                    && self.kind == Kind::Object
+                    && self.properties.is_empty()
+                    && self.additional.is_some()
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+    }
 }
+
+/// Lists of built-in kinds that are written also when they are empty.
+const KEPT_LISTS: [&str; 15] = [
+    "addresses",
+    "admissionReviewVersions",
+    "containers",
+    "currentMetrics",
+    "drivers",
+    "endpoints",
+    "limits",
+    "managedFields",
+    "monitors",
+    "nodeSelectorTerms",
+    "paths",
+    "rules",
+    "sources",
+    "verbs",
+    "versions",
+];

@@ -43,6 +43,22 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Whether rules cannot be asked about an object with such a fault: they may rely on the field.
+    pub(crate) fn blocks_rules(self) -> bool {
+        match self {
+            Reason::Required
+            | Reason::NotSupported
+            | Reason::TypeInvalid
+            | Reason::TooLong
+            | Reason::TooMany => true,
+            Reason::Invalid
+            | Reason::Duplicate
+            | Reason::Forbidden
+            | Reason::NotFound
+            | Reason::Internal => false,
+        }
+    }
+
     /// The name that Kubernetes gives it in `Status.details.causes[].reason`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -206,4 +222,44 @@ fn shown(value: &Value) -> String {
         text.push_str("...");
     }
     text
+}
+/// A value as the Go language prints it by `%v`.
+pub fn in_go(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(in_go).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(map) => {
+            let mut fields: Vec<(&String, &Value)> = map.iter().collect();
+            fields.sort_by_key(|(name, _)| *name);
+            let fields: Vec<String> = fields
+                .into_iter()
+                .map(|(name, value)| format!("{name}:{}", in_go(value)))
+                .collect();
+            format!("map[{}]", fields.join(" "))
+        }
+    }
+}
+
+/// A scalar as the Go language prints it by `%#v`.
+pub(crate) fn in_go_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(in_go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(map) => {
+            let fields: Vec<String> = map
+                .iter()
+                .map(|(name, value)| format!("{name:?}:{}", in_go_syntax(value)))
+                .collect();
+            format!("map[string]interface {{}}{{{}}}", fields.join(", "))
+        }
+        other => other.to_string(),
+    }
 }

@@ -22,10 +22,11 @@ pub mod schema;
 mod structural;
 pub mod table;
 mod typed;
+mod unmarshal;
 mod validate;
 
 pub use builtin::{builtin, builtin_defaults, builtin_validate};
 pub use field_error::{FieldError, Reason};
 pub use field_set::FieldSet;
-pub use metadata::validate_metadata;
+pub use metadata::{canonicalize_metadata, validate_metadata};
 pub use schema::Schema;

@@ -271,6 +271,7 @@ impl Managed {
             touched = touched.without_field("status");
         }
         let version = id.version.clone();
+        let is_scale = id.subresource == "scale";
         for owned in self.entries.values_mut() {
             // The writer's own entry gets the fields back below.
             owned.fields = owned.fields.difference(&found.removed).difference(&touched);
@@ -283,7 +284,8 @@ impl Managed {
                 fields: FieldSet::default(),
             });
             entry.fields = entry.fields.union(&mine);
-            entry.time = Some(stamp(now));
+            // Of what is written through a Scale the servers of Kubernetes note no time.
+            entry.time = (!is_scale).then(|| stamp(now));
         }
         self.drop_empty();
     }
@@ -344,6 +346,27 @@ impl Schema {
         let mut object = Map::new();
         object.insert("metadata".to_owned(), json!({}));
         if self.builtin {
+            if after.get("rules").is_some_and(Value::is_null) {
+                object.insert("rules".to_owned(), Value::Null);
+            }
+            for name in [
+                "eventTime",
+                "firstTimestamp",
+                "lastTimestamp",
+                "deprecatedFirstTimestamp",
+                "deprecatedLastTimestamp",
+                "reportingComponent",
+                "reportingInstance",
+            ] {
+                if let Some(value) = after.get(name).filter(|v| v.is_null() || **v == "") {
+                    object.insert(name.to_owned(), value.clone());
+                }
+            }
+            for name in ["involvedObject", "regarding", "source", "deprecatedSource"] {
+                if after.get(name).is_some_and(Value::is_object) {
+                    object.insert(name.to_owned(), json!({}));
+                }
+            }
             for name in ["spec", "status"] {
                 if after.get(name).is_some_and(Value::is_object)
                     && self.root.property(name).is_some()
@@ -354,15 +377,22 @@ impl Schema {
             if let Some(spec) = object.get_mut("spec") {
                 let after = after.get("spec").unwrap_or(&Value::Null);
                 hollow_template(after, spec);
+                if after.get("policyTypes").is_some() {
+                    insert(spec, "podSelector", json!({}));
+                }
                 if after.get("containers").is_some() {
                     insert(spec, "containers", Value::Null);
+                }
+                // Those of a Namespace are the server's.
+                if let Some(finalizers) = after.get("finalizers") {
+                    insert(spec, "finalizers", finalizers.clone());
                 }
                 if let Some(job) = after.get("jobTemplate") {
                     let mut inner = json!({});
                     hollow_template(job.get("spec").unwrap_or(&Value::Null), &mut inner);
                     insert(spec, "jobTemplate", json!({"metadata": {}, "spec": inner}));
                 }
-                for name in ["strategy", "updateStrategy"] {
+                for name in ["strategy", "updateStrategy", "resources", "scaleTargetRef"] {
                     if after.get(name).is_some() {
                         insert(spec, name, json!({}));
                     }

@@ -39,62 +39,89 @@ pub fn validate_metadata(object: &Value) -> Vec<FieldError> {
             ANNOTATIONS_SIZE_MAX as u64,
         ));
     }
-    for (at, finalizer) in metadata
-        .get("finalizers")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
-        let name = finalizer.as_str().unwrap_or_default();
-        let why = qualified_name(name).or_else(|| {
-            let known = ["orphan", "foregroundDeletion", "kubernetes"].contains(&name)
-                || name.contains('/');
-            (!known).then(|| {
-                "name is neither a standard finalizer name nor is it fully qualified".to_owned()
-            })
-        });
+    finalizers(metadata, &mut errors);
+    owners(metadata, &mut errors);
+    errors
+}
+
+fn finalizers(metadata: &Value, errors: &mut Vec<FieldError>) {
+    let Some(list) = metadata.get("finalizers").and_then(Value::as_array) else {
+        return;
+    };
+    let names = || list.iter().map(|name| name.as_str().unwrap_or_default());
+    for (name, finalizer) in names().zip(list) {
+        let mut faults = Vec::from_iter(qualified_name(name));
+        if name.is_empty() {
+            faults.push(NAME_PART.to_owned());
+        }
         errors.extend(
-            why.map(|why| {
-                FieldError::invalid(format!("metadata.finalizers[{at}]"), finalizer, why)
-            }),
+            faults
+                .into_iter()
+                .map(|why| FieldError::invalid("metadata.finalizers", finalizer, why)),
         );
     }
-    let mut controllers = 0;
-    for (at, owner) in metadata
-        .get("ownerReferences")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
-        for field in ["apiVersion", "kind", "name", "uid"] {
-            if owner
-                .get(field)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .is_empty()
-            {
-                let shown = owner.get(field).cloned().unwrap_or_else(|| "".into());
+    if names().any(|name| name == "orphan") && names().any(|name| name == "foregroundDeletion") {
+        let shown = Value::Array(list.clone());
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid("metadata.finalizers", &shown, why));
+    }
+    for (at, (name, finalizer)) in names().zip(list).enumerate() {
+        let known =
+            ["orphan", "foregroundDeletion", "kubernetes"].contains(&name) || name.contains('/');
+        if !known {
+            errors.push(FieldError::invalid(
+                format!("metadata.finalizers[{at}]"),
+                finalizer,
+                "name is neither a standard finalizer name nor is it fully qualified",
+            ));
+        }
+    }
+}
+
+fn owners(metadata: &Value, errors: &mut Vec<FieldError>) {
+    let path = "metadata.ownerReferences";
+    let Some(list) = metadata.get("ownerReferences").and_then(Value::as_array) else {
+        return;
+    };
+    let mut controllers = Vec::new();
+    for owner in list {
+        let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+        for (field, why) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
+            if text(field).is_empty() {
                 errors.push(FieldError::invalid(
-                    format!("metadata.ownerReferences[{at}].{field}"),
-                    &shown,
-                    "must not be empty",
+                    format!("{path}.{field}"),
+                    &"".into(),
+                    why,
                 ));
             }
         }
-        controllers += usize::from(owner.get("controller") == Some(&Value::Bool(true)));
+        if text("kind") == "Event" && matches!(text("apiVersion"), "v1" | "events.k8s.io/v1") {
+            let group = text("apiVersion")
+                .rsplit_once('/')
+                .map_or("", |(group, _)| group);
+            let why = format!("{group}/v1, Kind=Event is disallowed from being an owner");
+            errors.push(FieldError::invalid(path, owner, why));
+        }
+        if owner.get("controller") == Some(&Value::Bool(true)) {
+            controllers.push(text("name"));
+        }
     }
-    if controllers > 1 {
-        let shown = metadata.get("ownerReferences").cloned().unwrap_or_default();
-        let detail = "Only one reference can have Controller set to true";
-        errors.push(FieldError::invalid(
-            "metadata.ownerReferences",
-            &shown,
-            detail,
-        ));
+    if let [first, second, ..] = controllers.as_slice() {
+        let why = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
+        );
+        errors.push(FieldError::invalid(path, &Value::Array(list.clone()), why));
     }
-    errors
+}
+
+/// Brings the `metadata` of an object of any kind into the form that an API server stores: without nulls, empty maps and lists.
+pub fn canonicalize_metadata(metadata: &mut Value) {
+    crate::builtin::object_meta().canonicalize(metadata);
 }
 
 /// Checks a map of labels.
@@ -140,12 +167,19 @@ pub(crate) fn qualified_name(text: &str) -> Option<String> {
     if name.len() > 63 {
         return Some("name part must be no more than 63 bytes".to_owned());
     }
-    (!is_name(name)).then(|| {
-        "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character \
-         (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-            .to_owned()
-    })
+    if name.contains('/') {
+        return Some(
+            "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
+             character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+             '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                .to_owned(),
+        );
+    }
+    (!is_name(name)).then(|| NAME_PART.to_owned())
 }
+
+const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
+     character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
 const DNS_NAME: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start \
      and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
@@ -159,6 +193,18 @@ pub(crate) fn dns_label(text: &str) -> Option<String> {
     (!is_dns_label(text)).then(|| {
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an \
          alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+            .to_owned()
+    })
+}
+
+/// Why a text is no DNS label that begins with a letter.
+pub(crate) fn dns_1035_label(text: &str) -> Option<String> {
+    if text.len() > 63 {
+        return Some("must be no more than 63 bytes".to_owned());
+    }
+    (!is_dns_label(text) || text.starts_with(|first: char| first.is_ascii_digit())).then(|| {
+        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an \
+         alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
             .to_owned()
     })
 }
@@ -183,6 +229,7 @@ pub(crate) fn config_key(text: &str) -> Option<String> {
     }
     match text {
         "." => Some("must not be '.'".to_owned()),
+        ".." => Some("must not be '..'".to_owned()),
         _ if text.starts_with("..") => Some("must not start with '..'".to_owned()),
         _ => None,
     }

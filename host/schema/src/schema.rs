@@ -50,6 +50,15 @@ impl Schema {
         unknown
     }
 
+    /// Why an object of a built-in kind cannot be read, in the words of a Kubernetes server: the first value of a wrong type.
+    ///
+    /// None if there is none, or it cannot be told in these words.
+    pub fn unmarshal_fault(&self, object: &Value) -> Option<String> {
+        self.builtin
+            .then(|| crate::unmarshal::fault(&self.root, object))
+            .flatten()
+    }
+
     /// Brings the values of a built-in kind into the form that an API server stores: quantities canonical, no nulls.
     /// Objects of custom kinds are left alone.
     pub fn canonicalize(&self, object: &mut Value) {
@@ -138,6 +147,10 @@ pub(crate) struct Node {
     pub rules: Vec<Rule>,
     /// Whether there are rules here or below.
     pub has_rules: bool,
+    /// Of an object of built-in kinds: its type in the Go language, as `v1.Container`, for messages.
+    pub go_name: Option<Box<str>>,
+    /// Of a scalar of built-in kinds: its format, as `int32`, for messages.
+    pub go_format: Option<Box<str>>,
 }
 
 impl Node {
@@ -158,6 +171,8 @@ impl Node {
             checks: None,
             rules: Vec::new(),
             has_rules: false,
+            go_name: None,
+            go_format: None,
         }
     }
 

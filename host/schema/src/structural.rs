@@ -339,19 +339,33 @@ impl Reader {
         if let Some(name) = list_type {
             let at = join(path, "x-kubernetes-list-type");
             if node.kind != Kind::Array {
-                self.errors.push(FieldError::required(
+                self.invalid(
                     join(path, "type"),
+                    &node.kind.name().into(),
                     "must be array if x-kubernetes-list-type is specified",
-                ));
+                );
             }
             match name {
                 "atomic" => {}
-                "set" => node.list = ListType::Set,
+                "set" => {
+                    node.list = ListType::Set;
+                    let items = map.get("items");
+                    let item = |name: &str| items.and_then(|items| items.get(name));
+                    if item("type") == Some(&"object".into())
+                        && item("x-kubernetes-map-type") != Some(&"atomic".into())
+                    {
+                        self.invalid(
+                            join(path, "items.x-kubernetes-map-type"),
+                            item("x-kubernetes-map-type").unwrap_or(&Value::Null),
+                            "must be atomic as item of a list with x-kubernetes-list-type=set",
+                        );
+                    }
+                }
                 "map" => self.map_keys(&keys, node, path),
                 other => self.errors.push(FieldError::not_supported(
                     at,
                     &other.into(),
-                    ["atomic", "map", "set"],
+                    ["atomic", "set", "map"],
                 )),
             }
         }
@@ -586,7 +600,11 @@ impl Reader {
             return;
         }
         node.default_children(&mut value, false);
-        let errors = crate::validate::part(node, &value, &at);
+        let mut errors = crate::validate::part(node, &value, &at);
+        for error in &mut errors {
+            // A default is checked as a value by itself, which has no path.
+            error.message = error.message.replace(&format!("{at} in body"), " in body");
+        }
         if errors.is_empty() {
             node.default = Some(Box::new(value));
         } else {

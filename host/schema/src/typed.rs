@@ -372,13 +372,20 @@ impl Node {
             ) => "int or string",
             _ => return Ok(()),
         };
-        Err(format!("{path}: expected {expected}, got {config}"))
+        Err(format!(
+            "{path}: expected {expected}, got {}",
+            shown_value(expected, config)
+        ))
     }
 
     fn check_items(&self, items: &[Value], path: &str) -> Result<(), String> {
         let mut seen = HashSet::new();
         for (at, item) in items.iter().enumerate() {
-            let inner = if self.list == ListType::Atomic {
+            let unkeyed = matches!(self.list, ListType::Map(_))
+                && item.is_object()
+                && self.item_step(item).is_err();
+            let inner = if self.list == ListType::Atomic || unkeyed {
+                // An item without any key is the rules' to refuse: each key is required, or has a default.
                 format!("{path}[{at}]")
             } else {
                 let step = self
@@ -477,6 +484,22 @@ impl Node {
 
     fn key_default(&self, key: &str) -> Option<&Value> {
         self.items.as_ref()?.property(key)?.default.as_deref()
+    }
+}
+
+/// A value of a wrong type, as a server of the Go language shows it.
+fn shown_value(expected: &str, value: &Value) -> String {
+    match value {
+        Value::String(_) if expected.starts_with("numeric") => "string".to_owned(),
+        Value::Bool(_) if expected.starts_with("numeric") => "boolean".to_owned(),
+        Value::Object(_) | Value::Array(_) if expected.starts_with("numeric") => "map".to_owned(),
+        Value::Object(_) if matches!(expected, "list" | "map") => {
+            format!("&{{{}}}", crate::field_error::in_go(value))
+        }
+        scalar => format!(
+            "&value.valueUnstructured{{Value:{}}}",
+            crate::field_error::in_go_syntax(scalar)
+        ),
     }
 }
 

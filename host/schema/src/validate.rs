@@ -48,11 +48,21 @@ pub(crate) struct Bound {
 pub(crate) fn object(root: &Node, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     root.validate(object, old, "", &mut errors);
-    if errors.is_empty() {
-        // Rules may rely on what the schema says, so they are asked last.
-        root.evaluate(object, old, "", &mut Budget::default(), &mut errors);
-    }
     errors.truncate(ERRORS_MAX);
+    // Rules may rely on what the schema says, so they are asked last.
+    if root.has_rules {
+        if errors.iter().any(|error| error.reason.blocks_rules()) {
+            errors.push(FieldError::invalid(
+                "<nil>",
+                &Value::Null,
+                "some validation rules were not checked because the object was invalid; correct the existing errors to complete \
+                 validation",
+            ));
+        } else {
+            root.evaluate(object, old, "", &mut Budget::default(), &mut errors);
+            errors.truncate(ERRORS_MAX);
+        }
+    }
     errors
 }
 
@@ -90,6 +100,18 @@ impl Node {
         }
         if let Some(checks) = &self.checks {
             checks.validate(value, path, errors);
+        }
+        if self.embedded {
+            for name in ["apiVersion", "kind"] {
+                if value
+                    .get(name)
+                    .and_then(Value::as_str)
+                    .is_none_or(str::is_empty)
+                {
+                    let path = crate::field_error::joined(path, name);
+                    errors.push(FieldError::required(path, ""));
+                }
+            }
         }
         match value {
             Value::Object(map) => {
@@ -222,7 +244,11 @@ impl Checks {
             Value::Array(items) => {
                 let length = items.len() as u64;
                 if let Some(min) = self.min_items.filter(|min| length < *min) {
-                    invalid(format!("{name} in body should have at least {min} items"));
+                    errors.push(FieldError::invalid(
+                        path,
+                        &length.into(),
+                        format!("{name} in body should have at least {min} items"),
+                    ));
                 }
                 if let Some(max) = self.max_items.filter(|max| length > *max) {
                     errors.push(FieldError::too_many(path, items.len(), max));
@@ -252,7 +278,7 @@ impl Checks {
         if let (Some(format), Value::String(text)) = (&self.format, value)
             && !format::is_valid(format, text)
         {
-            errors.push(FieldError::invalid(
+            errors.push(FieldError::type_invalid(
                 path,
                 value,
                 format!("{name} in body must be of type {format}: {text:?}"),
@@ -278,7 +304,7 @@ impl Checks {
         let name = named(path);
         let mut fails = |detail: String| {
             errors.push(FieldError::invalid(
-                path,
+                "<nil>",
                 &Value::from(""),
                 format!("{name:?} {detail}"),
             ))
@@ -305,7 +331,7 @@ impl Checks {
                 nested.validate(value, None, path, errors);
             }
             errors.push(FieldError::invalid(
-                path,
+                "<nil>",
                 &Value::from(""),
                 format!("{name:?} must validate all the schemas (allOf)"),
             ));

@@ -63,7 +63,7 @@ fn workloads() {
         "DaemonSet",
         json!({"spec": {"template": template}}),
         &expect![[
-            r#"{"spec":{"revisionHistoryLimit":10,"template":{"metadata":{},"spec":{"containers":[{"image":"a:1","imagePullPolicy":"IfNotPresent","name":"a","resources":{},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File"}],"dnsPolicy":"ClusterFirst","restartPolicy":"Always","schedulerName":"default-scheduler","securityContext":{},"terminationGracePeriodSeconds":30}},"updateStrategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1},"type":"RollingUpdate"}},"status":{"currentNumberScheduled":0,"desiredNumberScheduled":0,"numberMisscheduled":0,"numberReady":0}}"#
+            r#"{"metadata":{"annotations":{"deprecated.daemonset.template.generation":"1"}},"spec":{"revisionHistoryLimit":10,"template":{"metadata":{},"spec":{"containers":[{"image":"a:1","imagePullPolicy":"IfNotPresent","name":"a","resources":{},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File"}],"dnsPolicy":"ClusterFirst","restartPolicy":"Always","schedulerName":"default-scheduler","securityContext":{},"terminationGracePeriodSeconds":30}},"updateStrategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1},"type":"RollingUpdate"}},"status":{"currentNumberScheduled":0,"desiredNumberScheduled":0,"numberMisscheduled":0,"numberReady":0}}"#
         ]],
     );
     check(
@@ -81,7 +81,7 @@ fn workloads() {
         "CronJob",
         json!({"spec": {"jobTemplate": {"spec": {"template": template}}}}),
         &expect![[
-            r#"{"spec":{"concurrencyPolicy":"Allow","failedJobsHistoryLimit":1,"jobTemplate":{"spec":{"template":{"metadata":{},"spec":{"containers":[{"image":"a:1","imagePullPolicy":"IfNotPresent","name":"a","resources":{},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File"}],"dnsPolicy":"ClusterFirst","restartPolicy":"Always","schedulerName":"default-scheduler","securityContext":{},"terminationGracePeriodSeconds":30}}}},"successfulJobsHistoryLimit":3,"suspend":false},"status":{}}"#
+            r#"{"spec":{"concurrencyPolicy":"Allow","failedJobsHistoryLimit":1,"jobTemplate":{"metadata":{},"spec":{"template":{"metadata":{},"spec":{"containers":[{"image":"a:1","imagePullPolicy":"IfNotPresent","name":"a","resources":{},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File"}],"dnsPolicy":"ClusterFirst","restartPolicy":"Always","schedulerName":"default-scheduler","securityContext":{},"terminationGracePeriodSeconds":30}}}},"successfulJobsHistoryLimit":3,"suspend":false},"status":{}}"#
         ]],
     );
 }
@@ -94,7 +94,7 @@ fn small_kinds() {
         "Service",
         json!({"spec": {"ports": [{"port": 80}]}}),
         &expect![[
-            r#"{"spec":{"internalTrafficPolicy":"Cluster","ipFamilies":["IPv4"],"ipFamilyPolicy":"SingleStack","ports":[{"port":80,"protocol":"TCP","targetPort":80}],"sessionAffinity":"None","type":"ClusterIP"},"status":{"loadBalancer":{}}}"#
+            r#"{"spec":{"internalTrafficPolicy":"Cluster","ports":[{"port":80,"protocol":"TCP","targetPort":80}],"sessionAffinity":"None","type":"ClusterIP"},"status":{"loadBalancer":{}}}"#
         ]],
     );
     check(
@@ -103,7 +103,7 @@ fn small_kinds() {
         "Service",
         json!({"spec": {"type": "LoadBalancer", "sessionAffinity": "ClientIP", "clusterIP": "10.0.0.1"}}),
         &expect![[
-            r#"{"spec":{"allocateLoadBalancerNodePorts":true,"clusterIP":"10.0.0.1","clusterIPs":["10.0.0.1"],"externalTrafficPolicy":"Cluster","internalTrafficPolicy":"Cluster","ipFamilies":["IPv4"],"ipFamilyPolicy":"SingleStack","sessionAffinity":"ClientIP","sessionAffinityConfig":{"clientIP":{"timeoutSeconds":10800}},"type":"LoadBalancer"},"status":{"loadBalancer":{}}}"#
+            r#"{"spec":{"allocateLoadBalancerNodePorts":true,"clusterIP":"10.0.0.1","externalTrafficPolicy":"Cluster","internalTrafficPolicy":"Cluster","sessionAffinity":"ClientIP","sessionAffinityConfig":{"clientIP":{"timeoutSeconds":10800}},"type":"LoadBalancer"},"status":{"loadBalancer":{}}}"#
         ]],
     );
     check(
@@ -155,7 +155,7 @@ fn small_kinds() {
         "HorizontalPodAutoscaler",
         json!({"spec": {"maxReplicas": 3, "behavior": {}}}),
         &expect![[
-            r#"{"spec":{"behavior":{"scaleDown":{"policies":[{"periodSeconds":15,"type":"Percent","value":100}],"selectPolicy":"Max"},"scaleUp":{"policies":[{"periodSeconds":15,"type":"Pods","value":4},{"periodSeconds":15,"type":"Percent","value":100}],"selectPolicy":"Max","stabilizationWindowSeconds":0}},"maxReplicas":3,"metrics":[{"resource":{"name":"cpu","target":{"averageUtilization":80,"type":"Utilization"}},"type":"Resource"}],"minReplicas":1},"status":{"desiredReplicas":0}}"#
+            r#"{"spec":{"behavior":{"scaleDown":{"policies":[{"periodSeconds":15,"type":"Percent","value":100}],"selectPolicy":"Max"},"scaleUp":{"policies":[{"periodSeconds":15,"type":"Pods","value":4},{"periodSeconds":15,"type":"Percent","value":100}],"selectPolicy":"Max","stabilizationWindowSeconds":0}},"maxReplicas":3,"metrics":[{"resource":{"name":"cpu","target":{"averageUtilization":80,"type":"Utilization"}},"type":"Resource"}],"minReplicas":1},"status":{"currentMetrics":null,"desiredReplicas":0}}"#
         ]],
     );
     check(

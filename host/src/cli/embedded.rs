@@ -13,34 +13,34 @@ use crate::clock::{Clock as _, SystemClock};
 use crate::sinks::configstore::EmbeddedConfigStore;
 use crate::sinks::secretstore::{EmbeddedSecretStore, SealingKey};
 
-/// The embedded stores.
-pub struct Stores {
-    /// The config store.
-    pub config: EmbeddedConfigStore,
-    /// The secret store.
-    pub secrets: EmbeddedSecretStore,
-}
-
-/// Opens the embedded stores: under the data folder, or in memory without one.
+/// Opens the embedded config store: under the data folder, or in memory without one.
 ///
 /// # Errors
-/// When a file is damaged, held by another process, sealed with another key, or cannot be made.
-pub async fn open_stores(settings: &Settings) -> anyhow::Result<Stores> {
-    match &settings.data_dir {
-        None => Ok(Stores {
-            config: EmbeddedConfigStore::memory(),
-            secrets: EmbeddedSecretStore::memory(&SealingKey::random()?),
-        }),
+/// When its file is damaged, held by another process, or cannot be made.
+pub fn open_config_store(settings: &Settings) -> anyhow::Result<EmbeddedConfigStore> {
+    Ok(match &settings.data_dir {
+        None => EmbeddedConfigStore::memory(),
+        Some(folder) => {
+            make_folder(folder)?;
+            EmbeddedConfigStore::open(&folder.join("config.redb"))?
+        }
+    })
+}
+
+/// Opens the embedded secret store: under the data folder, or in memory without one.
+///
+/// # Errors
+/// When its file is damaged, held by another process, sealed with another key, or cannot be made.
+pub async fn open_secret_store(settings: &Settings) -> anyhow::Result<EmbeddedSecretStore> {
+    Ok(match &settings.data_dir {
+        None => EmbeddedSecretStore::memory(&SealingKey::random()?),
         Some(folder) => {
             make_folder(folder)?;
             let sealed = folder.join("secrets.redb");
             let key = sealing_key(settings, &sealed)?;
-            Ok(Stores {
-                config: EmbeddedConfigStore::open(&folder.join("config.redb"))?,
-                secrets: EmbeddedSecretStore::open(&sealed, &key).await?,
-            })
+            EmbeddedSecretStore::open(&sealed, &key).await?
         }
-    }
+    })
 }
 
 /// Opens the embedded API: under the data folder, or in memory without one.
@@ -122,17 +122,4 @@ pub fn write_private(file: &Path, text: &str) -> anyhow::Result<()> {
         std::fs::rename(&aside, file)
     };
     write().with_context(|| format!("cannot write {}", file.display()))
-}
-
-/// A client of a cluster.
-///
-/// # Errors
-/// When the kubeconfig cannot be read.
-pub async fn cluster_client(kubeconfig: &Path) -> anyhow::Result<Client> {
-    let read = kube::config::Kubeconfig::read_from(kubeconfig)
-        .with_context(|| format!("cannot read {}", kubeconfig.display()))?;
-    let config =
-        kube::Config::from_custom_kubeconfig(read, &kube::config::KubeConfigOptions::default())
-            .await?;
-    Ok(Client::try_from(config)?)
 }

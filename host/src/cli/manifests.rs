@@ -6,11 +6,10 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use configurator_schema::Schema;
 use kube::api::{PatchParams, ValidationDirective};
-use kube::core::GroupVersionKind;
-use kube::{Client, CustomResourceExt as _, discovery};
+use kube::{Client, CustomResourceExt as _};
 use serde_json::Value;
 
-use crate::objects;
+use crate::objects::{self, ObjectError};
 use crate::resource::Configurator;
 
 /// The field manager of what is applied from files.
@@ -137,29 +136,89 @@ async fn apply_one(client: &Client, manifest: &Manifest) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Applies the CustomResourceDefinition of the Configurator, and returns when it is served.
+/// Applies the CustomResourceDefinition of the Configurator, and returns when it is served. One that says the same is
+/// left as it is, and one that may not be changed is used as it is: in a cluster, definitions are not the host's to write.
 ///
 /// # Errors
-/// When the API refuses it.
+/// When there is none and the API refuses it.
 pub async fn apply_crds(client: &Client) -> anyhow::Result<()> {
-    let object = serde_json::to_value(Configurator::crd())?;
+    let object = definition()?;
+    let api_version = objects::text(&object, "/apiVersion");
+    let definitions =
+        objects::api(client, api_version, objects::text(&object, "/kind"), "").await?;
+    // Whoever may not even look is told so by the server when it applies.
+    let live = definitions.get_opt(Configurator::crd_name()).await;
+    let live = live.ok().flatten().map(|live| live.data);
+    let is_same = match (&live, object.get("spec")) {
+        (Some(live), Some(wanted)) => live.get("spec").is_some_and(|live| holds(live, wanted)),
+        _ => false,
+    };
+    if is_same {
+        return Ok(());
+    }
     let manifest = Manifest {
         file: "the program".into(),
         object,
     };
-    apply_one(client, &manifest)
-        .await
-        .context("cannot apply the CustomResourceDefinition of the Configurator")?;
-    let kind = GroupVersionKind::gvk("configurator.dev", "v1alpha1", "Configurator");
-    let mut tries = 0;
-    while let Err(error) = discovery::pinned_kind(client, &kind).await {
-        tries += 1;
-        if tries > 50 {
-            return Err(error).context("the API does not serve Configurators");
+    match apply_one(client, &manifest).await {
+        Err(error) if live.is_some() && is_forbidden(&error) => {
+            tracing::warn!(
+                "the cluster has another CustomResourceDefinition of the Configurator than `configurator crds` prints, and this host may not change it"
+            );
+            Ok(())
         }
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        applied => applied.context("cannot apply the CustomResourceDefinition of the Configurator"),
     }
-    Ok(())
+}
+
+/// Whether a live document says everything that is wanted; it may say more.
+fn holds(live: &Value, wanted: &Value) -> bool {
+    match (live, wanted) {
+        (Value::Object(live), Value::Object(wanted)) => wanted.iter().all(|(name, wanted)| {
+            live.get(name)
+                .map_or(wanted.is_null(), |live| holds(live, wanted))
+        }),
+        (Value::Array(live), Value::Array(wanted)) => {
+            live.len() == wanted.len()
+                && live
+                    .iter()
+                    .zip(wanted)
+                    .all(|(live, wanted)| holds(live, wanted))
+        }
+        // A server writes a whole number without its fraction.
+        (Value::Number(live), Value::Number(wanted)) => live.as_f64() == wanted.as_f64(),
+        _ => live == wanted,
+    }
+}
+
+fn is_forbidden(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref::<ObjectError>(),
+        Some(ObjectError::Refused(status)) if status.code == 403
+    )
+}
+
+/// The CustomResourceDefinition of the Configurator.
+fn definition() -> anyhow::Result<Value> {
+    let mut definition = serde_json::to_value(Configurator::crd())?;
+    know_formats(&mut definition);
+    Ok(definition)
+}
+
+/// Numbers without a sign have a minimum; of their formats, Kubernetes knows none and warns.
+fn know_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::String(format)) = fields.get_mut("format")
+                && format.starts_with("uint")
+            {
+                "int64".clone_into(format);
+            }
+            fields.values_mut().for_each(know_formats);
+        }
+        Value::Array(items) => items.iter_mut().for_each(know_formats),
+        _ => {}
+    }
 }
 
 /// The schema of the Configurator.
@@ -167,7 +226,7 @@ pub async fn apply_crds(client: &Client) -> anyhow::Result<()> {
 /// # Errors
 /// Never, as long as the schema of the program is sound.
 pub fn schema() -> anyhow::Result<Schema> {
-    let crd = serde_json::to_value(Configurator::crd())?;
+    let crd = definition()?;
     let schema = crd
         .pointer("/spec/versions/0/schema/openAPIV3Schema")
         .cloned()
@@ -183,6 +242,54 @@ pub fn schema() -> anyhow::Result<Schema> {
 
 /// Prints the CustomResourceDefinition of the Configurator.
 pub fn print_crds() -> anyhow::Result<ExitCode> {
-    print!("{}", serde_saphyr::to_string(&Configurator::crd())?);
+    print!("{}", serde_saphyr::to_string(&definition()?)?);
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{definition, holds};
+
+    #[test]
+    fn a_live_definition_may_say_more_and_nothing_else() {
+        let wanted = json!({"a": 1.0, "b": [{"c": "x"}], "d": null});
+        for (live, expected) in [
+            (
+                json!({"a": 1, "b": [{"c": "x", "more": 2}], "more": 3}),
+                true,
+            ),
+            (json!({"a": 2, "b": [{"c": "x"}]}), false),
+            (json!({"a": 1, "b": [{"c": "x"}, {"c": "y"}]}), false),
+            (json!({"b": [{"c": "x"}]}), false),
+            (json!({"a": 1, "b": [{"c": "x"}], "d": 4}), false),
+        ] {
+            assert_eq!(holds(&live, &wanted), expected, "{live}");
+        }
+    }
+
+    #[test]
+    fn the_definition_has_only_formats_that_kubernetes_knows() {
+        fn formats(schema: &Value, found: &mut Vec<String>) {
+            match schema {
+                Value::Object(fields) => {
+                    found.extend(
+                        fields
+                            .get("format")
+                            .and_then(Value::as_str)
+                            .map(str::to_owned),
+                    );
+                    fields.values().for_each(|field| formats(field, found));
+                }
+                Value::Array(items) => items.iter().for_each(|item| formats(item, found)),
+                _ => {}
+            }
+        }
+        let mut found = Vec::new();
+        formats(&definition().unwrap(), &mut found);
+        found.sort();
+        found.dedup();
+        assert_eq!(found, ["date-time", "int64"]);
+    }
 }

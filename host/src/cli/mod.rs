@@ -5,7 +5,9 @@ mod inspect;
 mod kubeconfig;
 mod manifests;
 mod probes;
+mod rbac;
 mod run;
+mod servers;
 mod settings;
 mod simulate;
 mod telemetry;
@@ -28,7 +30,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run the host: on an embedded API and stores, or on a cluster.
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// Test modules without a cluster: play scenarios with scripted servers and virtual time.
     Simulate(simulate::SimulateArgs),
     /// Check manifests of Configurators without running them.
@@ -52,6 +54,8 @@ enum Command {
     },
     /// Print the CustomResourceDefinition of the Configurator.
     Crds,
+    /// Print the rights that the host needs in a cluster to run these Configurators, and no others.
+    Rbac(rbac::RbacArgs),
     /// Print the kubeconfig for the embedded API of a running host, or write it to a file.
     Kubeconfig {
         /// The host's data folder.
@@ -68,11 +72,12 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     silence_caught_panics();
     let done = match cli.command {
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => run::run(*args),
         Command::Simulate(args) => simulate::simulate(&args),
         Command::Validate { files, modules } => validate::validate(&files, &modules),
         Command::Inspect { module } => inspect::inspect(&module),
         Command::Crds => manifests::print_crds(),
+        Command::Rbac(args) => rbac::rbac(&args),
         Command::Kubeconfig { data_dir, output } => kubeconfig::write(&data_dir, output.as_deref()),
     };
     match done {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -16,11 +17,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::settings::{LogFormat, Settings, user_folder};
 use super::terminal::{FAINT, GOOD, NAME, Terminal};
-use super::{embedded, manifests, probes, telemetry};
+use super::{embedded, manifests, probes, servers, telemetry};
 use crate::declaration;
 use crate::host::{Host, HostBuilder};
 use crate::module_source::ModuleDirectory;
+use crate::sinks::configstore::ConfigStore;
 use crate::sinks::http::HttpOptions;
+use crate::sinks::secretstore::SecretStore;
+use crate::sinks::secretstore::vault::VaultSecretStore;
 
 /// How long nothing must happen until everything counts as settled.
 const STAYS_SETTLED: Duration = Duration::from_millis(500);
@@ -60,6 +64,13 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     kubeconfig: Option<PathBuf>,
+    /// Use the cluster whose Pod this is, by its service account, instead of the embedded API.
+    #[arg(long, conflicts_with = "kubeconfig")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    in_cluster: bool,
+    #[command(flatten)]
+    #[serde(skip_serializing_if = "EtcdArgs::is_empty")]
+    etcd: EtcdArgs,
     /// The file with the key of the embedded secret store; made where there is none.
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,6 +93,25 @@ pub struct RunArgs {
     otlp_endpoint: Option<String>,
 }
 
+/// The settings of etcd that flags can give.
+#[derive(Args, Serialize)]
+struct EtcdArgs {
+    /// A member of the etcd that is the config store, as in https://10.0.0.1:2379. Repeatable.
+    #[arg(long = "etcd-endpoint", value_name = "URL")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    endpoints: Vec<String>,
+    /// What every key in etcd begins with.
+    #[arg(long = "etcd-prefix", value_name = "PREFIX")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefix: Option<String>,
+}
+
+impl EtcdArgs {
+    fn is_empty(&self) -> bool {
+        self.endpoints.is_empty() && self.prefix.is_none()
+    }
+}
+
 /// Runs the host until it is told to stop.
 ///
 /// # Errors
@@ -101,19 +131,27 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
 async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let is_person = settings.log_format == LogFormat::Text;
     let stop = CancellationToken::new();
+    let is_cluster = settings.in_cluster || settings.kubeconfig.is_some();
     anyhow::ensure!(
-        settings.listen.is_none() || settings.kubeconfig.is_none(),
+        settings.listen.is_none() || !is_cluster,
         "--listen serves the embedded API, and --kubeconfig uses a cluster instead: give one of them"
     );
     let objects = manifests::read(&args.files)?;
-    let stores = embedded::open_stores(settings).await?;
-    let (client, serving) = match &settings.kubeconfig {
-        Some(file) => (embedded::cluster_client(file).await?, None),
-        None => {
-            let server = embedded::open_api(settings).await?;
-            let client = embedded::client(&server);
-            (client, serve(server, settings, &stop, is_person).await?)
-        }
+    let config_store: Arc<dyn ConfigStore> = match servers::etcd(&settings.etcd)? {
+        Some(store) => Arc::new(store),
+        None => Arc::new(embedded::open_config_store(settings)?),
+    };
+    let secret_store: Arc<dyn SecretStore> = match &settings.vault {
+        Some(options) => Arc::new(VaultSecretStore::new(options.clone())?),
+        None => Arc::new(embedded::open_secret_store(settings).await?),
+    };
+    let (client, serving) = if is_cluster {
+        let client = servers::cluster_client(settings.kubeconfig.as_deref()).await?;
+        (client, None)
+    } else {
+        let server = embedded::open_api(settings).await?;
+        let client = embedded::client(&server);
+        (client, serve(server, settings, &stop, is_person).await?)
     };
     let mut module_folders = settings.modules.clone();
     let mut declared = Vec::new();
@@ -132,8 +170,8 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
         module_folders.push(PathBuf::from("."));
     }
     let host = builder(settings, client.clone(), is_person)?
-        .config_store(stores.config)
-        .secret_store(stores.secrets)
+        .config_store(config_store)
+        .secret_store(secret_store)
         .modules(ModuleDirectory::of(module_folders))
         .build()?;
     let mut report = host.report();

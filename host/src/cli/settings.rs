@@ -9,7 +9,11 @@ use figment::providers::{Env, Format as _, Serialized, Toml};
 use figment::{Figment, Source};
 use serde::{Deserialize, Serialize};
 
-/// Everything that can be set. In a file as `data_dir = "…"`, in the environment as `CONFIGURATOR_DATA_DIR`.
+use super::servers::EtcdSettings;
+use crate::sinks::secretstore::vault::VaultOptions;
+
+/// Everything that can be set. In a file as `data_dir = "…"`, in the environment as `CONFIGURATOR_DATA_DIR`; what lies
+/// in a table `[etcd]` of the file, in the environment as `CONFIGURATOR_ETCD__PREFIX`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -24,6 +28,13 @@ pub struct Settings {
     pub modules: Vec<PathBuf>,
     /// Use the cluster of this kubeconfig instead of the embedded API.
     pub kubeconfig: Option<PathBuf>,
+    /// Use the cluster whose Pod this is instead of the embedded API.
+    pub in_cluster: bool,
+    /// etcd as the config store.
+    pub etcd: EtcdSettings,
+    /// Vault as the secret store.
+    #[serde(default, skip_serializing)]
+    pub vault: Option<VaultOptions>,
     /// The file with the key of the embedded secret store; made where there is none.
     pub secret_key_file: Option<PathBuf>,
     /// The key itself, in Base64. Wins over the file.
@@ -66,6 +77,9 @@ impl Default for Settings {
             metrics_listen: None,
             modules: Vec::new(),
             kubeconfig: None,
+            in_cluster: false,
+            etcd: EtcdSettings::default(),
+            vault: None,
             secret_key_file: None,
             secret_key: None,
             policy: None,
@@ -96,10 +110,16 @@ impl Settings {
             figment = figment.merge(Toml::file(file));
         }
         figment
-            .merge(Env::prefixed("CONFIGURATOR_").filter(|name| {
-                // In a cluster a Service of this name gives variables to its neighbours.
-                name != "config" && !name.starts_with("service_") && !name.starts_with("port")
-            }))
+            .merge(
+                Env::prefixed("CONFIGURATOR_")
+                    .filter(|name| {
+                        // In a cluster a Service of this name gives variables to its neighbours.
+                        name != "config"
+                            && !name.starts_with("service_")
+                            && !name.starts_with("port")
+                    })
+                    .split("__"),
+            )
             .merge(Serialized::defaults(flags))
             .extract()
             .map_err(explained)
@@ -137,7 +157,10 @@ fn explained(error: figment::Error) -> anyhow::Error {
     match (source, setting.as_str()) {
         (Some(Source::File(file)), "") => anyhow::anyhow!("{}: {what}", file.display()),
         (Some(Source::File(file)), _) => anyhow::anyhow!("{}: {setting}: {what}", file.display()),
-        _ => anyhow::anyhow!("CONFIGURATOR_{}: {what}", setting.to_uppercase()),
+        _ => anyhow::anyhow!(
+            "CONFIGURATOR_{}: {what}",
+            setting.replace('.', "__").to_uppercase()
+        ),
     }
 }
 
@@ -151,6 +174,24 @@ fn folders<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Path
     Ok(match Folders::deserialize(deserializer)? {
         Folders::List(folders) => folders,
         Folders::Text(text) => std::env::split_paths(&text).collect(),
+    })
+}
+
+/// A list, or one text in which commas part its entries.
+pub fn list<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Entries {
+        List(Vec<String>),
+        Text(String),
+    }
+    Ok(match Entries::deserialize(deserializer)? {
+        Entries::List(entries) => entries,
+        Entries::Text(text) => text
+            .split(',')
+            .map(|entry| entry.trim().to_owned())
+            .filter(|entry| !entry.is_empty())
+            .collect(),
     })
 }
 

@@ -161,11 +161,11 @@ fn degraded(known: &Known) -> (bool, &'static str, String) {
     if let (Some(refusal), Some(_)) = (&known.refusal, &known.running) {
         return (true, refusal.reason, refusal.message.clone());
     }
-    if let Some(sink) = report.parked.first() {
+    if let Some((sink, why)) = report.parked.first_key_value() {
         return (
             true,
             "SinkUnavailable",
-            format!("runs are parked until the {sink} sink is back"),
+            format!("runs are parked until the {sink} sink is back: {why}"),
         );
     }
     match report.counts.failed {

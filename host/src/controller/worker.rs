@@ -1,6 +1,6 @@
 //! Watches the objects of one Configurator and gives each its runs.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,8 +86,8 @@ pub struct WorkerReport {
     pub failures: Vec<FailureStatus>,
     /// Objects that keep changing because of their own runs.
     pub looping: Vec<ObjectRef>,
-    /// Sinks that runs are parked for.
-    pub parked: Vec<SinkName>,
+    /// Sinks that runs are parked for, and why.
+    pub parked: BTreeMap<SinkName, String>,
     /// Why objects cannot be watched at the moment.
     pub watch_error: Option<String>,
 }
@@ -135,7 +135,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         members: HashMap::new(),
         failures: VecDeque::new(),
         looping: BTreeSet::new(),
-        parked: BTreeSet::new(),
+        parked: BTreeMap::new(),
         unlisted: 0,
         watch_error: None,
         is_bootstrapped: false,
@@ -166,7 +166,7 @@ struct Worker {
     members: HashMap<Ticket, Vec<Member>>,
     failures: VecDeque<FailureStatus>,
     looping: BTreeSet<ObjectRef>,
-    parked: BTreeSet<SinkName>,
+    parked: BTreeMap<SinkName, String>,
     /// Watches whose first listing is not complete.
     unlisted: usize,
     watch_error: Option<String>,
@@ -355,12 +355,18 @@ impl Worker {
                 (None, None) => Ok(Vec::new()),
             };
             match read {
-                Ok(recorded) => return recorded,
+                Ok(recorded) => {
+                    self.parked.clear();
+                    return recorded;
+                }
                 Err(fault) => {
                     failures += 1;
+                    let sink = fault.kind.sink().unwrap_or(SinkName::Kubernetes);
+                    self.parked.insert(sink, fault.message.clone());
+                    self.report();
                     tracing::warn!(configurator = self.parts.configurator.name, %fault, "what was handled before cannot be read; it is tried again");
                     let wait = jittered(
-                        Duration::from_secs(1 << failures.min(5)),
+                        Duration::from_secs(1 << failures.min(3)),
                         self.parts.seed ^ failures,
                     );
                     tokio::select! {
@@ -400,10 +406,12 @@ impl Worker {
                 ..
             }) => {
                 if let Pause::Park {
-                    sink, retry_after, ..
+                    sink,
+                    retry_after,
+                    failure,
                 } = &pause
                 {
-                    self.parked.insert(*sink);
+                    self.parked.insert(*sink, failure.fault.message.clone());
                     let parked = Parked {
                         sink: *sink,
                         retry_after: *retry_after,
@@ -545,7 +553,7 @@ impl Worker {
             is_settled: self.queue.is_settled(),
             failures: self.failures.iter().cloned().collect(),
             looping: self.looping.iter().cloned().collect(),
-            parked: self.parked.iter().copied().collect(),
+            parked: self.parked.clone(),
             watch_error: self.watch_error.clone(),
         };
         self.parts

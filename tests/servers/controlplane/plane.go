@@ -15,6 +15,10 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	nodes "sigs.k8s.io/kwok/kustomize/stage/node/fast"
+	heartbeat "sigs.k8s.io/kwok/kustomize/stage/node/heartbeat-with-lease"
+	pods "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
 )
 
 // options say which servers there are.
@@ -225,7 +229,12 @@ func (p *plane) startKubernetes(self, etcd string) error {
 		"tokens.csv":        tokens,
 		"audit-policy.yaml": auditPolicy,
 		"kubeconfig":        a.kubeconfig(url, "token: "+adminToken),
-		"kwok.kubeconfig":   a.kubeconfig(url, "token: kwok-token"),
+		// What becomes of nodes and pods, in kwok's own quickest way.
+		"kwok.yaml": strings.Join([]string{
+			nodes.DefaultNodeInit, heartbeat.DefaultNodeHeartbeatWithLease,
+			pods.DefaultPodReady, pods.DefaultPodComplete, pods.DefaultPodDelete,
+		}, "\n---\n"),
+		"kwok.kubeconfig": a.kubeconfig(url, "token: kwok-token"),
 		"controller-manager.kubeconfig": a.kubeconfig(url, "client-certificate: "+a.path("controller-manager.crt"),
 			"client-key: "+a.path("controller-manager.key")),
 	} {
@@ -271,7 +280,8 @@ func (p *plane) startKubernetes(self, etcd string) error {
 		return err
 	}
 	if p.options.kwok {
-		kwok := p.add("kwok", self, "kwok", "--kubeconfig="+a.path("kwok.kubeconfig"), "--manage-all-nodes=true")
+		kwok := p.add("kwok", self, "kwok", "--kubeconfig="+a.path("kwok.kubeconfig"), "--manage-all-nodes=true",
+			"--config="+a.path("kwok.yaml"))
 		if err := kwok.start(); err != nil {
 			return err
 		}

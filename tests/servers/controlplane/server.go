@@ -52,5 +52,8 @@ func kwok() (*cobra.Command, error) {
 	}
 	command := kwokcmd.NewCommand(ctx)
 	command.PersistentFlags().AddFlagSet(flags)
+	command.SetContext(ctx)
+	// Kubernetes has put a flag of this name into every command of the process, with another type.
+	command.Version = ""
 	return command, nil
 }

@@ -250,7 +250,9 @@ fn value(table: &Table, scalar: &Scalar, wire: Wire<'_>, depth: usize) -> Result
             if inner.is_empty() {
                 return Ok(Value::Null);
             }
-            crate::document::parse("application/json", inner, depth)
+            let purpose = crate::document::Purpose::Patch;
+            crate::document::parse("application/json", inner, depth, purpose)
+                .map(|(value, _)| value)
                 .map_err(|status| status.message)
         }
         Scalar::Texts => {

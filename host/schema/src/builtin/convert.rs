@@ -48,6 +48,10 @@ pub(super) fn node(definition: &str, definitions: &Map<String, Value>) -> Arc<No
 
 fn object(definition: &str, schema: &Value, definitions: &Map<String, Value>) -> Node {
     let mut node = plain(schema, definitions);
+    let mut parts = definition.rsplit('.');
+    if let (Some(name), Some(package)) = (parts.next(), parts.next()) {
+        node.go_name = Some(format!("{package}.{name}").into());
+    }
     node.atomic_map |= lists::is_atomic(definition);
     let rules = lists::rules(definition);
     for (name, field) in &mut node.properties {
@@ -70,6 +74,8 @@ fn ruled(field: &Node, rule: MergeRule) -> Node {
     node.properties = field.properties.clone();
     node.additional = field.additional.clone();
     node.items = field.items.clone();
+    node.go_name = field.go_name.clone();
+    node.go_format = field.go_format.clone();
     node.atomic_map = field.atomic_map;
     let keys = |names: &[&str]| ListType::Map(names.iter().map(|n| Box::from(*n)).collect());
     match rule {
@@ -114,6 +120,7 @@ fn plain(schema: &Value, definitions: &Map<String, Value>) -> Node {
         _ => Kind::Any,
     };
     let mut node = Node::new(kind);
+    node.go_format = schema.get("format").and_then(Value::as_str).map(Into::into);
     if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
         node.properties = properties
             .iter()

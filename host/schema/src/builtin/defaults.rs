@@ -25,6 +25,10 @@ pub fn builtin_defaults(group: &str, version: &str, kind: &str, object: &mut Val
         }
         ("batch", "CronJob") => cron_job(object),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => role_binding(object),
+        // Of the fields that may be absent only this one is written all the same.
+        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => {
+            set(object, "rules", Value::Null);
+        }
         ("networking.k8s.io", _) => networking(kind, object),
         ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(version, object),
         ("policy", "PodDisruptionBudget") => set(
@@ -48,6 +52,28 @@ pub fn builtin_defaults(group: &str, version: &str, kind: &str, object: &mut Val
         ("apiextensions.k8s.io", "CustomResourceDefinition") => custom_resource_definition(object),
         _ => {}
     }
+    condition_times(group, kind, object);
+}
+
+/// The times of a condition are written also where nobody has set them.
+fn condition_times(group: &str, kind: &str, object: &mut Value) {
+    let names: &[&str] = match (group, kind) {
+        ("", "Pod" | "PersistentVolumeClaim") | ("batch", "Job") => {
+            &["lastProbeTime", "lastTransitionTime"]
+        }
+        ("", "Node") => &["lastHeartbeatTime", "lastTransitionTime"],
+        ("apps", "Deployment") => &["lastTransitionTime", "lastUpdateTime"],
+        ("apps" | "", _) | ("autoscaling", _) => &["lastTransitionTime"],
+        _ => return,
+    };
+    let Some(status) = object.get_mut("status") else {
+        return;
+    };
+    for condition in items(status, "conditions") {
+        for name in names {
+            set(condition, name, Value::Null);
+        }
+    }
 }
 
 fn core(kind: &str, object: &mut Value) {
@@ -60,6 +86,10 @@ fn core(kind: &str, object: &mut Value) {
             let status = object_at(object, "status");
             set(status, "phase", json!("Pending"));
             set(status, "qosClass", json!(class));
+            let address = text(status, "podIP");
+            if !address.is_empty() {
+                set(status, "podIPs", json!([{"ip": address}]));
+            }
         }
         "PodTemplate" => pod_defaults::template(object_at(object, "template")),
         "ReplicationController" => {
@@ -106,14 +136,48 @@ fn core(kind: &str, object: &mut Value) {
             }
         }
         "Node" => {
+            object_at(object, "spec");
             let status = object_at(object, "status");
+            set(status, "daemonEndpoints", json!({}));
+            set(
+                object_at(status, "daemonEndpoints"),
+                "kubeletEndpoint",
+                json!({"Port": 0}),
+            );
+            let info = object_at(status, "nodeInfo");
+            for name in [
+                "architecture",
+                "bootID",
+                "containerRuntimeVersion",
+                "kernelVersion",
+                "kubeProxyVersion",
+                "kubeletVersion",
+                "machineID",
+                "operatingSystem",
+                "osImage",
+                "systemUUID",
+            ] {
+                set(info, name, json!(""));
+            }
             if status.get("allocatable").is_none()
                 && let Some(capacity) = status.get("capacity").cloned()
             {
                 set(status, "allocatable", capacity);
             }
         }
+        "Event" => {
+            for name in ["eventTime", "firstTimestamp", "lastTimestamp"] {
+                set(object, name, Value::Null);
+            }
+            for name in ["reportingComponent", "reportingInstance"] {
+                set(object, name, json!(""));
+            }
+            object_at(object, "source");
+        }
         "LimitRange" => items(object_at(object, "spec"), "limits").for_each(limit_range_item),
+        "ResourceQuota" => {
+            object_at(object, "spec");
+        }
         _ => {}
     }
 }
@@ -172,20 +236,15 @@ fn service(object: &mut Value) {
     }
     if kind != "ExternalName" {
         set(spec, "internalTrafficPolicy", json!("Cluster"));
-        set(spec, "ipFamilies", json!(["IPv4"]));
-        set(spec, "ipFamilyPolicy", json!("SingleStack"));
     }
     if kind == "LoadBalancer" {
         set(spec, "allocateLoadBalancerNodePorts", json!(true));
     }
-    // One address and the list of addresses say the same.
-    match (
-        spec.get("clusterIP").cloned(),
-        spec.get("clusterIPs").and_then(|l| l.get(0)).cloned(),
-    ) {
-        (Some(one), None) if one != json!("") => set_always(spec, "clusterIPs", json!([one])),
-        (None, Some(one)) => set(spec, "clusterIP", one),
-        _ => {}
+    // The first of the addresses is the address; the list is made where addresses are given out.
+    if spec.get("clusterIP").is_none()
+        && let Some(one) = spec.get("clusterIPs").and_then(|list| list.get(0)).cloned()
+    {
+        set(spec, "clusterIP", one);
     }
     set(object_at(object, "status"), "loadBalancer", json!({}));
 }
@@ -214,6 +273,9 @@ fn secret(object: &mut Value) {
 }
 
 fn apps(kind: &str, object: &mut Value) {
+    if kind == "DaemonSet" {
+        template_generation(object);
+    }
     let spec = match kind {
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => object_at(object, "spec"),
         _ => return,
@@ -312,6 +374,7 @@ fn cron_job(object: &mut Value) {
     set(spec, "failedJobsHistoryLimit", json!(1));
     // Of the job's own defaults only those of its Pods are set here; the rest is set when it is created.
     if let Some(job) = spec.get_mut("jobTemplate") {
+        set(job, "metadata", json!({}));
         let inner = object_at(job, "spec");
         template(inner);
     }
@@ -358,6 +421,16 @@ fn networking(kind: &str, object: &mut Value) {
     }
 }
 
+/// The number of the template that the kind had before it had revisions.
+fn template_generation(object: &mut Value) {
+    let metadata = object_at(object, "metadata");
+    set(
+        object_at(metadata, "annotations"),
+        "deprecated.daemonset.template.generation",
+        json!("1"),
+    );
+}
+
 fn autoscaler(version: &str, object: &mut Value) {
     let spec = object_at(object, "spec");
     set(spec, "minReplicas", json!(1));
@@ -389,7 +462,9 @@ fn autoscaler(version: &str, object: &mut Value) {
             json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]),
         );
     }
-    set(object, "status", json!({"desiredReplicas": 0}));
+    let status = object_at(object, "status");
+    set(status, "desiredReplicas", json!(0));
+    set(status, "currentMetrics", Value::Null);
 }
 
 fn storage(kind: &str, object: &mut Value) {

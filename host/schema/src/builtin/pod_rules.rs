@@ -13,15 +13,25 @@ pub(super) fn spec(report: &mut Report, spec: &Value, path: &str) {
         spec,
         "restartPolicy",
         path,
-        &["Always", "Never", "OnFailure"],
+        &["Always", "OnFailure", "Never"],
     );
     report.one_of(
         spec,
         "dnsPolicy",
         path,
-        &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"],
+        &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
     );
-    report.not_negative(spec, "terminationGracePeriodSeconds", path);
+    if let Some(deadline) = spec.get("activeDeadlineSeconds")
+        && deadline
+            .as_i64()
+            .is_some_and(|seconds| !(1..=i64::from(i32::MAX)).contains(&seconds))
+    {
+        report.invalid(
+            format!("{path}.activeDeadlineSeconds"),
+            deadline,
+            "must be between 1 and 2147483647, inclusive",
+        );
+    }
     let volumes = self::volumes(report, spec, path);
     if list(spec, "containers").is_empty() {
         report.required(format!("{path}.containers"), "");
@@ -40,7 +50,13 @@ pub(super) fn spec(report: &mut Report, spec: &Value, path: &str) {
         &format!("{path}.nodeSelector"),
         &mut report.errors,
     );
-    for name in ["serviceAccountName", "hostname"] {
+    for name in ["hostname", "subdomain"] {
+        let value = text(spec, name);
+        if let Some(why) = metadata::dns_label(value).filter(|_| !value.is_empty()) {
+            report.invalid(format!("{path}.{name}"), &value.into(), why);
+        }
+    }
+    for name in ["serviceAccountName", "nodeName"] {
         let value = text(spec, name);
         if let Some(why) = metadata::dns_name(value).filter(|_| !value.is_empty()) {
             report.invalid(format!("{path}.{name}"), &value.into(), why);
@@ -48,17 +64,16 @@ pub(super) fn spec(report: &mut Report, spec: &Value, path: &str) {
     }
     for (at, toleration) in list(spec, "tolerations").iter().enumerate() {
         let path = format!("{path}.tolerations[{at}]");
-        report.one_of(
-            toleration,
-            "operator",
-            &path,
-            &["Equal", "Exists", "Gt", "Lt"],
-        );
+        let key = text(toleration, "key");
+        if let Some(why) = metadata::qualified_name(key).filter(|_| !key.is_empty()) {
+            report.invalid(format!("{path}.key"), &key.into(), why);
+        }
+        report.one_of(toleration, "operator", &path, &["Equal", "Exists"]);
         report.one_of(
             toleration,
             "effect",
             &path,
-            &["NoExecute", "NoSchedule", "PreferNoSchedule", ""],
+            &["NoSchedule", "PreferNoSchedule", "NoExecute"],
         );
     }
 }

@@ -82,7 +82,9 @@ pub fn builtin_validate(
                     "must be greater than 0",
                 );
             }
+            report.not_negative(spec, "leaseTransitions", "spec");
         }
+        ("", "Event") => report.event(object),
         ("storage.k8s.io", "StorageClass") if text(object, "provisioner").is_empty() => {
             report.required("provisioner", "");
         }
@@ -95,7 +97,7 @@ pub fn builtin_validate(
             ));
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            super::definition_rules::validate(&mut report, object)
+            super::definition_rules::validate(&mut report, object, old)
         }
         _ => {}
     }
@@ -236,6 +238,26 @@ impl Report {
         }
     }
 
+    fn event(&mut self, event: &Value) {
+        let about = event.get("involvedObject").unwrap_or(&Value::Null);
+        let (own, other) = (
+            event
+                .pointer("/metadata/namespace")
+                .and_then(Value::as_str)
+                .unwrap_or_default(),
+            text(about, "namespace"),
+        );
+        // What has no namespace is reported in the default one.
+        let matches = own == other || other.is_empty() && own == "default";
+        if !matches {
+            self.invalid(
+                "involvedObject.namespace",
+                &other.into(),
+                "does not match event.namespace",
+            );
+        }
+    }
+
     fn config_map(&mut self, object: &Value, old: Option<&Value>) {
         let size = self.keys(object, "data") + self.keys(object, "binaryData");
         let binary = object.get("binaryData").and_then(Value::as_object);
@@ -276,6 +298,19 @@ impl Report {
             "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
             "kubernetes.io/dockercfg" => &[".dockercfg"],
             "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
+            // One of the two is enough.
+            "kubernetes.io/basic-auth" => {
+                let has = |key: &str| {
+                    object
+                        .get("data")
+                        .is_some_and(|data| data.get(key).is_some())
+                };
+                if has("username") || has("password") {
+                    &[]
+                } else {
+                    &["username", "password"]
+                }
+            }
             _ => &[],
         };
         for key in wanted {
@@ -460,7 +495,7 @@ impl Report {
             self.required("roleRef.name", "");
         }
         let kinds: &[&str] = if kind == "RoleBinding" {
-            &["ClusterRole", "Role"]
+            &["Role", "ClusterRole"]
         } else {
             &["ClusterRole"]
         };
@@ -488,7 +523,7 @@ impl Report {
                 other => self.errors.push(FieldError::not_supported(
                     format!("subjects[{at}].kind"),
                     &other.into(),
-                    ["Group", "ServiceAccount", "User"],
+                    ["ServiceAccount", "User", "Group"],
                 )),
             }
         }
@@ -498,7 +533,7 @@ impl Report {
         if list(spec, "rules").is_empty() && spec.get("defaultBackend").is_none() {
             self.invalid(
                 "spec",
-                spec,
+                &Value::Null,
                 "either `defaultBackend` or `rules` must be specified",
             );
         }

@@ -14,6 +14,27 @@ impl Report {
         self.not_negative(spec, "minReadySeconds", "spec");
         self.not_negative(spec, "revisionHistoryLimit", "spec");
         self.not_negative(spec, "progressDeadlineSeconds", "spec");
+        let seconds = |name: &str| spec.get(name).and_then(Value::as_i64);
+        if kind == "Deployment"
+            && let Some(deadline) = seconds("progressDeadlineSeconds")
+            && deadline <= seconds("minReadySeconds").unwrap_or(0)
+        {
+            self.invalid(
+                "spec.progressDeadlineSeconds",
+                &deadline.into(),
+                "must be greater than minReadySeconds",
+            );
+        }
+        let strategy = spec.get("strategy").unwrap_or(&Value::Null);
+        if kind == "Deployment"
+            && text(strategy, "type") == "Recreate"
+            && strategy.get("rollingUpdate").is_some()
+        {
+            self.errors.push(FieldError::forbidden(
+                "spec.strategy.rollingUpdate",
+                "may not be specified when strategy `type` is 'Recreate'",
+            ));
+        }
         match kind {
             "Deployment" => self.one_of(
                 spec.get("strategy").unwrap_or(&Value::Null),
@@ -76,7 +97,10 @@ impl Report {
 
     fn matching_selector(&mut self, kind: &str, spec: &Value) {
         let Some(selector) = spec.get("selector") else {
-            self.required("spec.selector", "");
+            if kind != "DaemonSet" {
+                self.required("spec.selector", "");
+            }
+            self.unmatched(spec);
             return;
         };
         self.selector(selector, "spec.selector");
@@ -96,12 +120,19 @@ impl Report {
             .cloned()
             .unwrap_or_else(|| serde_json::json!({}));
         if !selects(selector, &labels) {
-            self.invalid(
-                "spec.template.metadata.labels",
-                &labels,
-                "`selector` does not match template `labels`",
-            );
+            self.unmatched(spec);
         }
+    }
+
+    fn unmatched(&mut self, spec: &Value) {
+        let labels = spec
+            .pointer("/template/metadata/labels")
+            .unwrap_or(&Value::Null);
+        self.invalid(
+            "spec.template.metadata.labels",
+            labels,
+            "`selector` does not match template `labels`",
+        );
     }
 
     fn selector(&mut self, selector: &Value, path: &str) {
@@ -143,11 +174,14 @@ impl Report {
             && ["Always", "Never", "OnFailure"].contains(&policy.as_str().unwrap_or_default())
             && !policy.as_str().is_some_and(|p| restart.contains(&p))
         {
-            self.errors.push(FieldError::not_supported(
-                format!("{path}.restartPolicy"),
-                policy,
-                restart.iter().copied(),
-            ));
+            let place = format!("{path}.restartPolicy");
+            self.errors.push(match restart {
+                // What is the default elsewhere is as good as absent.
+                ["OnFailure", "Never"] if policy == "Always" => {
+                    FieldError::required(place, "valid values: \"OnFailure\", \"Never\"")
+                }
+                _ => FieldError::not_supported(place, policy, restart.iter().copied()),
+            });
         }
     }
 

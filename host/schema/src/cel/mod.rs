@@ -187,7 +187,8 @@ impl Rule {
                     Reason::Forbidden => FieldError::forbidden(at, &message),
                     Reason::Required => FieldError::required(at, &message),
                     Reason::Duplicate => FieldError::duplicate(at, &shown),
-                    _ => FieldError::invalid(at, &shown, message),
+                    // The value is not shown: it may be large, and the message says what is wrong.
+                    _ => FieldError::new(at, Reason::Invalid, format!("Invalid value: {message}")),
                 })
             }
             Ok(other) => {

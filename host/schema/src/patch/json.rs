@@ -22,10 +22,33 @@ pub fn json(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
             count,
         });
     }
-    let patch: json_patch::Patch = serde_json::from_value(patch.clone())
+    let mut patch = patch.clone();
+    for operation in patch.as_array_mut().into_iter().flatten() {
+        // A value that is not there is null, as the servers of Kubernetes read it.
+        if let Value::Object(fields) = operation
+            && matches!(
+                fields.get("op").and_then(Value::as_str),
+                Some("add" | "replace" | "test")
+            )
+        {
+            fields.entry("value").or_insert(Value::Null);
+        }
+    }
+    let patch: json_patch::Patch = serde_json::from_value(patch)
         .map_err(|e| PatchError::Malformed(format!("error decoding patch: {e}")))?;
     let mut patched = target.clone();
-    for operation in patch.0 {
+    for mut operation in patch.0 {
+        // To replace a field that is not there is to add it.
+        if let json_patch::PatchOperation::Replace(replace) = &operation
+            && patched.pointer(replace.path.as_str()).is_none()
+            && let Some((parent, _)) = replace.path.as_str().rsplit_once('/')
+            && patched.pointer(parent).is_some_and(Value::is_object)
+        {
+            operation = json_patch::PatchOperation::Add(json_patch::AddOperation {
+                path: replace.path.clone(),
+                value: replace.value.clone(),
+            });
+        }
         let copies = matches!(operation, json_patch::PatchOperation::Copy(_));
         let shown = format!("{} {}", name(&operation), operation.path());
         json_patch::patch(&mut patched, std::slice::from_ref(&operation)).map_err(|e| {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::PatchError;
-use crate::{Schema, schema::Node};
+use crate::{Schema, field_error::in_go, schema::Node};
 
 const PATCH: &str = "$patch";
 const RETAIN: &str = "$retainKeys";
@@ -46,7 +46,9 @@ fn merge_map(
         Some(Some("merge")) => {}
         Some(other) => {
             return Err(PatchError::Malformed(format!(
-                "unknown patch type {other:?} in map"
+                "unknown patch type: {} in map: {}",
+                other.unwrap_or_default(),
+                in_go(&Value::Object(patch.clone()))
             )));
         }
     }
@@ -129,7 +131,7 @@ fn merge_list(
                 have.push(item.clone());
             }
         }
-        sort("", have, &before, order);
+        sort("", have, &before, Some(order.unwrap_or(want)));
         return Ok(());
     }
     if want
@@ -158,7 +160,8 @@ fn merge_list(
         };
         let Some(value) = fields.get(key) else {
             return Err(PatchError::Malformed(format!(
-                "map: {item} does not contain declared merge key: {key}"
+                "map: {} does not contain declared merge key: {key}",
+                in_go(item)
             )));
         };
         match fields.get(PATCH).map(Value::as_str) {
@@ -169,7 +172,9 @@ fn merge_list(
             None | Some(Some("merge")) => {}
             Some(other) => {
                 return Err(PatchError::Malformed(format!(
-                    "unknown patch type {other:?} in map"
+                    "unknown patch type: {} in map: {}",
+                    other.unwrap_or_default(),
+                    in_go(item)
                 )));
             }
         }
@@ -185,7 +190,7 @@ fn merge_list(
         }
     }
     have.retain(|item| item.get(key).is_none_or(|value| !gone.contains(&value)));
-    sort(key, have, &before, order);
+    sort(key, have, &before, Some(order.unwrap_or(want)));
     Ok(())
 }
 
@@ -326,8 +331,8 @@ mod tests {
         assert_eq!(
             got["spec"]["containers"],
             json!([
-                {"name": "a", "image": "1", "env": [{"name": "E", "value": "1"}, {"name": "F", "value": "2"}]},
-                {"name": "b", "image": "2", "args": ["y"]}, {"name": "c", "image": "1"}
+                {"name": "b", "image": "2", "args": ["y"]}, {"name": "c", "image": "1"},
+                {"name": "a", "image": "1", "env": [{"name": "F", "value": "2"}, {"name": "E", "value": "1"}]}
             ])
         );
         assert_eq!(
@@ -353,7 +358,7 @@ mod tests {
         let got = check(json!({"metadata": {"labels": {"$patch": "delete"}}})).unwrap();
         assert_eq!(got["metadata"]["labels"], json!({}));
         let got = check(json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a/1"], "finalizers": ["a/3"]}})).unwrap();
-        assert_eq!(got["metadata"]["finalizers"], json!(["a/2", "a/3"]));
+        assert_eq!(got["metadata"]["finalizers"], json!(["a/3", "a/2"]));
         let got =
             check(json!({"metadata": {"$setElementOrder/finalizers": ["a/2", "a/1"]}})).unwrap();
         assert_eq!(got["metadata"]["finalizers"], json!(["a/2", "a/1"]));

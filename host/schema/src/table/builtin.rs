@@ -59,7 +59,7 @@ pub(super) fn of(group: &str, kind: &str) -> Option<(&'static str, Cells)> {
         ("", "ConfigMap") => ("Name|Data|Age", |o, now| {
             vec![
                 name(o),
-                json!((count(o, "/data") + count(o, "/binaryData")).to_string()),
+                json!(count(o, "/data") + count(o, "/binaryData")),
                 age(o, now),
             ]
         }),
@@ -67,7 +67,7 @@ pub(super) fn of(group: &str, kind: &str) -> Option<(&'static str, Cells)> {
             vec![
                 name(o),
                 text(o, "/type"),
-                json!(count(o, "/data").to_string()),
+                json!(count(o, "/data")),
                 age(o, now),
             ]
         }),

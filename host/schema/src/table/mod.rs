@@ -107,6 +107,12 @@ impl Table {
             let path = text("jsonPath");
             if path.is_empty() {
                 errors.push(FieldError::required(place("jsonPath"), ""));
+            } else if !path.starts_with('.') {
+                errors.push(FieldError::invalid(
+                    place("jsonPath"),
+                    &path.as_str().into(),
+                    "must be a simple json path starting with .",
+                ));
             } else {
                 match JsonPath::parse(&path) {
                     Ok(parsed) => paths.push(parsed),
@@ -152,7 +158,19 @@ impl Table {
             .cloned()
             .unwrap_or_default();
         match &self.rows {
-            Rows::Builtin(cells) => cells(object, now),
+            Rows::Builtin(cells) => {
+                let mut cells = cells(object, now);
+                for (column, cell) in self.columns.iter().zip(&mut cells) {
+                    // Numbers go out as such.
+                    if column.kind == "integer"
+                        && let Some(number) =
+                            cell.as_str().and_then(|text| text.parse::<i64>().ok())
+                    {
+                        *cell = Value::from(number);
+                    }
+                }
+                cells
+            }
             Rows::Plain => vec![
                 name,
                 object

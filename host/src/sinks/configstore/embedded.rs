@@ -114,11 +114,15 @@ fn look_up(
                     stored.insert(key.clone(), text(&value)?);
                 }
             }
-            layers::Read::Prefix(prefix) => {
+            layers::Read::First { prefix, limit } => {
                 let mut found = Vec::new();
                 view.scan(prefix.as_bytes(), None, &mut |key, value| {
                     found.push((key.to_vec(), value.to_vec()));
-                    std::ops::ControlFlow::Continue(())
+                    if found.len() < *limit {
+                        std::ops::ControlFlow::Continue(())
+                    } else {
+                        std::ops::ControlFlow::Break(())
+                    }
                 })?;
                 for (key, value) in found {
                     stored.insert(text(&key)?, text(&value)?);

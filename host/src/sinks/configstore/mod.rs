@@ -1,5 +1,6 @@
 //! The config store: a trait, its implementations, and the sink above it.
 
+mod claimed;
 mod embedded;
 #[cfg(feature = "etcd")]
 pub mod etcd;
@@ -13,6 +14,7 @@ use configurator_core::layers::Write;
 use configurator_core::request::{ConfigOperation, Operation, SinkName};
 use configurator_core::result::Answer;
 
+pub(crate) use self::claimed::ClaimedStore;
 pub use self::embedded::EmbeddedConfigStore;
 use super::{Scope, Sink, misrouted};
 
@@ -34,11 +36,56 @@ pub trait ConfigStore: Send + Sync + 'static {
     /// Every key that begins with `prefix`, in order, with its value.
     async fn scan(&self, prefix: &str) -> Result<Vec<(String, String)>, Fault>;
 
-    /// Writes keys outside the layout of requests: all of them, or none.
+    /// Writes keys outside the layout of requests. When it fails, some may be written; to write them again is safe.
     async fn write(&self, writes: Vec<Write>) -> Result<(), Fault>;
+
+    /// Whether hosts of other clusters may reach it as well, so that it must be claimed.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Takes a shared store for the cluster of this name, for ever; done before anything else.
+    ///
+    /// # Errors
+    /// When it is another cluster's.
+    async fn claim(&self, _cluster: &str) -> Result<(), Fault> {
+        Ok(())
+    }
 
     /// Whether the store can be reached.
     async fn probe(&self) -> Result<(), Fault>;
+}
+
+/// A store that is chosen at run time.
+#[async_trait]
+impl ConfigStore for Arc<dyn ConfigStore> {
+    async fn transact(
+        &self,
+        operations: &[ConfigOperation],
+        default_namespace: &str,
+    ) -> Result<Transacted, Fault> {
+        (**self).transact(operations, default_namespace).await
+    }
+
+    async fn scan(&self, prefix: &str) -> Result<Vec<(String, String)>, Fault> {
+        (**self).scan(prefix).await
+    }
+
+    async fn write(&self, writes: Vec<Write>) -> Result<(), Fault> {
+        (**self).write(writes).await
+    }
+
+    fn is_shared(&self) -> bool {
+        (**self).is_shared()
+    }
+
+    async fn claim(&self, cluster: &str) -> Result<(), Fault> {
+        (**self).claim(cluster).await
+    }
+
+    async fn probe(&self) -> Result<(), Fault> {
+        (**self).probe().await
+    }
 }
 
 /// What operations came to.

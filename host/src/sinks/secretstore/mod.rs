@@ -66,6 +66,26 @@ pub trait SecretStore: Send + Sync + 'static {
     async fn probe(&self) -> Result<(), Fault>;
 }
 
+/// A store that is chosen at run time.
+#[async_trait]
+impl SecretStore for Arc<dyn SecretStore> {
+    async fn get(&self, name: &str) -> Result<Option<Secret>, Fault> {
+        (**self).get(name).await
+    }
+
+    async fn create(&self, name: &str, value: Document) -> Result<(Secret, bool), Fault> {
+        (**self).create(name, value).await
+    }
+
+    async fn delete(&self, name: &str) -> Result<bool, Fault> {
+        (**self).delete(name).await
+    }
+
+    async fn probe(&self) -> Result<(), Fault> {
+        (**self).probe().await
+    }
+}
+
 /// The sink above a [`SecretStore`].
 pub struct SecretstoreSink {
     store: Arc<dyn SecretStore>,

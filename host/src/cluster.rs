@@ -1,0 +1,220 @@
+//! A client of a real cluster.
+//!
+//! It speaks HTTP/2 where the server does, and asks silent connections whether somebody is there: a server that stopped,
+//! or a network that swallows packets, is noticed within seconds, also by a watch that waits for news. What the server
+//! allows on one connection (by default 100 streams) bounds no host: long answers are spread over as many connections as
+//! they need. It sends nothing a second time by itself, since only its caller knows what may be repeated.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::retry::RetryPolicy;
+use kube::client::{Body, ConfigExt as _};
+use kube::{Client, Config};
+use tower::{BoxError, Service, ServiceBuilder};
+
+/// How often a silent connection is asked whether somebody is there.
+const PING: Duration = Duration::from_secs(4);
+/// How long the answer may take until the connection and everything on it is given up.
+const PING_TIMEOUT: Duration = Duration::from_secs(4);
+/// Long answers on one connection; the others are for short ones.
+const WATCHES: usize = 60;
+/// The first wait before one of the host's own requests is sent again, when the server names none.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// The longest.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+/// How often one of the host's own requests is sent again.
+const MAX_RETRIES: u32 = 5;
+
+/// A client as described above. `config` says where the cluster is and who asks, as kube reads it from a kubeconfig or
+/// from a Pod's service account; its `default_retry` is not used.
+///
+/// # Errors
+/// When a certificate or key in the configuration is unusable.
+pub fn client(config: Config) -> Result<Client, kube::Error> {
+    let connections = Connections::new(&config)?;
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(connections);
+    Ok(Client::new(service, config.default_namespace.clone()))
+}
+
+/// The same client for what the host itself asks of the server: watches, statuses, Events. Where the server asks to be
+/// left alone for a while (429 or 503 with `Retry-After`), it is.
+pub(crate) fn patient(client: &Client) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    match RetryPolicy::new(FIRST_WAIT, MAX_WAIT, MAX_RETRIES, true) {
+        Ok(policy) => {
+            let client = client.clone();
+            let send = tower::service_fn(move |request: Request<Body>| {
+                let client = client.clone();
+                async move { client.send(request).await.map_err(BoxError::from) }
+            });
+            let service = ServiceBuilder::new()
+                .layer(tower::retry::RetryLayer::new(policy))
+                .service(send);
+            Client::new(service, namespace)
+        }
+        // The waits above are in order.
+        Err(_) => client.clone(),
+    }
+}
+
+type Connection = HttpClient<HttpsConnector<HttpConnector>, Body>;
+
+/// Connections to one server: the first for short answers, and more as watches need them.
+#[derive(Clone)]
+struct Connections {
+    connector: HttpsConnector<HttpConnector>,
+    short: Connection,
+    long: Arc<std::sync::Mutex<Vec<Long>>>,
+}
+
+/// A connection for long answers.
+struct Long {
+    connection: Connection,
+    /// Answers under way.
+    answers: Arc<AtomicUsize>,
+}
+
+impl Connections {
+    fn new(config: &Config) -> Result<Self, kube::Error> {
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        http.set_connect_timeout(config.connect_timeout);
+        let mut builder = HttpsConnectorBuilder::new()
+            .with_tls_config(config.rustls_client_config()?)
+            .https_or_http();
+        if let Some(name) = &config.tls_server_name {
+            let name = name.clone().try_into().map_err(|_| {
+                kube::Error::Service(format!("{name:?} is no name of a server").into())
+            })?;
+            builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
+        }
+        let connector = builder.enable_http1().enable_http2().wrap_connector(http);
+        Ok(Self {
+            short: connection(connector.clone()),
+            connector,
+            long: Arc::default(),
+        })
+    }
+
+    /// A connection that has room for a long answer.
+    fn long(&self) -> (Connection, Counted) {
+        let mut long = self
+            .long
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let free = long
+            .iter()
+            .find(|long| long.answers.load(Ordering::Relaxed) < WATCHES);
+        let (connection, answers) = match free {
+            Some(long) => (long.connection.clone(), long.answers.clone()),
+            None => {
+                let new = Long {
+                    connection: connection(self.connector.clone()),
+                    answers: Arc::default(),
+                };
+                let both = (new.connection.clone(), new.answers.clone());
+                long.push(new);
+                both
+            }
+        };
+        answers.fetch_add(1, Ordering::Relaxed);
+        (connection, Counted(answers))
+    }
+}
+
+fn connection(connector: HttpsConnector<HttpConnector>) -> Connection {
+    HttpClient::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_keep_alive_interval(PING)
+        .http2_keep_alive_timeout(PING_TIMEOUT)
+        .http2_adaptive_window(true)
+        .build(connector)
+}
+
+/// Counts an answer as long as it lives.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Service<Request<Body>> for Connections {
+    type Response = Response<Answer>;
+    type Error = hyper_util::client::legacy::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (connection, counted) = if is_watch(request.uri()) {
+            let (connection, counted) = self.long();
+            (connection, Some(counted))
+        } else {
+            (self.short.clone(), None)
+        };
+        Box::pin(async move {
+            let response = connection.request(request).await?;
+            Ok(response.map(|body| Answer {
+                body,
+                _counted: counted,
+            }))
+        })
+    }
+}
+
+fn is_watch(uri: &http::Uri) -> bool {
+    uri.query().is_some_and(|query| {
+        query
+            .split('&')
+            .any(|pair| pair == "watch=true" || pair == "watch=1")
+    })
+}
+
+/// The body of an answer.
+struct Answer {
+    body: hyper::body::Incoming,
+    _counted: Option<Counted>,
+}
+
+impl HttpBody for Answer {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,1 +1,0 @@
-//! The config store on etcd.

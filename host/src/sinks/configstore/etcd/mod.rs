@@ -1,0 +1,301 @@
+//! The config store on etcd.
+//!
+//! A transaction reads what it needs at one revision, decides, and writes in one etcd transaction that holds only if
+//! nothing that the decision rests on has changed meanwhile (etcd's "API guarantees": transactions are atomic and
+//! serializable). So layers, cascades and uid rules are as those of the embedded store, and no part of them is ever seen
+//! without the rest.
+
+mod connection;
+mod errors;
+mod options;
+mod snapshot;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use configurator_core::backoff::jittered;
+use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::layers::{self, Write};
+use configurator_core::request::ConfigOperation;
+use etcd_client::{Compare, CompareOp, GetOptions, KvClient, Txn, TxnOp, TxnResponse};
+use tokio::time::Instant;
+
+use self::connection::Connection;
+use self::errors::{classify, is_transient};
+pub use self::options::EtcdOptions;
+use self::snapshot::Snapshot;
+use super::{ConfigStore, Transacted};
+
+/// How often a transaction is decided anew because others changed what it rests on.
+const MAX_CONFLICTS: u32 = 16;
+/// The first wait before a request is sent again.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+/// The longest.
+const MAX_WAIT: Duration = Duration::from_secs(1);
+/// Operations of one part of a transaction; etcd allows 128.
+const PART: usize = 100;
+/// Keys of one page of a scan.
+const PAGE: i64 = 1000;
+/// Which cluster the keys under the prefix belong to.
+const OWNER: &str = "owner";
+
+/// A config store on etcd.
+pub struct EtcdConfigStore {
+    connection: Connection,
+    prefix: String,
+    patience: Duration,
+}
+
+impl EtcdConfigStore {
+    /// A store on these servers. Nothing is connected before the first request.
+    #[must_use]
+    pub fn new(options: EtcdOptions) -> Self {
+        Self {
+            prefix: options.prefix.clone(),
+            patience: options.timeout,
+            connection: Connection::new(options),
+        }
+    }
+
+    fn key(&self, key: &str) -> String {
+        format!("{}{key}", self.prefix)
+    }
+
+    /// Asks until there is an answer, for at most the time that one request may take. For what may be asked twice.
+    async fn ask<T, F>(&self, mut question: impl FnMut(KvClient) -> F) -> Result<T, Fault>
+    where
+        F: Future<Output = Result<T, etcd_client::Error>>,
+    {
+        let mut retry = Retry::new(self.patience);
+        loop {
+            let client = self.connection.client().await?;
+            match question(client).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) if is_transient(&error) && retry.wait().await => {}
+                Err(error) => return Err(classify(&error)),
+            }
+        }
+    }
+
+    async fn read(&self, reads: &[layers::Read]) -> Result<Snapshot, Fault> {
+        let questions = snapshot::questions(&self.prefix, reads);
+        let answer = self
+            .ask(|mut client| {
+                let txn = Txn::new().and_then(questions.clone());
+                async move { client.txn(txn).await }
+            })
+            .await?;
+        Ok(self.snapshot(reads, &answer))
+    }
+
+    fn snapshot(&self, reads: &[layers::Read], answer: &TxnResponse) -> Snapshot {
+        Snapshot::of(&self.prefix, reads, answer)
+    }
+
+    /// The operations of etcd for these writes.
+    ///
+    /// etcd refuses a transaction that both writes a key and deletes a range with it: such a range is deleted in the
+    /// parts between the keys that are written.
+    fn operations(&self, writes: &[Write]) -> Vec<TxnOp> {
+        let mut operations = Vec::with_capacity(writes.len());
+        for write in writes {
+            match write {
+                Write::Put(key, value) => {
+                    operations.push(TxnOp::put(self.key(key), value.as_str(), None));
+                }
+                Write::Delete(key) => operations.push(TxnOp::delete(self.key(key), None)),
+                Write::DeletePrefix(prefix) => {
+                    let written = writes.iter().filter_map(|write| match write {
+                        Write::Put(key, _) | Write::Delete(key) if key.starts_with(prefix) => {
+                            Some(self.key(key))
+                        }
+                        _ => None,
+                    });
+                    operations.extend(snapshot::gaps(&self.key(prefix), written));
+                }
+            }
+        }
+        if operations.len() <= PART {
+            return operations;
+        }
+        operations
+            .chunks(PART)
+            .map(|part| TxnOp::txn(Txn::new().and_then(part)))
+            .collect()
+    }
+}
+
+#[async_trait]
+impl ConfigStore for EtcdConfigStore {
+    async fn transact(
+        &self,
+        operations: &[ConfigOperation],
+        default_namespace: &str,
+    ) -> Result<Transacted, Fault> {
+        let reads = layers::reads(operations, default_namespace)?;
+        let mut snapshot = self.read(&reads).await?;
+        let mut conflicts = 0;
+        let mut retry = Retry::new(self.patience);
+        // An earlier attempt may have been carried out although its answer was lost.
+        let mut may_be_written = false;
+        loop {
+            let plan = layers::plan(operations, default_namespace, &snapshot.stored)?;
+            if plan.writes.is_empty() {
+                return Ok(Transacted {
+                    answers: plan.answers,
+                    changed: may_be_written,
+                });
+            }
+            let txn = Txn::new()
+                .when(snapshot.conditions(&self.prefix, &plan.writes))
+                .and_then(self.operations(&plan.writes))
+                .or_else(snapshot::questions(&self.prefix, &reads));
+            let mut client = self.connection.client().await?;
+            match client.txn(txn).await {
+                Ok(answer) if answer.succeeded() => {
+                    return Ok(Transacted {
+                        answers: plan.answers,
+                        changed: true,
+                    });
+                }
+                Ok(answer) => {
+                    conflicts += 1;
+                    if conflicts >= MAX_CONFLICTS {
+                        return Err(Fault::new(
+                            FaultKind::ResourceConflict,
+                            format!(
+                                "the config store: others changed the same keys {conflicts} times while they were written"
+                            ),
+                        ));
+                    }
+                    snapshot = self.snapshot(&reads, &answer);
+                }
+                Err(error) if is_transient(&error) && retry.wait().await => {
+                    may_be_written = true;
+                    snapshot = self.read(&reads).await?;
+                }
+                Err(error) => return Err(classify(&error)),
+            }
+        }
+    }
+
+    async fn scan(&self, prefix: &str) -> Result<Vec<(String, String)>, Fault> {
+        let from = self.key(prefix);
+        let end = snapshot::prefix_end(&from);
+        let mut start = from.into_bytes();
+        let mut found = Vec::new();
+        loop {
+            let options = GetOptions::new().with_range(end.clone()).with_limit(PAGE);
+            let page = self
+                .ask(|mut client| {
+                    let (start, options) = (start.clone(), options.clone());
+                    async move { client.get(start, Some(options)).await }
+                })
+                .await?;
+            for pair in page.kvs() {
+                let key = text(pair.key());
+                let key = key.strip_prefix(&self.prefix).unwrap_or(&key).to_owned();
+                if key != OWNER {
+                    found.push((key, text(pair.value())));
+                }
+            }
+            match page.kvs().last() {
+                Some(last) if page.more() => {
+                    start = [last.key(), &[0]].concat();
+                }
+                _ => return Ok(found),
+            }
+        }
+    }
+
+    async fn write(&self, writes: Vec<Write>) -> Result<(), Fault> {
+        for part in writes.chunks(PART) {
+            let operations = self.operations(part);
+            self.ask(|mut client| {
+                let txn = Txn::new().and_then(operations.clone());
+                async move { client.txn(txn).await }
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    async fn claim(&self, owner: &str) -> Result<(), Fault> {
+        let key = self.key(OWNER);
+        let answer = self
+            .ask(|mut client| {
+                let txn = Txn::new()
+                    .when([Compare::version(key.as_str(), CompareOp::Equal, 0)])
+                    .and_then([TxnOp::put(key.as_str(), owner, None)])
+                    .or_else([TxnOp::get(key.as_str(), None)]);
+                async move { client.txn(txn).await }
+            })
+            .await?;
+        if answer.succeeded() {
+            return Ok(());
+        }
+        let found = Snapshot::of(&self.prefix, &[layers::Read::Key(OWNER.into())], &answer);
+        match found.stored.get(OWNER) {
+            Some(found) if found != owner => Err(Fault::new(
+                FaultKind::ConfigstoreUnavailable,
+                format!(
+                    "the config store: the keys under {:?} belong to the cluster {found}, and this is {owner}: give this host another prefix",
+                    self.prefix
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    async fn probe(&self) -> Result<(), Fault> {
+        // A linearizable read needs a majority.
+        let mut client = self.connection.client().await?;
+        let options = GetOptions::new().with_keys_only();
+        client
+            .get(self.key(OWNER), Some(options))
+            .await
+            .map(drop)
+            .map_err(|error| classify(&error))
+    }
+}
+
+/// Waits between attempts, each longer than the one before, until there is no time left.
+struct Retry {
+    until: Instant,
+    wait: Duration,
+    attempts: u64,
+}
+
+impl Retry {
+    fn new(patience: Duration) -> Self {
+        Self {
+            until: Instant::now() + patience,
+            wait: FIRST_WAIT,
+            attempts: 0,
+        }
+    }
+
+    /// Waits; whether there is time for another attempt.
+    async fn wait(&mut self) -> bool {
+        let wait = jittered(self.wait, self.attempts ^ u64::from(std::process::id()));
+        self.attempts += 1;
+        self.wait = (self.wait * 2).min(MAX_WAIT);
+        if Instant::now() + wait >= self.until {
+            return false;
+        }
+        tokio::time::sleep(wait).await;
+        true
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What is stored, by key without the prefix.
+type Stored = BTreeMap<String, String>;

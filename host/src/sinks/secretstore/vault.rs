@@ -1,1 +1,0 @@
-//! The secret store on Vault, by its KV engine of version 2.

@@ -1,0 +1,908 @@
+//! What `configurator rbac` prints.
+
+use std::path::Path;
+
+use configurator_tests::program::Program;
+use expect_test::{Expect, expect};
+
+use crate::cluster::rbac;
+
+/// A Configurator with these lines in its spec.
+fn configurator(name: &str, lines: &str) -> String {
+    format!(
+        "apiVersion: configurator.dev/v1alpha1\nkind: Configurator\nmetadata: {{name: {name}}}\nspec:\n  \
+         module: {{file: a.wasm}}\n  phases: [{{name: root}}]\n{lines}\n---\n"
+    )
+}
+
+fn written(text: &str) -> tempfile::NamedTempFile {
+    let file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    file
+}
+
+#[track_caller]
+fn check(text: &str, flags: &str, expected: Expect) {
+    let file = written(text);
+    expected.assert_eq(&rbac(&[file.path()], flags));
+}
+
+#[track_caller]
+fn refuses(text: &str, expected: Expect) {
+    let file = written(text);
+    let told = Program::new("rbac")
+        .arg("-f")
+        .arg(file.path())
+        .fails()
+        .unwrap();
+    let path = file.path().display().to_string();
+    expected.assert_eq(&told.replace(&path, "FILE"));
+}
+
+#[test]
+fn every_verb_becomes_what_the_sink_sends() {
+    check(
+        &configurator(
+            "verbs",
+            "  watch: {version: v1, kind: Namespace}
+  capabilities:
+    kubernetes:
+      - {groups: [''], resources: [configmaps], verbs: [get, list]}
+      - {groups: [''], resources: [secrets], names: [one, two], verbs: [get, list, create, patch, replace, delete]}
+      - {groups: [apps], resources: [deployments], names: [web], verbs: [apply]}
+      - {groups: [apps], resources: [deployments], subresources: [scale, status], verbs: [get, apply]}
+      - {groups: [batch], resources: [jobs], verbs: [create]}",
+        ),
+        "",
+        expect![[r##"
+            # Made by `configurator rbac`: make it again when a Configurator changes.
+            #
+            # verbs, spec.capabilities.kubernetes[1]: RBAC knows no name of what is created; the host creates no others
+            # than one, two.
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: ClusterRole
+            metadata:
+              name: configurator
+            rules:
+            - apiGroups:
+              - ""
+              resources:
+              - configmaps
+              verbs:
+              - get
+              - list
+            - apiGroups:
+              - ""
+              resources:
+              - namespaces
+              verbs:
+              - list
+              - watch
+            - apiGroups:
+              - ""
+              resources:
+              - namespaces/status
+              verbs:
+              - patch
+            - apiGroups:
+              - ""
+              resources:
+              - secrets
+              verbs:
+              - create
+            - apiGroups:
+              - ""
+              resources:
+              - secrets
+              resourceNames:
+              - one
+              - two
+              verbs:
+              - delete
+              - get
+              - patch
+              - update
+            - apiGroups:
+              - apiextensions.k8s.io
+              resources:
+              - customresourcedefinitions
+              resourceNames:
+              - configurators.configurator.dev
+              verbs:
+              - get
+            - apiGroups:
+              - apps
+              resources:
+              - deployments
+              resourceNames:
+              - web
+              verbs:
+              - create
+              - patch
+            - apiGroups:
+              - apps
+              resources:
+              - deployments/scale
+              - deployments/status
+              verbs:
+              - get
+              - patch
+            - apiGroups:
+              - batch
+              resources:
+              - jobs
+              verbs:
+              - create
+              - get
+            - apiGroups:
+              - configurator.dev
+              resources:
+              - configurators
+              verbs:
+              - list
+              - watch
+            - apiGroups:
+              - configurator.dev
+              resources:
+              - configurators/status
+              resourceNames:
+              - verbs
+              verbs:
+              - patch
+            - apiGroups:
+              - events.k8s.io
+              resources:
+              - events
+              verbs:
+              - create
+              - patch
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: ClusterRoleBinding
+            metadata:
+              name: configurator
+            roleRef:
+              apiGroup: rbac.authorization.k8s.io
+              kind: ClusterRole
+              name: configurator
+            subjects:
+            - kind: ServiceAccount
+              name: configurator
+              namespace: configurator
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: Role
+            metadata:
+              name: configurator
+              namespace: configurator
+            rules:
+            - apiGroups:
+              - coordination.k8s.io
+              resources:
+              - leases
+              verbs:
+              - create
+            - apiGroups:
+              - coordination.k8s.io
+              resources:
+              - leases
+              resourceNames:
+              - configurator
+              verbs:
+              - get
+              - patch
+              - update
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: RoleBinding
+            metadata:
+              name: configurator
+              namespace: configurator
+            roleRef:
+              apiGroup: rbac.authorization.k8s.io
+              kind: Role
+              name: configurator
+            subjects:
+            - kind: ServiceAccount
+              name: configurator
+              namespace: configurator
+        "##]],
+    );
+}
+
+#[test]
+fn what_has_a_namespace_is_granted_there() {
+    let team = configurator(
+        "team",
+        "  watch: {group: apps, version: v1, kind: Deployment, namespaces: [shop, bank]}
+  capabilities:
+    kubernetes:
+      - {groups: [''], resources: [configmaps], namespaces: [shop], names: [web], verbs: [get, apply]}
+      - {groups: [''], resources: [services], namespaces: ['team-*'], names: ['*-web'], verbs: [delete]}",
+    );
+    check(
+        &team,
+        "--name team --namespace hosts --no-statuses",
+        expect![[r##"
+            # Made by `configurator rbac`: make it again when a Configurator changes.
+            #
+            # team, spec.capabilities.kubernetes[1]: RBAC knows no pattern of names, so this holds for all of them; the
+            # host goes no further than *-web.
+            #
+            # team, spec.capabilities.kubernetes[1]: RBAC knows no pattern of namespaces, so this holds in all of them;
+            # the host goes no further than team-*.
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: ClusterRole
+            metadata:
+              name: team
+            rules:
+            - apiGroups:
+              - ""
+              resources:
+              - services
+              verbs:
+              - delete
+            - apiGroups:
+              - apiextensions.k8s.io
+              resources:
+              - customresourcedefinitions
+              resourceNames:
+              - configurators.configurator.dev
+              verbs:
+              - get
+            - apiGroups:
+              - configurator.dev
+              resources:
+              - configurators
+              verbs:
+              - list
+              - watch
+            - apiGroups:
+              - configurator.dev
+              resources:
+              - configurators/status
+              resourceNames:
+              - team
+              verbs:
+              - patch
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: ClusterRoleBinding
+            metadata:
+              name: team
+            roleRef:
+              apiGroup: rbac.authorization.k8s.io
+              kind: ClusterRole
+              name: team
+            subjects:
+            - kind: ServiceAccount
+              name: team
+              namespace: hosts
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: Role
+            metadata:
+              name: team
+              namespace: bank
+            rules:
+            - apiGroups:
+              - apps
+              resources:
+              - deployments
+              verbs:
+              - list
+              - watch
+            - apiGroups:
+              - events.k8s.io
+              resources:
+              - events
+              verbs:
+              - create
+              - patch
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: RoleBinding
+            metadata:
+              name: team
+              namespace: bank
+            roleRef:
+              apiGroup: rbac.authorization.k8s.io
+              kind: Role
+              name: team
+            subjects:
+            - kind: ServiceAccount
+              name: team
+              namespace: hosts
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: Role
+            metadata:
+              name: team
+              namespace: default
+            rules:
+            - apiGroups:
+              - events.k8s.io
+              resources:
+              - events
+              verbs:
+              - create
+              - patch
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: RoleBinding
+            metadata:
+              name: team
+              namespace: default
+            roleRef:
+              apiGroup: rbac.authorization.k8s.io
+              kind: Role
+              name: team
+            subjects:
+            - kind: ServiceAccount
+              name: team
+              namespace: hosts
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: Role
+            metadata:
+              name: team
+              namespace: hosts
+            rules:
+            - apiGroups:
+              - coordination.k8s.io
+              resources:
+              - leases
+              verbs:
+              - create
+            - apiGroups:
+              - coordination.k8s.io
+              resources:
+              - leases
+              resourceNames:
+              - team
+              verbs:
+              - get
+              - patch
+              - update
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: RoleBinding
+            metadata:
+              name: team
+              namespace: hosts
+            roleRef:
+              apiGroup: rbac.authorization.k8s.io
+              kind: Role
+              name: team
+            subjects:
+            - kind: ServiceAccount
+              name: team
+              namespace: hosts
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: Role
+            metadata:
+              name: team
+              namespace: shop
+            rules:
+            - apiGroups:
+              - ""
+              resources:
+              - configmaps
+              resourceNames:
+              - web
+              verbs:
+              - create
+              - get
+              - patch
+            - apiGroups:
+              - apps
+              resources:
+              - deployments
+              verbs:
+              - list
+              - watch
+            - apiGroups:
+              - events.k8s.io
+              resources:
+              - events
+              verbs:
+              - create
+              - patch
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: RoleBinding
+            metadata:
+              name: team
+              namespace: shop
+            roleRef:
+              apiGroup: rbac.authorization.k8s.io
+              kind: Role
+              name: team
+            subjects:
+            - kind: ServiceAccount
+              name: team
+              namespace: hosts
+        "##]],
+    );
+}
+
+#[test]
+fn what_is_granted_everywhere_is_not_granted_again() {
+    let one = configurator(
+        "one",
+        "  watch: {version: v1, kind: Pod, namespaces: [shop]}",
+    );
+    let all = configurator(
+        "all",
+        "  watch: {version: v1, kind: Pod}
+  capabilities:
+    kubernetes:
+      - {groups: [''], resources: [pods], names: [web], verbs: [get]}
+      - {groups: [''], resources: [pods], namespaces: [shop], verbs: [list, get]}",
+    );
+    check(
+        &format!("{one}{all}"),
+        "--no-statuses",
+        expect![[r##"
+            # Made by `configurator rbac`: make it again when a Configurator changes.
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: ClusterRole
+            metadata:
+              name: configurator
+            rules:
+            - apiGroups:
+              - ""
+              resources:
+              - pods
+              verbs:
+              - list
+              - watch
+            - apiGroups:
+              - ""
+              resources:
+              - pods
+              resourceNames:
+              - web
+              verbs:
+              - get
+            - apiGroups:
+              - apiextensions.k8s.io
+              resources:
+              - customresourcedefinitions
+              resourceNames:
+              - configurators.configurator.dev
+              verbs:
+              - get
+            - apiGroups:
+              - configurator.dev
+              resources:
+              - configurators
+              verbs:
+              - list
+              - watch
+            - apiGroups:
+              - configurator.dev
+              resources:
+              - configurators/status
+              resourceNames:
+              - all
+              - one
+              verbs:
+              - patch
+            - apiGroups:
+              - events.k8s.io
+              resources:
+              - events
+              verbs:
+              - create
+              - patch
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: ClusterRoleBinding
+            metadata:
+              name: configurator
+            roleRef:
+              apiGroup: rbac.authorization.k8s.io
+              kind: ClusterRole
+              name: configurator
+            subjects:
+            - kind: ServiceAccount
+              name: configurator
+              namespace: configurator
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: Role
+            metadata:
+              name: configurator
+              namespace: configurator
+            rules:
+            - apiGroups:
+              - coordination.k8s.io
+              resources:
+              - leases
+              verbs:
+              - create
+            - apiGroups:
+              - coordination.k8s.io
+              resources:
+              - leases
+              resourceNames:
+              - configurator
+              verbs:
+              - get
+              - patch
+              - update
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: RoleBinding
+            metadata:
+              name: configurator
+              namespace: configurator
+            roleRef:
+              apiGroup: rbac.authorization.k8s.io
+              kind: Role
+              name: configurator
+            subjects:
+            - kind: ServiceAccount
+              name: configurator
+              namespace: configurator
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: Role
+            metadata:
+              name: configurator
+              namespace: shop
+            rules:
+            - apiGroups:
+              - ""
+              resources:
+              - pods
+              verbs:
+              - get
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: RoleBinding
+            metadata:
+              name: configurator
+              namespace: shop
+            roleRef:
+              apiGroup: rbac.authorization.k8s.io
+              kind: Role
+              name: configurator
+            subjects:
+            - kind: ServiceAccount
+              name: configurator
+              namespace: configurator
+        "##]],
+    );
+}
+
+const WHEELS: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: wheels.shop.example}
+spec:
+  group: shop.example
+  scope: Namespaced
+  names: {kind: Wheel, plural: wheels}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+";
+
+#[test]
+fn kinds_of_ones_own_come_with_their_definition() {
+    let wheels = configurator(
+        "wheels",
+        "  watch: {group: shop.example, version: v1, kind: Wheel, namespaces: [shop]}
+  deletion: {by: Finalizer}",
+    );
+    refuses(
+        &wheels,
+        expect![[r#"
+            error: FILE wheels: the kind Wheel in shop.example/v1 is not known here: give the file with its CustomResourceDefinition too, or --kubeconfig
+        "#]],
+    );
+    check(
+        &format!("{WHEELS}{wheels}"),
+        "",
+        expect![[r#"
+        # Made by `configurator rbac`: make it again when a Configurator changes.
+        #
+        # wheels: objects that have its finalizer are looked for in every namespace, so that none is forgotten when
+        # `watch.namespaces` changes; so wheels are listed everywhere.
+        apiVersion: rbac.authorization.k8s.io/v1
+        kind: ClusterRole
+        metadata:
+          name: configurator
+        rules:
+        - apiGroups:
+          - apiextensions.k8s.io
+          resources:
+          - customresourcedefinitions
+          resourceNames:
+          - configurators.configurator.dev
+          verbs:
+          - get
+        - apiGroups:
+          - configurator.dev
+          resources:
+          - configurators
+          verbs:
+          - list
+          - watch
+        - apiGroups:
+          - configurator.dev
+          resources:
+          - configurators
+          - configurators/status
+          resourceNames:
+          - wheels
+          verbs:
+          - patch
+        - apiGroups:
+          - shop.example
+          resources:
+          - wheels
+          verbs:
+          - list
+        ---
+        apiVersion: rbac.authorization.k8s.io/v1
+        kind: ClusterRoleBinding
+        metadata:
+          name: configurator
+        roleRef:
+          apiGroup: rbac.authorization.k8s.io
+          kind: ClusterRole
+          name: configurator
+        subjects:
+        - kind: ServiceAccount
+          name: configurator
+          namespace: configurator
+        ---
+        apiVersion: rbac.authorization.k8s.io/v1
+        kind: Role
+        metadata:
+          name: configurator
+          namespace: configurator
+        rules:
+        - apiGroups:
+          - coordination.k8s.io
+          resources:
+          - leases
+          verbs:
+          - create
+        - apiGroups:
+          - coordination.k8s.io
+          resources:
+          - leases
+          resourceNames:
+          - configurator
+          verbs:
+          - get
+          - patch
+          - update
+        ---
+        apiVersion: rbac.authorization.k8s.io/v1
+        kind: RoleBinding
+        metadata:
+          name: configurator
+          namespace: configurator
+        roleRef:
+          apiGroup: rbac.authorization.k8s.io
+          kind: Role
+          name: configurator
+        subjects:
+        - kind: ServiceAccount
+          name: configurator
+          namespace: configurator
+        ---
+        apiVersion: rbac.authorization.k8s.io/v1
+        kind: Role
+        metadata:
+          name: configurator
+          namespace: default
+        rules:
+        - apiGroups:
+          - events.k8s.io
+          resources:
+          - events
+          verbs:
+          - create
+          - patch
+        ---
+        apiVersion: rbac.authorization.k8s.io/v1
+        kind: RoleBinding
+        metadata:
+          name: configurator
+          namespace: default
+        roleRef:
+          apiGroup: rbac.authorization.k8s.io
+          kind: Role
+          name: configurator
+        subjects:
+        - kind: ServiceAccount
+          name: configurator
+          namespace: configurator
+        ---
+        apiVersion: rbac.authorization.k8s.io/v1
+        kind: Role
+        metadata:
+          name: configurator
+          namespace: shop
+        rules:
+        - apiGroups:
+          - events.k8s.io
+          resources:
+          - events
+          verbs:
+          - create
+          - patch
+        - apiGroups:
+          - shop.example
+          resources:
+          - wheels
+          verbs:
+          - get
+          - patch
+          - watch
+        - apiGroups:
+          - shop.example
+          resources:
+          - wheels/status
+          verbs:
+          - patch
+        ---
+        apiVersion: rbac.authorization.k8s.io/v1
+        kind: RoleBinding
+        metadata:
+          name: configurator
+          namespace: shop
+        roleRef:
+          apiGroup: rbac.authorization.k8s.io
+          kind: Role
+          name: configurator
+        subjects:
+        - kind: ServiceAccount
+          name: configurator
+          namespace: configurator
+    "#]],
+    );
+}
+
+#[test]
+fn wildcards_are_refused() {
+    let rule = |rule: &str| {
+        let lines = format!(
+            "  watch: {{version: v1, kind: Pod}}\n  capabilities: {{kubernetes: [{rule}]}}"
+        );
+        configurator("wild", &lines)
+    };
+    refuses(
+        &rule("{groups: ['*'], resources: [pods], verbs: [get]}"),
+        expect![[r#"
+            error: FILE wild: spec.capabilities.kubernetes[0].groups: "*" would need a wildcard in RBAC, which would grant what nobody has looked at, and what is yet to be invented: list the names instead
+        "#]],
+    );
+    refuses(
+        &rule("{groups: [''], resources: ['*'], verbs: [get]}"),
+        expect![[r#"
+            error: FILE wild: spec.capabilities.kubernetes[0].resources: "*" would need a wildcard in RBAC, which would grant what nobody has looked at, and what is yet to be invented: list the names instead
+        "#]],
+    );
+    refuses(
+        &rule("{groups: [''], resources: [pods], subresources: ['e*'], verbs: [get]}"),
+        expect![[r#"
+            error: FILE wild: spec.capabilities.kubernetes[0].subresources: "e*" would need a wildcard in RBAC, which would grant what nobody has looked at, and what is yet to be invented: list the names instead
+        "#]],
+    );
+}
+
+#[test]
+fn files_without_configurators_are_refused() {
+    refuses(
+        WHEELS,
+        expect![[r#"
+        error: there is no Configurator in these files
+    "#]],
+    );
+}
+
+#[test]
+fn values_of_the_chart_hold_the_same_rules() {
+    let text = configurator(
+        "one",
+        "  watch: {version: v1, kind: ConfigMap, namespaces: [shop]}",
+    );
+    check(
+        &text,
+        "--output values",
+        expect![[r##"
+        # Made by `configurator rbac`: make it again when a Configurator changes.
+        rbac:
+          cluster:
+          - apiGroups:
+            - apiextensions.k8s.io
+            resources:
+            - customresourcedefinitions
+            resourceNames:
+            - configurators.configurator.dev
+            verbs:
+            - get
+          - apiGroups:
+            - configurator.dev
+            resources:
+            - configurators
+            verbs:
+            - list
+            - watch
+          - apiGroups:
+            - configurator.dev
+            resources:
+            - configurators/status
+            resourceNames:
+            - one
+            verbs:
+            - patch
+          namespaces:
+            configurator:
+            - apiGroups:
+              - coordination.k8s.io
+              resources:
+              - leases
+              verbs:
+              - create
+            - apiGroups:
+              - coordination.k8s.io
+              resources:
+              - leases
+              resourceNames:
+              - configurator
+              verbs:
+              - get
+              - patch
+              - update
+            default:
+            - apiGroups:
+              - events.k8s.io
+              resources:
+              - events
+              verbs:
+              - create
+              - patch
+            shop:
+            - apiGroups:
+              - ""
+              resources:
+              - configmaps
+              verbs:
+              - list
+              - watch
+            - apiGroups:
+              - events.k8s.io
+              resources:
+              - events
+              verbs:
+              - create
+              - patch
+    "##]],
+    );
+}
+
+#[test]
+fn no_configurator_here_needs_a_wildcard() {
+    for folder in std::fs::read_dir(crate::cluster::file("configurators")).unwrap() {
+        let folder = folder.unwrap().path();
+        let printed = rbac(&[Path::new(&folder)], "");
+        let rules = printed.lines().filter(|line| !line.starts_with('#'));
+        assert!(
+            rules.into_iter().all(|line| !line.contains('*')),
+            "{printed}"
+        );
+    }
+}
