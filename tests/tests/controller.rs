@@ -183,7 +183,8 @@ async fn an_outage_parks_runs_and_ends_in_no_failure() -> Result<()> {
     }
     world.apply(&configurator).await?;
     let message = until_reason(&world, "parked", "Degraded", "SinkUnavailable").await?;
-    expect![""].assert_eq(&message);
+    expect!["runs are parked until the configstore sink is back: nobody answers"]
+        .assert_eq(&message);
     let asked = gate.refused();
     assert!(
         asked <= 20,

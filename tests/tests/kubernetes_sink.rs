@@ -437,10 +437,10 @@ async fn a_kind_that_is_not_served_is_not_found() {
                 map(Get, "a").on("status"),
             ],
             expect![[r#"
-                ResourceNotFound: get widgets.example.com default/a: the server could not find the requested resource (NotFound) [404]
-                ResourceNotFound: list widgets.example.com: the server could not find the requested resource (NotFound) [404]
-                ResourceNotFound: create widgets.example.com default/a: the server could not find the requested resource (NotFound) [404]
-                ResourceNotFound: apply widgets.example.com default/a: the server could not find the requested resource (NotFound) [404]
+                ResourceNotFound: get widgets.example.com default/a: 404 Not Found [404]
+                ResourceNotFound: list widgets.example.com: 404 Not Found [404]
+                ResourceNotFound: create widgets.example.com default/a: 404 Not Found [404]
+                ResourceNotFound: apply widgets.example.com default/a: 404 Not Found [404]
                 nothing
                 ResourceNotFound: get configmaps default/a: the server could not find the requested resource (NotFound) [404]
                 ResourceNotFound: get deployments.apps/logs default/a: the server could not find the requested resource (NotFound) [404]
@@ -482,8 +482,8 @@ async fn what_a_body_does_not_say_the_request_does() {
                 map(Create, "b"),
             ],
             expect![[r#"
-                ResourceMutation: replace configmaps default/a: Secret in version "v1" cannot be handled as a ConfigMap: no kind "Secret" is registered for this path (BadRequest) [400]
-                ResourceMutation: replace configmaps default/a: the API version in the data (v2) does not match the expected API version (v1) (BadRequest) [400]
+                ResourceMutation: replace configmaps default/a: Secret in version "v1" cannot be handled as a ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion (BadRequest) [400]
+                ResourceMutation: replace configmaps default/a: ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "v2" in scheme "pkg/runtime/scheme.go:111" (BadRequest) [400]
                 ResourceMutation: replace configmaps default/a: the name of the object (b) does not match the name on the URL (a) (BadRequest) [400]
                 ResourceMutation: apply configmaps default/a: the namespace of the provided object does not match the namespace sent on the request (BadRequest) [400]
                 ResourceGeneric: the `metadata` in the body of configmaps default/a must be an object
@@ -795,7 +795,7 @@ async fn a_subresource_is_created_without_looking_first() {
     };
     cluster.check([bind(), bind()], expect![[r#"
         {"apiVersion":"v1","code":201,"kind":"Status","metadata":{},"status":"Success"} (changed)
-        ResourceConflict: create pods/binding default/a: Operation cannot be fulfilled on pods "a": pod a is already assigned to a node (Conflict) [409]
+        ResourceConflict: create pods/binding default/a: Operation cannot be fulfilled on pods/binding "a": pod a is already assigned to node "n1" (Conflict) [409]
     "#]]).await;
     let pod = cluster.made(request(Get, "v1", "Pod", "a")).await;
     assert_eq!(text(&pod, "/spec/nodeName"), "n1");
@@ -832,10 +832,10 @@ async fn each_patch_type_has_its_own_rules() {
             expect![[r#"
                 {"apiVersion":"v1","data":{"b":"2","c":"3"},"kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}} (changed)
                 {"apiVersion":"v1","data":{"b":"2","d":"3"},"kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}} (changed)
-                ResourceMutation: patch configmaps default/a: the server rejected our request due to an error in our request: the JSON patch cannot be applied: "test /data/c": path is invalid (Invalid) [422]
+                ResourceMutation: patch configmaps default/a: the server rejected our request due to an error in our request (Invalid) [422]
                 {"apiVersion":"example.com/v1","kind":"Widget","metadata":{"generation":2,"name":"a","namespace":"default"},"spec":{"size":2}} (changed)
-                UnsupportedResourceOperation: patch widgets.example.com default/a: the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml (not application/strategic-merge-patch+json) (UnsupportedMediaType) [415]
-                ResourceMutation: patch configmaps default/a: error decoding patch: the patch must be an object (BadRequest) [400]
+                UnsupportedResourceOperation: patch widgets.example.com default/a: the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml (UnsupportedMediaType) [415]
+                ResourceMutation: patch configmaps default/a: error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {} (BadRequest) [400]
             "#]],
         )
         .await;
@@ -1001,7 +1001,7 @@ async fn status_and_scale_are_read_and_written_apart_from_their_object() {
                 {"apiVersion":"example.com/v1","kind":"Widget","metadata":{"generation":1,"name":"a","namespace":"default"},"spec":{"size":1},"status":{"seen":false}} (changed)
                 {"apiVersion":"example.com/v1","kind":"Widget","metadata":{"generation":2,"name":"a","namespace":"default"},"spec":{"size":2},"status":{"seen":false}} (changed)
                 {"apiVersion":"example.com/v1","kind":"Widget","metadata":{"generation":2,"name":"a","namespace":"default"},"spec":{"size":2},"status":{"seen":false}}
-                ResourceNotFound: get widgets.example.com/scale default/a: the server could not find the requested resource (NotFound) [404]
+                ResourceNotFound: get widgets.example.com/scale default/a: widgets.example.com "a" not found (NotFound) [404]
             "#]],
         )
         .await;
@@ -1138,7 +1138,7 @@ async fn preconditions_of_what_is_absent() {
             expect![[r#"
                 ResourceNotFound: replace configmaps default/a: configmaps "a" not found (NotFound) [404]
                 ResourceNotFound: patch configmaps default/a: configmaps "a" not found (NotFound) [404]
-                ResourceConflict: apply configmaps default/a: Operation cannot be fulfilled on configmaps "a": the object does not exist any more; remove metadata.resourceVersion to create it (Conflict) [409]
+                ResourceConflict: apply configmaps default/a: the object does not exist any more
                 nothing
             "#]],
         )
@@ -1343,17 +1343,17 @@ async fn a_refusal_names_the_field() {
             ],
             expect![[r#"
                 ResourceMutation: create deployments.apps default/web: Deployment.apps "web" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0 (Invalid) [422]
-                ResourceMutation: create deployments.apps default/web: Deployment in version "v1" cannot be handled as a Deployment: spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string" (BadRequest) [400]
+                ResourceMutation: create deployments.apps default/web: Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32 (BadRequest) [400]
                 ResourceMutation: create configmaps default/Not_A_Name: ConfigMap "Not_A_Name" is invalid: metadata.name: Invalid value: "Not_A_Name": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*') (Invalid) [422]
                 ResourceMutation: create configmaps default/a: ConfigMap "a" is invalid: data[not a key]: Invalid value: "not a key": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+') (Invalid) [422]
-                ResourceMutation: create configmaps default/a: ConfigMap in version "v1" cannot be handled as a ConfigMap: data.a: Invalid value: "integer": data.a in body must be of type string: "integer" (BadRequest) [400]
-                ResourceMutation: create widgets.example.com default/a: Widget.example.com "a" is invalid: spec.size: Required value (Invalid) [422]
+                ResourceMutation: create configmaps default/a: ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string (BadRequest) [400]
+                ResourceMutation: create widgets.example.com default/a: Widget.example.com "a" is invalid: [spec.size: Required value, <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation] (Invalid) [422]
                 ResourceMutation: apply widgets.example.com default/a: Widget.example.com "a" is invalid: spec.size: Invalid value: 10: spec.size in body should be less than or equal to 9 (Invalid) [422]
-                ResourceMutation: apply widgets.example.com default/a: Widget.example.com "a" is invalid: spec.size: Invalid value: "object": seven is taken (Invalid) [422]
-                ResourceMutation: create widgets.example.com default/a: Widget.example.com "a" is invalid: spec.size: Invalid value: "string": spec.size in body must be of type integer: "string" (Invalid) [422]
+                ResourceMutation: apply widgets.example.com default/a: Widget.example.com "a" is invalid: spec.size: Invalid value: seven is taken (Invalid) [422]
+                ResourceMutation: create widgets.example.com default/a: Widget.example.com "a" is invalid: [spec.size: Invalid value: "string": spec.size in body must be of type integer: "string", <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation] (Invalid) [422]
                 {"apiVersion":"example.com/v1","kind":"Widget","metadata":{"generation":1,"name":"a","namespace":"default"},"spec":{"size":1}} (changed)
                 ResourceMutation: patch widgets.example.com default/a: Widget.example.com "a" is invalid: spec.size: Invalid value: 10: spec.size in body should be less than or equal to 9 (Invalid) [422]
-                ResourceMutation: replace widgets.example.com default/a: Widget.example.com "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update (Invalid) [422]
+                ResourceMutation: replace widgets.example.com default/a: widgets.example.com "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update (Invalid) [422]
             "#]],
         )
         .await;

@@ -224,7 +224,7 @@ fn a_scenario_that_cannot_be_played_says_why() {
     check(
         |text| text.replace("phases: [{name: root}]", "phases: []"),
         expect![[
-            r#"FOLDER/small.yaml: cannot apply Configurator "small": Configurator.configurator.dev "small" is invalid: spec.phases: Invalid value: []: spec.phases in body should have at least 1 items"#
+            r#"FOLDER/small.yaml: cannot apply Configurator "small": Configurator.configurator.dev "small" is invalid: spec.phases: Invalid value: 0: spec.phases in body should have at least 1 items"#
         ]],
     );
     check(

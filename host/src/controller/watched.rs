@@ -7,7 +7,7 @@ use configurator_core::configurator::{Configurator, is_host_manager};
 use configurator_core::content::ContentDigest;
 use configurator_core::document::{Document, DocumentError};
 use configurator_core::queue::Observed;
-use configurator_core::request::ObjectRef;
+use configurator_core::request::{ObjectRef, api_version};
 use kube::Resource;
 use kube::api::{ApiResource, ObjectMeta};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -90,6 +90,17 @@ impl Watched {
             .get_mut("metadata")
             .and_then(Value::as_object_mut)
             .and_then(|metadata| metadata.remove("managedFields"));
+        // The items of a list of a built-in kind say neither, the events of a watch do: the content is the same.
+        if let Value::Object(fields) = &mut self.value {
+            let watch = &configurator.watch;
+            let api_version = api_version(&watch.group, &watch.version);
+            fields
+                .entry("apiVersion")
+                .or_insert_with(|| api_version.into());
+            fields
+                .entry("kind")
+                .or_insert_with(|| watch.kind.clone().into());
+        }
         configurator.watch.fields.apply(&mut self.value);
         let content = ContentDigest::of(&self.value, managed_fields.as_ref(), &configurator.name);
         let object = Document::of(&self.value).map_err(|source| WatchedError::Document {

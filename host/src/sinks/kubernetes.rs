@@ -170,6 +170,8 @@ impl KubernetesSink {
     }
 
     async fn change(&self, request: &KubernetesRequest, scope: &Scope) -> Result<Answer, Fault> {
+        let pinned = self.pinned(request).await?;
+        let request = pinned.as_ref().unwrap_or(request);
         let manager = field_manager(&scope.configurator);
         let mut path = object_path(request);
         let mut query = vec![("fieldManager", manager.as_str())];
@@ -192,6 +194,37 @@ impl KubernetesSink {
             .send(request, method, path, Some((media, body)))
             .await?;
         self.written(request, answer)
+    }
+
+    /// An apply at a version makes an object that is absent, since a server compares versions only with what is there.
+    /// So the object is read, and the apply is held to its uid as well, which nothing that is made has.
+    async fn pinned(
+        &self,
+        request: &KubernetesRequest,
+    ) -> Result<Option<KubernetesRequest>, Fault> {
+        let is_open = request.precondition.as_ref().is_some_and(|precondition| {
+            precondition.resource_version.is_some() && precondition.uid.is_none()
+        });
+        if request.verb != KubernetesVerb::Apply || request.subresource.is_some() || !is_open {
+            return Ok(None);
+        }
+        let found = self.get(request).await.map_err(|fault| match fault.kind {
+            FaultKind::ResourceNotFound => Fault::new(
+                FaultKind::ResourceConflict,
+                format!("apply {request}: the object does not exist any more"),
+            ),
+            _ => fault,
+        })?;
+        let object = found.query_objects.first().map(Document::to_value);
+        let uid = object.as_ref().and_then(|object| {
+            let uid = object.pointer("/metadata/uid")?;
+            uid.as_str().map(str::to_owned)
+        });
+        let mut pinned = request.clone();
+        if let Some(precondition) = &mut pinned.precondition {
+            precondition.uid = uid;
+        }
+        Ok(Some(pinned))
     }
 
     async fn delete(&self, request: &KubernetesRequest) -> Result<Answer, Fault> {

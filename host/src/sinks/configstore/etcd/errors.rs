@@ -83,7 +83,27 @@ mod tests {
         let table: String = (0..=17)
             .map(|code| format!("{code}: {}\n", kind_of(code, "")))
             .collect();
-        expect![""].assert_eq(&table);
+        expect![[r#"
+            0: ResourceGeneric
+            1: ConfigstoreUnavailable
+            2: ConfigstoreUnavailable
+            3: ResourceGeneric
+            4: ConfigstoreUnavailable
+            5: ResourceGeneric
+            6: ResourceGeneric
+            7: ResourcePermission
+            8: ConfigstoreUnavailable
+            9: ResourceGeneric
+            10: ConfigstoreUnavailable
+            11: ResourceGeneric
+            12: UnsupportedResourceOperation
+            13: ConfigstoreUnavailable
+            14: ConfigstoreUnavailable
+            15: ResourceGeneric
+            16: ConfigstoreUnavailable
+            17: ResourceGeneric
+        "#]]
+        .assert_eq(&table);
         assert_eq!(
             kind_of(3, "etcdserver: user name is empty"),
             FaultKind::ConfigstoreUnavailable
