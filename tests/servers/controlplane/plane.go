@@ -339,7 +339,8 @@ func (p *plane) openVault() error {
 		return fmt.Errorf("vault answers %s to init", answer)
 	}
 	v.Unseal, v.Token = keys.Keys[0], keys.Root
-	if err := p.unseal(); err != nil {
+	// The first node is to be the active one, so the second is opened after it has become that.
+	if err := p.unsealNode(v.URL); err != nil {
 		return err
 	}
 	active := func() error {
@@ -361,28 +362,30 @@ func (p *plane) openVault() error {
 			return err
 		}
 	}
-	return nil
+	return p.unsealNode(v.Standby)
 }
 
 // unseal opens every node of Vault; those that are open already stay so.
 func (p *plane) unseal() error {
-	v := p.about.Vault
-	if v == nil {
+	if p.about.Vault == nil {
 		return errors.New("there is no vault")
 	}
-	for _, url := range []string{v.URL, v.Standby} {
-		if url == "" {
-			continue
-		}
-		ready := func() error {
-			_, err := p.ask("PUT", url+"/v1/sys/unseal", map[string]string{"key": v.Unseal})
-			return err
-		}
-		if err := p.processes["vault"].await(patience, ready); err != nil {
+	for _, url := range []string{p.about.Vault.URL, p.about.Vault.Standby} {
+		if err := p.unsealNode(url); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (p *plane) unsealNode(url string) error {
+	if url == "" {
+		return nil
+	}
+	return p.processes["vault"].await(patience, func() error {
+		_, err := p.ask("PUT", url+"/v1/sys/unseal", map[string]string{"key": p.about.Vault.Unseal})
+		return err
+	})
 }
 
 // ask sends JSON to Vault as root.
