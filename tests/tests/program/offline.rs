@@ -89,19 +89,21 @@ fn validate_shows_every_mistake_with_its_place() -> Result<()> {
             "phases:",
             "pases:",
             expect![[r#"
-            ✗ wrong.yaml pod-config
-              spec.deletion.pases: unknown field
-              spec.pases: unknown field
-              spec.phases: Required value
-        "#]],
+                ✗ wrong.yaml pod-config
+                  spec.deletion.pases: unknown field
+                  spec.pases: unknown field
+                  spec.phases: Required value
+                  <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation
+            "#]],
         ),
         (
             "verbs: [apply]",
             "verbs: [aply]",
             expect![[r#"
-            ✗ wrong.yaml pod-config
-              spec.capabilities.kubernetes[3].verbs[0]: Unsupported value: "aply": supported values: "get", "list", "patch", "delete", "create", "replace", "apply"
-        "#]],
+                ✗ wrong.yaml pod-config
+                  spec.capabilities.kubernetes[3].verbs[0]: Unsupported value: "aply": supported values: "get", "list", "patch", "delete", "create", "replace", "apply"
+                  <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation
+            "#]],
         ),
         (
             "handler: write-config",
@@ -131,9 +133,9 @@ fn validate_shows_every_mistake_with_its_place() -> Result<()> {
             "by: Ledger",
             "by: Finalizer",
             expect![[r#"
-            ✗ wrong.yaml pod-config
-              spec.deletion.by: Invalid value: "object": a finalizer is never placed on Pods, Nodes or Namespaces: use deletion.by: Ledger
-        "#]],
+                ✗ wrong.yaml pod-config
+                  spec.deletion.by: Invalid value: a finalizer is never placed on Pods, Nodes or Namespaces: use deletion.by: Ledger
+            "#]],
         ),
     ];
     for (right, wrong, expected) in mistakes {
@@ -149,7 +151,7 @@ fn validate_shows_every_mistake_with_its_place() -> Result<()> {
     expect![[r#"
         ✓ pod-config.yaml pod-config
         ✗ wrong.yaml pod-config
-          spec.deletion.by: Invalid value: "object": a finalizer is never placed on Pods, Nodes or Namespaces: use deletion.by: Ledger
+          spec.deletion.by: Invalid value: a finalizer is never placed on Pods, Nodes or Namespaces: use deletion.by: Ledger
     "#]].assert_eq(&both.fails()?);
     expect![[r#"
         error: there is no Configurator in these files

@@ -295,7 +295,7 @@ fn a_manifest_that_is_refused_is_named_with_its_file() -> Result<()> {
             "typo.yaml",
             Some("{apiVersion: v1, kind: ConfigMap, metadata: {name: typo}, date: {}}"),
             expect![[r#"
-                error: cannot apply ConfigMap "typo" of typo.yaml: ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "date"
+                error: cannot apply ConfigMap "typo" of typo.yaml: failed to create typed patch object (/typo; /v1, Kind=ConfigMap): .date: field not declared in schema
             "#]],
         ),
         (
