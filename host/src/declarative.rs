@@ -11,11 +11,13 @@ use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::layers;
 use configurator_core::parking::PROBE_INTERVAL;
 use configurator_core::request::Operation;
+use configurator_core::result::Answer;
 
 use crate::clock::SharedClock;
 use crate::events::{HostEvent, Publisher, Subject};
 use crate::metrics::Metrics;
 use crate::redaction::Redactor;
+use crate::shards::Claim;
 use crate::sinks::{Scope, Sinks};
 use crate::tasks::{TaskKind, Tasks};
 
@@ -23,7 +25,7 @@ use crate::tasks::{TaskKind, Tasks};
 pub const MAX_TARGETS: usize = 10_000;
 
 /// A request that is sent and not awaited.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct DeclarativeJob {
     /// What to do.
     pub operation: Operation,
@@ -37,6 +39,8 @@ pub struct DeclarativeJob {
     pub retry: RetryPolicy,
     /// Knows the secrets of the run that made it.
     pub redactor: Arc<Redactor>,
+    /// Where hosts share the objects: what it needs to be sent.
+    pub(crate) claim: Option<Claim>,
 }
 
 /// Sends declarative requests.
@@ -159,12 +163,18 @@ impl DeclarativeRequests {
         let mut failures = 0;
         loop {
             let sink = job.operation.sink();
-            let answer = self
-                .inner
-                .sinks
-                .get(sink)
-                .execute(&job.operation, &job.scope)
-                .await;
+            let Some(answer) = self.send(&job).await else {
+                // The object is another host's business, and its handler will ask for the same there.
+                let mut targets = self.targets();
+                let Some(next) = targets.get_mut(&name).and_then(|target| target.next.take())
+                else {
+                    targets.remove(&name);
+                    return;
+                };
+                job = next;
+                failures = 0;
+                continue;
+            };
             self.inner
                 .metrics
                 .request(sink, answer.as_ref().err().map(|fault| fault.kind));
@@ -219,6 +229,25 @@ impl DeclarativeRequests {
                 }
                 None => {}
             }
+        }
+    }
+
+    /// One attempt; `None` when the object is not this host's any more.
+    async fn send(&self, job: &DeclarativeJob) -> Option<Result<Answer, Fault>> {
+        let sink = self.inner.sinks.get(job.operation.sink());
+        let Some(claim) = &job.claim else {
+            return Some(sink.execute(&job.operation, &job.scope).await);
+        };
+        let permit = claim.begin()?;
+        let sending = async {
+            let mut scope = job.scope.clone();
+            permit.admit(&mut scope).await;
+            sink.execute(&job.operation, &scope).await
+        };
+        tokio::select! {
+            biased;
+            () = permit.lost() => None,
+            answer = sending => Some(answer),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::declarative::{DeclarativeJob, DeclarativeRequests};
 use crate::events::Subject;
 use crate::metrics::Metrics;
 use crate::redaction::Redactor;
+use crate::shards::Permit;
 use crate::sinks::{Scope, Sinks};
 
 /// Carries out plans.
@@ -72,7 +73,14 @@ impl Executor {
     ///
     /// In each wave, requests go side by side within the Configurator's concurrency, or one after another when the
     /// plan is serial. `redactor` knows the secrets of the run. After a failure that nothing catches, a serial plan and later waves are not sent.
-    pub async fn execute(&self, plan: &Plan, run: &Run, redactor: &Arc<Redactor>) -> Executed {
+    /// Where hosts share the objects, `permit` says when a request that changes something may be sent.
+    pub(crate) async fn execute(
+        &self,
+        plan: &Plan,
+        run: &Run,
+        redactor: &Arc<Redactor>,
+        permit: Option<&Permit>,
+    ) -> Executed {
         let mut settled: Vec<(usize, StepResult)> = Vec::with_capacity(plan.steps.len());
         let mut culprit: Option<String> = None;
         for wave in plan.waves() {
@@ -84,7 +92,7 @@ impl Executor {
                 for (index, step) in steps {
                     let result = match &culprit {
                         Some(culprit) => self.not_sent(step, culprit),
-                        None => self.step(step, run, redactor).await,
+                        None => self.step(step, run, redactor, permit).await,
                     };
                     note_culprit(&mut culprit, step, &result);
                     settled.push((index, result));
@@ -94,7 +102,7 @@ impl Executor {
             let width = run.configurator().concurrency.max(1);
             let mut under_way = Vec::with_capacity(steps.len());
             for (index, step) in &steps {
-                under_way.push(self.indexed(*index, step, run, redactor));
+                under_way.push(self.indexed(*index, step, run, redactor, permit));
             }
             let mut side_by_side = futures::stream::iter(under_way).buffer_unordered(width);
             while let Some((index, result)) = side_by_side.next().await {
@@ -120,11 +128,18 @@ impl Executor {
         step: &PlannedStep,
         run: &Run,
         redactor: &Arc<Redactor>,
+        permit: Option<&Permit>,
     ) -> (usize, StepResult) {
-        (index, self.step(step, run, redactor).await)
+        (index, self.step(step, run, redactor, permit).await)
     }
 
-    async fn step(&self, step: &PlannedStep, run: &Run, redactor: &Arc<Redactor>) -> StepResult {
+    async fn step(
+        &self,
+        step: &PlannedStep,
+        run: &Run,
+        redactor: &Arc<Redactor>,
+        permit: Option<&Permit>,
+    ) -> StepResult {
         let request = &step.request;
         let created = self.clock.now();
         let settled = |answer: Result<Answer, Fault>| {
@@ -173,6 +188,7 @@ impl Executor {
                     owner: owner(step, run),
                     retry: run.configurator().retry,
                     redactor: redactor.clone(),
+                    claim: permit.map(|permit| permit.claim().clone()),
                 };
                 let mut settled = settled(self.declarative.submit(job).map(|()| Answer::default()));
                 if settled.result.error.is_none() {
@@ -189,10 +205,16 @@ impl Executor {
                     operation = %request.operation,
                     fault = tracing::field::Empty,
                 );
+                let mut scope = scope(step, run);
+                if let Some(permit) = permit
+                    && request.operation.is_mutating()
+                {
+                    permit.admit(&mut scope).await;
+                }
                 let answer = self
                     .sinks
                     .get(sink)
-                    .execute(&request.operation, &scope(step, run))
+                    .execute(&request.operation, &scope)
                     .instrument(span.clone())
                     .await;
                 if let Err(fault) = &answer {
@@ -254,6 +276,7 @@ fn scope(step: &PlannedStep, run: &Run) -> Scope {
         namespace,
         idempotency_key: hex(hash.finalize().get(..16).unwrap_or_default()),
         timeout: step.request.timeout,
+        fences: Vec::new(),
     }
 }
 

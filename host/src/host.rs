@@ -22,6 +22,7 @@ use crate::executor::Executor;
 use crate::metrics::Metrics;
 use crate::module_source::{ModuleDirectory, ModuleSource};
 use crate::observer::{NoObserver, RunObserver, SharedObserver};
+use crate::shards::{Election, Sharding, ShardingError, Shards};
 #[cfg(not(feature = "http"))]
 use crate::sinks::AbsentSink;
 use crate::sinks::configstore::{ClaimedStore, ConfigStore, ConfigstoreSink, EmbeddedConfigStore};
@@ -56,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) parked: mpsc::Sender<Parked>,
     pub(crate) released: broadcast::Sender<SinkName>,
     pub(crate) seed: u64,
+    /// Where hosts share the objects: which are this host's.
+    pub(crate) shards: Option<Arc<Shards>>,
 }
 
 /// A host that has not been started.
@@ -80,6 +83,9 @@ pub enum BuildError {
     /// There was no key for secrets in memory.
     #[error(transparent)]
     Secrets(#[from] crate::sinks::secretstore::KeyError),
+    /// Hosts cannot share objects like this.
+    #[error(transparent)]
+    Sharding(#[from] ShardingError),
 }
 
 /// Builds a [`Host`]. Only [`client`](Self::client) must be given; what is left out is kept in memory.
@@ -102,6 +108,7 @@ pub struct HostBuilder {
     observer: Option<SharedObserver>,
     grace: Option<Duration>,
     seed: Option<u64>,
+    sharding: Option<Sharding>,
 }
 
 impl HostBuilder {
@@ -222,6 +229,14 @@ impl HostBuilder {
         self
     }
 
+    /// Shares the objects with other hosts of the same cluster. They must have the config store in common as well.
+    /// Default: this host has every object.
+    #[must_use]
+    pub fn sharding(mut self, sharding: Sharding) -> Self {
+        self.sharding = Some(sharding);
+        self
+    }
+
     /// Builds the host. Nothing is started, and no server is spoken to.
     ///
     /// # Errors
@@ -292,7 +307,13 @@ impl HostBuilder {
             released: released.clone(),
             seed,
         };
+        let chance = || getrandom::u64().unwrap_or_default();
+        let shards = self
+            .sharding
+            .map(|sharding| Shards::new(sharding, clock.clone(), chance()))
+            .transpose()?;
         let shared = Arc::new(Shared {
+            shards,
             client: own_client,
             config_store,
             guest,
@@ -377,6 +398,15 @@ impl Host {
             events::publish(shared.client.clone(), events),
         );
         tasks.spawn(TaskKind::Worker, attendant.run(tasks.clone()));
+        if let Some(shards) = &shared.shards {
+            let election = Election::new(
+                shards.clone(),
+                shared.client.clone(),
+                shared.config_store.clone(),
+                shared.metrics.clone(),
+            );
+            tasks.spawn(TaskKind::Election, election.run(tasks.clone()));
+        }
         tasks.spawn(
             TaskKind::Worker,
             Supervisor::new(shared, tasks.clone(), reports).run(),

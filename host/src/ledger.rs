@@ -11,7 +11,7 @@ use configurator_core::layers::Write;
 use configurator_core::request::ObjectRef;
 use serde::{Deserialize, Serialize};
 
-use crate::sinks::configstore::ConfigStore;
+use crate::sinks::configstore::{ConfigStore, Fence};
 
 /// The record of one Configurator.
 #[derive(Clone)]
@@ -71,11 +71,15 @@ impl Ledger {
         Ok(found)
     }
 
-    /// Records the objects that are not recorded yet, all in one transaction.
+    /// Records the objects that are not recorded yet, all in one transaction, which holds only while the fences stand.
     ///
     /// # Errors
     /// When the store cannot be written; then nothing may be done for the objects.
-    pub async fn record(&self, objects: &[(ObjectRef, String)]) -> Result<(), Fault> {
+    pub async fn record(
+        &self,
+        objects: &[(ObjectRef, String)],
+        fences: &[Fence],
+    ) -> Result<(), Fault> {
         let new: Vec<&(ObjectRef, String)> = {
             let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
             objects
@@ -97,7 +101,7 @@ impl Ledger {
                 Some(Write::Put(format!("{}{uid}", self.prefix), text))
             })
             .collect();
-        self.store.write(writes).await?;
+        self.store.write(writes, fences).await?;
         let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         recorded.extend(new.into_iter().map(|(_, uid)| uid.clone()));
         Ok(())
@@ -109,31 +113,25 @@ impl Ledger {
     /// When the store cannot be written.
     pub async fn close(self) -> Result<(), Fault> {
         self.store
-            .write(vec![Write::DeletePrefix(self.prefix)])
+            .write(vec![Write::DeletePrefix(self.prefix)], &[])
             .await
     }
 
-    /// Removes the records of Configurators that are gone, all but those with these uids.
+    /// Of which Configurators, by uid, there are records.
     ///
     /// # Errors
-    /// When the store cannot be read or written.
-    pub async fn sweep(store: &dyn ConfigStore, known: &HashSet<String>) -> Result<(), Fault> {
-        let mut stale = HashSet::new();
-        for (key, _) in store.scan("ledger/").await? {
-            let uid = key.split('/').nth(1).unwrap_or_default();
-            if !known.contains(uid) {
-                stale.insert(uid.to_owned());
-            }
-        }
-        let writes: Vec<Write> = stale
-            .into_iter()
-            .map(|uid| Write::DeletePrefix(format!("ledger/{uid}/")))
-            .collect();
-        if writes.is_empty() {
-            Ok(())
-        } else {
-            store.write(writes).await
-        }
+    /// When the store cannot be read.
+    pub async fn recorded_for(store: &dyn ConfigStore) -> Result<HashSet<String>, Fault> {
+        let keys = store.scan("ledger/").await?.into_iter();
+        Ok(keys
+            .filter_map(|(key, _)| Some(key.split('/').nth(1)?.to_owned()))
+            .collect())
+    }
+
+    /// Another host records these objects from now on.
+    pub fn let_go(&self, is_let_go: impl Fn(&str) -> bool) {
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded.retain(|uid| !is_let_go(uid));
     }
 
     /// Forgets an object.
@@ -147,7 +145,7 @@ impl Ledger {
         };
         if is_recorded {
             self.store
-                .write(vec![Write::Delete(format!("{}{uid}", self.prefix))])
+                .write(vec![Write::Delete(format!("{}{uid}", self.prefix))], &[])
                 .await?;
         }
         Ok(())

@@ -12,6 +12,7 @@ pub mod declarative;
 pub mod executor;
 pub mod ledger;
 pub mod redaction;
+pub mod shards;
 
 pub mod clock;
 pub mod cluster;

@@ -26,6 +26,8 @@ pub struct Metrics {
     declarative_given_up: Counter,
     declarative_refused: Counter,
     log_lines_dropped: Counter,
+    shards: Gauge,
+    shards_lost: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -78,6 +80,8 @@ impl Default for Metrics {
             declarative_given_up: Counter::default(),
             declarative_refused: Counter::default(),
             log_lines_dropped: Counter::default(),
+            shards: Gauge::default(),
+            shards_lost: Counter::default(),
             registry: Registry::default(),
         };
         registry.register(
@@ -129,6 +133,16 @@ impl Default for Metrics {
             "guest_log_lines_dropped",
             "Log lines of handlers past their limit",
             metrics.log_lines_dropped.clone(),
+        );
+        registry.register(
+            "shards",
+            "Shards that are this host's, where hosts share the objects",
+            metrics.shards.clone(),
+        );
+        registry.register(
+            "shards_lost",
+            "Shards that were lost instead of given back",
+            metrics.shards_lost.clone(),
         );
         Self {
             registry,
@@ -210,6 +224,14 @@ impl Metrics {
         self.parked
             .get_or_create(&SinkLabels { sink: sink.name() })
             .set(i64::from(is_parked));
+    }
+
+    pub(crate) fn shards(&self, number: usize) {
+        self.shards.set(i64::try_from(number).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn shard_lost(&self) {
+        self.shards_lost.inc();
     }
 
     pub(crate) fn event_dropped(&self) {

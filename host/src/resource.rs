@@ -359,6 +359,44 @@ pub struct ConfiguratorStatus {
     /// Objects that were given up, the newest last; at most 50.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailureStatus>,
+    /// Where hosts share the objects: what each says of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub hosts: Vec<HostStatus>,
+}
+
+/// What one of several hosts says of its objects.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct HostStatus {
+    /// How the host is called in Leases.
+    pub name: String,
+    /// The generation that it speaks of.
+    pub observed_generation: i64,
+    /// How many shards it has.
+    pub shards: u16,
+    /// Whether its objects are listed.
+    pub is_listed: bool,
+    /// Whether those that existed when it started have settled.
+    pub is_bootstrapped: bool,
+    /// Numbers of its objects.
+    pub counts: CountsStatus,
+    /// What is wrong there, as the reason and message of the condition Degraded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degraded: Option<DegradedStatus>,
+    /// Of its objects that were given up, the newest last; at most 50.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<FailureStatus>,
+}
+
+/// What is wrong at a host.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct DegradedStatus {
+    /// One CamelCase word.
+    pub reason: String,
+    /// What happened.
+    pub message: String,
 }
 
 /// Numbers of objects.

@@ -19,6 +19,8 @@ pub enum TaskKind {
     Publisher,
     /// Keeps a login at a server alive. Ends with whoever uses it.
     Session,
+    /// Shares the objects with other hosts. Sees the token itself, and gives back what this host has.
+    Election,
 }
 
 /// Tasks of one host, and the two stages of its end.

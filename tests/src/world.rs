@@ -16,6 +16,7 @@ use configurator_host::objects;
 use configurator_host::resource::Configurator;
 use configurator_host::sinks::configstore::{ConfigStore, EmbeddedConfigStore};
 use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey, SecretStore};
+use configurator_host::tasks::Tasks;
 use configurator_store::{Store, StoreOptions};
 use kube::api::{Api, DynamicObject, PatchParams};
 use kube::{Client, CustomResourceExt as _};
@@ -42,6 +43,7 @@ pub struct World {
     metrics: Arc<Metrics>,
     report: watch::Receiver<HostReport>,
     stop: CancellationToken,
+    tasks: Tasks,
     running: JoinHandle<()>,
 }
 
@@ -144,6 +146,7 @@ impl World {
         .await?;
         let report = host.report();
         let metrics = host.metrics();
+        let tasks = host.tasks();
         let stop = CancellationToken::new();
         let running = tokio::spawn(host.run(stop.clone().cancelled_owned()));
         Ok(Self {
@@ -154,6 +157,7 @@ impl World {
             metrics,
             report,
             stop,
+            tasks,
             running,
         })
     }
@@ -254,13 +258,13 @@ impl World {
             .with_context(|| format!("in vain: {what}"))?
     }
 
-    /// Every key of the config store with its value, without the ledger.
+    /// Every key of the config store with its value, without those of the host itself.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub async fn keys(&self) -> Result<Vec<(String, String)>> {
         let mut keys = self.config.scan("").await?;
-        keys.retain(|(key, _)| !key.starts_with("ledger/"));
+        keys.retain(|(key, _)| !key.starts_with("ledger/") && !key.starts_with("fences/"));
         Ok(keys)
     }
 
@@ -289,6 +293,16 @@ impl World {
     /// Tells the host to stop, and does not wait for it.
     pub fn begin_stop(&self) {
         self.stop.cancel();
+    }
+
+    /// Ends the host at once, as if its process were killed.
+    ///
+    /// # Errors
+    /// When the host broke.
+    pub async fn kill(self) -> Result<()> {
+        self.tasks.abort();
+        self.stop.cancel();
+        Ok(self.running.await?)
     }
 
     /// Stops the host and returns when it has ended.

@@ -18,7 +18,9 @@ use configurator_core::request::{
     ConfigAppConf, ConfigBasic, ConfigOperation, ConfigRequest, ConfigResource, ConfigTwoLayers,
     ConfigType, ConfigVerb, Operation, SecretRequest, SecretVerb,
 };
-use configurator_host::sinks::configstore::{ConfigStore, ConfigstoreSink, EmbeddedConfigStore};
+use configurator_host::sinks::configstore::{
+    ConfigStore, ConfigstoreSink, EmbeddedConfigStore, Fence,
+};
 use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, VaultSecretStore};
 use configurator_host::sinks::secretstore::{
     EmbeddedSecretStore, RandomSecrets, SealingKey, SecretStore, SecretstoreSink,
@@ -213,14 +215,13 @@ async fn keys_outside_the_layout_are_written_together() -> Result<()> {
     for (_, store) in config_stores(folder.path()).await? {
         let put = |key: &str| Write::Put(key.into(), "v".into());
         store
-            .write(vec![
-                put("ledger/a/1"),
-                put("ledger/a/2"),
-                put("ledger/ab/1"),
-            ])
+            .write(
+                vec![put("ledger/a/1"), put("ledger/a/2"), put("ledger/ab/1")],
+                &[],
+            )
             .await?;
         store
-            .write(vec![Write::DeletePrefix("ledger/a/".into()), put("x")])
+            .write(vec![Write::DeletePrefix("ledger/a/".into()), put("x")], &[])
             .await?;
         let keys: Vec<String> = store
             .scan("")
@@ -230,6 +231,40 @@ async fn keys_outside_the_layout_are_written_together() -> Result<()> {
             .collect();
         assert_eq!(keys, ["ledger/ab/1", "x"]);
         store.probe().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn nothing_comes_through_past_a_later_fence() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (name, store) in config_stores(folder.path()).await? {
+        let earlier = Fence::new("ring/1", 9, "one");
+        let later = Fence::new("ring/1", 10, "two");
+        let write = async |fence: &Fence, value: &str| {
+            let fences = std::slice::from_ref(fence);
+            let leaf = two(Create, "leaf", Some(value));
+            let transacted = store.transact(&[leaf], "shop", fences).await.map(drop);
+            let put = Write::Put("ledger/a/1".into(), value.into());
+            let written = store.write(vec![put], fences).await;
+            match (transacted, written) {
+                (Ok(()), Ok(())) => "through".to_owned(),
+                (Err(one), Err(other)) if one == other => one.to_string(),
+                (one, other) => panic!("{name}: {one:?} {other:?}"),
+            }
+        };
+        let unraised = write(&earlier, "0").await;
+        store.raise(&earlier).await?;
+        store.raise(&earlier).await?;
+        let first = write(&earlier, "1").await;
+        store.raise(&later).await?;
+        let late = write(&earlier, "2").await;
+        let raised_late = store.raise(&earlier).await.unwrap_err().to_string();
+        let second = write(&later, "3").await;
+        expect![[""]].assert_eq(&[unraised, first, late, raised_late, second].join("\n"));
+        let mut keys = store.scan("").await?;
+        keys.retain(|(key, _)| key != "two/index");
+        expect![[""]].assert_debug_eq(&keys);
     }
     Ok(())
 }
@@ -244,11 +279,13 @@ async fn many_writers_of_one_layer_lose_nothing() -> Result<()> {
             writers.spawn(async move {
                 let leaf = format!("leaf-{number}");
                 store
-                    .transact(&[two(Create, &leaf, Some("1"))], "shop")
+                    .transact(&[two(Create, &leaf, Some("1"))], "shop", &[])
                     .await?;
-                store.transact(&[two(Delete, &leaf, None)], "shop").await?;
                 store
-                    .transact(&[conf(Update, &leaf, Some("1"))], "shop")
+                    .transact(&[two(Delete, &leaf, None)], "shop", &[])
+                    .await?;
+                store
+                    .transact(&[conf(Update, &leaf, Some("1"))], "shop", &[])
                     .await
             });
         }

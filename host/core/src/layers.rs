@@ -25,7 +25,8 @@ use crate::request::{
 
 /// The most operations of one transaction.
 pub const MAX_OPERATIONS: usize = 100;
-/// The most keys and layers that one transaction looks at, so that it fits etcd's default of 128 operations.
+/// The most keys and layers that one transaction looks at, so that it fits etcd's default of 128 operations
+/// with the fences that a host adds.
 pub const MAX_READS: usize = 124;
 /// The most bytes of all keys and values that one transaction writes, so that it fits etcd's default of 1.5 MiB.
 pub const MAX_TRANSACTION: usize = 5 << 18;

@@ -25,4 +25,5 @@ pub mod parking;
 pub mod plan;
 pub mod projection;
 pub mod queue;
+pub mod ring;
 pub mod run;

@@ -16,6 +16,7 @@ use crate::handler::WatchEvent;
 use crate::loop_guard::LoopGuard;
 use crate::plan::Failure;
 use crate::request::{ObjectRef, SinkName, api_version};
+use crate::ring::shard_of;
 use crate::run::{Chain, Departed, Finish, Member, Pause, Run, exhausted};
 use crate::time::Timestamp;
 
@@ -214,16 +215,20 @@ enum Timer {
     OwnWrite(ObjectRef),
     Overdue(ObjectRef),
     Paused(Ticket),
-    Close(Chain),
+    Close(Lane),
 }
+
+/// What can share a batch: a chain, and the objects of one shard.
+type Lane = (Chain, u16);
 
 /// Which object gets its run when.
 #[derive(Debug)]
 pub struct Queue {
     configurator: Arc<Configurator>,
     seed: u64,
+    shards: u16,
     slots: BTreeMap<ObjectRef, Slot>,
-    open: BTreeMap<Chain, OpenBatch>,
+    open: BTreeMap<Lane, OpenBatch>,
     units: VecDeque<Unit>,
     deletions: VecDeque<Unit>,
     running: BTreeMap<Ticket, Chain>,
@@ -249,6 +254,7 @@ impl Queue {
         Self {
             configurator,
             seed,
+            shards: 1,
             slots: BTreeMap::new(),
             open: BTreeMap::new(),
             units: VecDeque::new(),
@@ -267,6 +273,12 @@ impl Queue {
             is_draining: false,
             actions: Vec::new(),
         }
+    }
+
+    /// Objects of different shards do not share a batch: they may part ways.
+    #[must_use]
+    pub fn sharded(self, shards: u16) -> Self {
+        Self { shards, ..self }
     }
 
     /// When [`tick`](Self::tick) is due, if nothing else happens before.
@@ -404,6 +416,56 @@ impl Queue {
     /// The object is gone.
     pub fn gone(&mut self, key: &ObjectRef, uid: &str, now: Timestamp) -> Vec<Action> {
         self.remove(key, uid, now);
+        self.finish_call(now)
+    }
+
+    /// Another object has this name, which is not this queue's business: the one that had it is gone.
+    pub fn displaced(&mut self, key: &ObjectRef, uid: &str, now: Timestamp) -> Vec<Action> {
+        let known = self.slots.get(key).and_then(|slot| slot.live.as_ref());
+        match known.map(|live| live.uid.clone()) {
+            Some(known) if known != uid => self.gone(key, &known, now),
+            _ => Vec::new(),
+        }
+    }
+
+    /// These objects, by uid, are another host's business from now on. Runs of them that are under way end without
+    /// consequence; nothing is remembered of them.
+    pub fn let_go(&mut self, is_let_go: impl Fn(&str) -> bool, now: Timestamp) -> Vec<Action> {
+        let keys: Vec<ObjectRef> = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| {
+                slot.live.as_ref().is_some_and(|live| is_let_go(&live.uid))
+                    || slot.gone.iter().any(|gone| is_let_go(&gone.uid))
+            })
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in keys {
+            let Some(slot) = self.slots.get_mut(&key) else {
+                continue;
+            };
+            slot.gone.retain(|gone| !is_let_go(&gone.uid));
+            let live = slot.live.take_if(|live| is_let_go(&live.uid));
+            if live.is_some() && std::mem::take(&mut slot.is_given_up) {
+                self.actions.push(Action::Recover { key: key.clone() });
+            }
+            if !matches!(slot.work, Work::Running(_)) {
+                self.abandon(&key, now);
+            }
+            if let Some(live) = live {
+                if live.guard.is_looping() {
+                    self.actions.push(Action::Loop {
+                        key: key.clone(),
+                        is_looping: false,
+                    });
+                }
+                if let Some(resync) = live.resync {
+                    self.timers.remove(&resync);
+                }
+            }
+            self.settle(&key, false);
+            self.wake(&key, now);
+        }
         self.finish_call(now)
     }
 
@@ -615,9 +677,9 @@ impl Queue {
                     self.ready.push_back(ticket);
                 }
             }
-            Timer::Close(chain) => {
-                if self.open.get(&chain).is_some_and(|open| open.closes == at) {
-                    self.close(chain);
+            Timer::Close(lane) => {
+                if self.open.get(&lane).is_some_and(|open| open.closes == at) {
+                    self.close(lane);
                 }
             }
         }
@@ -879,23 +941,32 @@ impl Queue {
             return;
         };
         self.queued(key, chain);
-        if !self.open.contains_key(&chain) {
-            let closes = self.timer(now.after(batch.max_delay), Timer::Close(chain));
+        let lane = (chain, self.shard_of(key));
+        if !self.open.contains_key(&lane) {
+            let closes = self.timer(now.after(batch.max_delay), Timer::Close(lane));
             self.open.insert(
-                chain,
+                lane,
                 OpenBatch {
                     keys: Vec::new(),
                     closes,
                 },
             );
         }
-        let is_full = self.open.get_mut(&chain).is_some_and(|open| {
+        let is_full = self.open.get_mut(&lane).is_some_and(|open| {
             open.keys.push(key.clone());
             open.keys.len() >= batch.max_size
         });
         if is_full {
-            self.close(chain);
+            self.close(lane);
         }
+    }
+
+    fn shard_of(&self, key: &ObjectRef) -> u16 {
+        let uid = self.slots.get(key).and_then(|slot| {
+            let gone = slot.gone.front().map(|gone| &gone.uid);
+            gone.or(slot.live.as_ref().map(|live| &live.uid))
+        });
+        uid.map_or(0, |uid| shard_of(uid, self.shards))
     }
 
     /// An object that is retried alone does not wait for a batch.
@@ -942,8 +1013,9 @@ impl Queue {
         }
     }
 
-    fn close(&mut self, chain: Chain) {
-        if let Some(open) = self.open.remove(&chain) {
+    fn close(&mut self, lane: Lane) {
+        if let Some(open) = self.open.remove(&lane) {
+            let (chain, _) = lane;
             self.timers.remove(&open.closes);
             if !open.keys.is_empty() {
                 self.push(Unit {

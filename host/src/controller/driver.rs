@@ -29,6 +29,7 @@ use crate::metrics::Metrics;
 use crate::objects;
 use crate::observer::{RunEnd, SharedObserver};
 use crate::redaction::Redactor;
+use crate::shards::Permit;
 
 /// Where handlers are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -93,7 +94,14 @@ pub enum Driven {
 /// Takes a run through its phases, until it is over or rests.
 ///
 /// Every await may be the last: nothing is remembered here that matters after a crash.
-pub async fn drive(context: Arc<RunContext>, ticket: Ticket, run: Run, step: Step) -> Driven {
+/// Where hosts share the objects, `permit` is for those of the run.
+pub(crate) async fn drive(
+    context: Arc<RunContext>,
+    ticket: Ticket,
+    run: Run,
+    step: Step,
+    permit: Option<Arc<Permit>>,
+) -> Driven {
     let span = tracing::info_span!(
         "run",
         configurator = run.configurator().name,
@@ -115,6 +123,7 @@ pub async fn drive(context: Arc<RunContext>, ticket: Ticket, run: Run, step: Ste
         own_writes: Vec::new(),
         has_written: false,
         holds_readiness: false,
+        permit,
     };
     drive.go(ticket, step).instrument(span).await
 }
@@ -126,6 +135,7 @@ struct Drive {
     own_writes: Vec<(ObjectRef, u64)>,
     has_written: bool,
     holds_readiness: bool,
+    permit: Option<Arc<Permit>>,
 }
 
 impl Drive {
@@ -204,7 +214,7 @@ impl Drive {
         }
         let mut executed = context
             .executor
-            .execute(plan, &self.run, &self.redactor)
+            .execute(plan, &self.run, &self.redactor, self.permit.as_deref())
             .await;
         if executed
             .results
@@ -254,17 +264,26 @@ impl Drive {
                     .iter()
                     .map(|member| (member.key.clone(), member.uid.clone()))
                     .collect();
-                ledger.record(&objects).await
+                let fences = self.permit.as_ref().map(|permit| permit.fences());
+                ledger.record(&objects, fences.unwrap_or_default()).await
             }
             DeletionBy::Finalizer => {
                 let Some(finalizer) = &self.context.finalizer else {
                     return Ok(());
                 };
                 for member in self.run.members() {
+                    self.ready().await;
                     finalizer.place(&member.key, &member.uid).await?;
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// Returns when something may be written.
+    async fn ready(&self) {
+        if let Some(permit) = &self.permit {
+            permit.ready(None).await;
         }
     }
 
@@ -360,6 +379,7 @@ impl Drive {
         }
         let mut failure = None;
         for (key, status) in statuses {
+            self.ready().await;
             if let Err(fault) = self.apply_status(&key, status).await {
                 let reaction = fault.kind.reaction();
                 failure = Some(Failure {

@@ -50,6 +50,12 @@ impl Finalizer {
             .insert(uid.to_owned());
     }
 
+    /// Another host places the finalizer on these objects from now on.
+    pub fn let_go(&self, is_let_go: impl Fn(&str) -> bool) {
+        let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+        placed.retain(|uid| !is_let_go(uid));
+    }
+
     /// Places the finalizer unless it is there. An object that is gone, or being deleted, is left alone.
     ///
     /// # Errors

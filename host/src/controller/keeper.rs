@@ -28,10 +28,13 @@ use crate::ledger::Ledger;
 use crate::objects;
 use crate::observer::Notice;
 use crate::resource;
+use crate::shards::Shards;
 use crate::tasks::{TaskKind, Tasks};
 
 /// At most this often the status is written.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+/// The wait before a status that could not be written is written again.
+const STATUS_AGAIN: Duration = Duration::from_secs(5);
 /// The longest wait before a module or a kind that was missing is looked for again.
 const MAX_LOOK_AGAIN: Duration = Duration::from_secs(15);
 /// The wait before finalizers that could not be released are tried again.
@@ -43,6 +46,8 @@ const OWN_FINALIZER: &str = "configurator.dev/release";
 
 /// What a keeper is to keep running.
 pub type Desired = watch::Receiver<Arc<resource::Configurator>>;
+/// What the hosts that share the objects say, each for itself.
+pub type Said = watch::Receiver<Vec<resource::HostStatus>>;
 
 /// What a keeper says of itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,9 +66,16 @@ pub(crate) struct Keeper {
     worker: Option<WorkerHandle>,
     known: Known,
     written: Option<resource::ConfiguratorStatus>,
+    /// When the status is to be written.
+    status_due: Option<Timestamp>,
     look_again: Option<Timestamp>,
     failures: u32,
     retried: Option<String>,
+    said: Said,
+    /// What this host has said for itself.
+    own: Option<resource::HostStatus>,
+    /// The kind whose objects may have finalizers of an earlier generation.
+    to_let_go: Option<ApiResource>,
 }
 
 struct Loaded {
@@ -84,6 +96,7 @@ impl Keeper {
         shared: Arc<Shared>,
         tasks: Tasks,
         desired: Desired,
+        said: Said,
     ) -> (Self, watch::Receiver<KeeperReport>) {
         let (reports, report) = watch::channel(KeeperReport::default());
         let known = Known::default();
@@ -95,9 +108,13 @@ impl Keeper {
             worker: None,
             known,
             written: None,
+            status_due: None,
             look_again: None,
             failures: 0,
             retried: None,
+            said,
+            own: None,
+            to_let_go: None,
         };
         (keeper, report)
     }
@@ -111,11 +128,12 @@ impl Keeper {
         self.retried = resource.annotations().get(RETRY_ANNOTATION).cloned();
         Box::pin(self.take_over(&resource)).await;
         Box::pin(self.write_status()).await;
-        let mut status_due: Option<Timestamp> = None;
+        let shards = self.shared.shards.clone();
+        let mut changes = shards.as_ref().map(|shards| shards.changes());
         loop {
             let clock = self.shared.clock.clone();
             let again = until(clock.clone(), self.look_again);
-            let status = until(clock.clone(), status_due);
+            let status = until(clock.clone(), self.status_due);
             let drain = self.tasks.drain_token().clone();
             tokio::select! {
                 biased;
@@ -135,10 +153,12 @@ impl Keeper {
                     self.known.report = report;
                     self.report();
                     // What comes within the interval is written with it.
-                    status_due.get_or_insert(clock.now().after(STATUS_INTERVAL));
+                    self.status_due.get_or_insert(clock.now().after(STATUS_INTERVAL));
+                }
+                () = changed(changes.as_mut(), &mut self.said) => {
+                    self.status_due.get_or_insert(clock.now().after(STATUS_INTERVAL));
                 }
                 () = status => {
-                    status_due = None;
                     Box::pin(self.write_status()).await;
                 }
                 () = again => {
@@ -151,6 +171,7 @@ impl Keeper {
         if let Some(worker) = self.worker.take() {
             worker.stop().await;
         }
+        Box::pin(self.fall_silent()).await;
     }
 
     /// Has what was given up tried again, when a person asks for it.
@@ -309,9 +330,11 @@ impl Keeper {
         if by_finalizer && let Err(error) = hold(&shared.client, &name).await {
             tracing::warn!(configurator = name, %error, "the Configurator could not be held by its finalizer");
         }
-        if !by_finalizer {
-            self.let_go(&resource).await;
+        self.to_let_go = (!by_finalizer).then(|| resource.clone());
+        if shared.shards.is_none() {
+            self.let_go().await;
         }
+        let shared = &self.shared;
         let ledger = needs_ledger(&configurator)
             .then(|| Ledger::new(shared.config_store.clone(), &configurator.uid));
         let finalizer =
@@ -353,6 +376,7 @@ impl Keeper {
             released: shared.released.subscribe(),
             tasks: self.tasks.clone(),
             seed: shared.seed,
+            shards: shared.shards.clone(),
         }));
         self.shared
             .observer
@@ -360,12 +384,15 @@ impl Keeper {
     }
 
     /// Finalizers of a generation that placed some are taken away, since this one does not.
-    async fn let_go(&self, kind: &ApiResource) {
+    async fn let_go(&mut self) {
+        let Some(kind) = self.to_let_go.take() else {
+            return;
+        };
         let resource = self.desired.borrow().clone();
         if !is_held(&resource) {
             return;
         }
-        if let Err(error) = self.release_objects(&resource, Some(kind.clone())).await {
+        if let Err(error) = self.release_objects(&resource, Some(kind)).await {
             tracing::warn!(
                 configurator = resource.name_any(),
                 error,
@@ -399,7 +426,13 @@ impl Keeper {
         }
         self.known.running = None;
         let name = resource.name_any();
-        if !is_held(resource) {
+        self.fall_silent().await;
+        if !is_held(resource) || !self.speaks() {
+            return;
+        }
+        // What another host may still place cannot be taken away for good.
+        if !self.others().is_empty() {
+            self.look_again = Some(self.shared.clock.now().after(STATUS_INTERVAL));
             return;
         }
         let watch = &resource.spec.watch;
@@ -426,21 +459,123 @@ impl Keeper {
             .send_if_modified(|known| std::mem::replace(known, report) != report);
     }
 
+    /// Whether this host speaks for the Configurator: always, unless hosts share the objects; then one of them does.
+    fn speaks(&self) -> bool {
+        let uid = self.desired.borrow().uid().unwrap_or_default();
+        let shards = self.shared.shards.as_ref();
+        shards.is_none_or(|shards| shards.speaks_for(&uid))
+    }
+
+    /// What the other hosts say that live.
+    fn others(&self) -> Vec<resource::HostStatus> {
+        let Some(shards) = &self.shared.shards else {
+            return Vec::new();
+        };
+        let members = shards.members();
+        let is_other = |host: &&resource::HostStatus| {
+            host.name != shards.identity() && members.contains(&host.name)
+        };
+        self.said
+            .borrow()
+            .iter()
+            .filter(is_other)
+            .cloned()
+            .collect()
+    }
+
+    /// This host says nothing more of the Configurator.
+    async fn fall_silent(&mut self) {
+        let (Some(shards), true) = (&self.shared.shards, self.own.is_some()) else {
+            return;
+        };
+        let name = self.desired.borrow().name_any();
+        match status::write_host(&self.shared.client, &name, shards.identity(), None).await {
+            Ok(()) => self.own = None,
+            Err(error) => {
+                tracing::warn!(configurator = name, %error, "the status could not be written");
+            }
+        }
+    }
+
+    /// Writes what has changed; what cannot be written is tried again.
     async fn write_status(&mut self) {
-        if self.desired.borrow().metadata.deletion_timestamp.is_some() {
+        self.status_due = None;
+        let resource = self.desired.borrow().clone();
+        if resource.metadata.deletion_timestamp.is_some() {
+            if self.shared.shards.is_some() {
+                self.release(&resource).await;
+            }
             return;
         }
-        let status = status::status_of(&self.known, self.written.as_ref(), self.shared.clock.now());
+        let name = resource.name_any();
+        if let Some(shards) = self.shared.shards.clone() {
+            self.write_own(&shards, &name).await;
+        }
+        if !self.speaks() {
+            self.written = None;
+            return;
+        }
+        let others = self.others();
+        let is_abreast =
+            |other: &resource::HostStatus| other.observed_generation >= self.known.generation;
+        if self.shared.shards.is_some() && others.iter().all(is_abreast) {
+            self.let_go().await;
+        }
+        let before = self.written.as_ref().or(resource.status.as_ref());
+        let status = status::status_of(&self.known, &others, before, self.shared.clock.now());
         if self.written.as_ref() == Some(&status) {
             return;
         }
-        let name = self.desired.borrow().name_any();
         match status::write(&self.shared.client, &name, &status).await {
             Ok(()) => self.written = Some(status),
             Err(error) => {
-                tracing::warn!(configurator = name, %error, "the status could not be written")
+                tracing::warn!(configurator = name, %error, "the status could not be written; it is tried again");
+                self.status_due = Some(self.shared.clock.now().after(STATUS_AGAIN));
             }
         }
+    }
+
+    /// Writes what this host says for itself, and takes away what hosts said that are gone.
+    async fn write_own(&mut self, shards: &Shards, name: &str) {
+        let client = &self.shared.client;
+        let held = u16::try_from(shards.held().len()).unwrap_or(u16::MAX);
+        let own = status::host_status(&self.known, shards.identity(), held);
+        if self.own.as_ref() != Some(&own) {
+            match status::write_host(client, name, shards.identity(), Some(&own)).await {
+                Ok(()) => self.own = Some(own),
+                Err(error) => {
+                    tracing::warn!(configurator = name, %error, "the status could not be written; it is tried again");
+                    self.status_due = Some(self.shared.clock.now().after(STATUS_AGAIN));
+                }
+            }
+        }
+        if !self.speaks() {
+            return;
+        }
+        let members = shards.members();
+        let said = self.said.borrow().clone();
+        for host in said.iter().map(|host| &host.name) {
+            if host != shards.identity()
+                && !members.contains(host)
+                && let Err(error) = status::write_host(client, name, host, None).await
+            {
+                tracing::warn!(configurator = name, host, %error, "what a host said that is gone could not be taken away");
+            }
+        }
+    }
+}
+
+/// Returns when shards were gained or lost, or hosts came, went or said something; never where hosts do not share.
+async fn changed(changes: Option<&mut watch::Receiver<()>>, said: &mut Said) {
+    let Some(changes) = changes else {
+        return std::future::pending().await;
+    };
+    let is_over = tokio::select! {
+        changed = changes.changed() => changed.is_err(),
+        changed = said.changed() => changed.is_err(),
+    };
+    if is_over {
+        std::future::pending().await
     }
 }
 
@@ -562,9 +697,10 @@ pub(crate) fn start(
     shared: &Arc<Shared>,
     tasks: &Tasks,
     desired: Desired,
+    said: Said,
     before: Option<watch::Receiver<KeeperReport>>,
 ) -> watch::Receiver<KeeperReport> {
-    let (keeper, report) = Keeper::new(shared.clone(), tasks.clone(), desired);
+    let (keeper, report) = Keeper::new(shared.clone(), tasks.clone(), desired, said);
     tasks.spawn(TaskKind::Worker, async move {
         if let Some(mut before) = before {
             while before.changed().await.is_ok() {}

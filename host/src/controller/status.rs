@@ -6,8 +6,10 @@ use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
-use super::worker::WorkerReport;
-use crate::resource::{Configurator, ConfiguratorStatus, CountsStatus};
+use super::worker::{FAILURES_SHOWN, WorkerReport};
+use crate::resource::{
+    Configurator, ConfiguratorStatus, CountsStatus, DegradedStatus, FailureStatus, HostStatus,
+};
 
 /// The field manager of the status of Configurators.
 pub const MANAGER: &str = "configurator-host";
@@ -48,19 +50,20 @@ pub struct Known {
     pub report: WorkerReport,
 }
 
-/// The status that says what is known. Times of conditions that did not change are taken from `before`.
+/// The status that says what is known here, and what `others` say that have a part of the objects. Times of conditions
+/// that did not change are taken from `before`.
 #[must_use]
 pub fn status_of(
     known: &Known,
+    others: &[HostStatus],
     before: Option<&ConfiguratorStatus>,
     now: Timestamp,
 ) -> ConfiguratorStatus {
-    let report = &known.report;
     let conditions = [
-        (conditions::READY, ready(known)),
+        (conditions::READY, ready(known, others)),
         (conditions::MODULE_LOADED, module_loaded(known)),
-        (conditions::BOOTSTRAPPED, bootstrapped(known)),
-        (conditions::DEGRADED, degraded(known)),
+        (conditions::BOOTSTRAPPED, bootstrapped(known, others)),
+        (conditions::DEGRADED, degraded(known, others)),
     ];
     let previous = before
         .map(|status| status.conditions.as_slice())
@@ -90,15 +93,63 @@ pub fn status_of(
         observed_generation: Some(known.generation),
         module_digest: known.running.as_ref().map(|(_, digest)| digest.clone()),
         conditions,
-        counts: Some(CountsStatus {
-            objects: report.counts.objects as u64,
-            failed: report.counts.failed as u64,
+        counts: Some(counts(known, others)),
+        failures: failures(known, others),
+        hosts: Vec::new(),
+    }
+}
+
+/// What this host says for itself, where several share the objects.
+#[must_use]
+pub fn host_status(known: &Known, name: &str, shards: u16) -> HostStatus {
+    let report = &known.report;
+    let refusal = known.refusal.as_ref();
+    let refusal = refusal.map(|refusal| (true, refusal.reason, refusal.message.clone()));
+    let (is_degraded, reason, message) = refusal.unwrap_or_else(|| degraded(known, &[]));
+    HostStatus {
+        name: name.to_owned(),
+        observed_generation: known.generation,
+        shards,
+        is_listed: report.is_listed,
+        is_bootstrapped: report.is_bootstrapped,
+        counts: counts(known, &[]),
+        degraded: is_degraded.then(|| DegradedStatus {
+            reason: reason.to_owned(),
+            message,
         }),
         failures: report.failures.clone(),
     }
 }
 
-fn ready(known: &Known) -> (bool, &'static str, String) {
+fn counts(known: &Known, others: &[HostStatus]) -> CountsStatus {
+    let own = known.report.counts;
+    let mut counts = CountsStatus {
+        objects: own.objects as u64,
+        failed: own.failed as u64,
+    };
+    for other in others {
+        counts.objects = counts.objects.saturating_add(other.counts.objects);
+        counts.failed = counts.failed.saturating_add(other.counts.failed);
+    }
+    counts
+}
+
+fn failures(known: &Known, others: &[HostStatus]) -> Vec<FailureStatus> {
+    let mut failures = known.report.failures.clone();
+    if !others.is_empty() {
+        failures.extend(
+            others
+                .iter()
+                .flat_map(|other| other.failures.iter().cloned()),
+        );
+        failures.sort_by(|one, other| one.time.cmp(&other.time));
+        let surplus = failures.len().saturating_sub(FAILURES_SHOWN);
+        failures.drain(..surplus);
+    }
+    failures
+}
+
+fn ready(known: &Known, others: &[HostStatus]) -> (bool, &'static str, String) {
     match (&known.running, &known.refusal) {
         (None, Some(refusal)) => (false, refusal.reason, refusal.message.clone()),
         (None, None) => (false, "Loading", "the module is being loaded".into()),
@@ -110,6 +161,11 @@ fn ready(known: &Known) -> (bool, &'static str, String) {
                 "the watched objects are being listed".into(),
             ),
         },
+        (Some(_), _) if others.iter().any(|other| !other.is_listed) => (
+            false,
+            "Listing",
+            "the watched objects are being listed by other hosts".into(),
+        ),
         (Some((generation, _)), Some(_)) => (
             true,
             "RunningPrevious",
@@ -140,8 +196,8 @@ fn module_loaded(known: &Known) -> (bool, &'static str, String) {
     }
 }
 
-fn bootstrapped(known: &Known) -> (bool, &'static str, String) {
-    if known.report.is_bootstrapped {
+fn bootstrapped(known: &Known, others: &[HostStatus]) -> (bool, &'static str, String) {
+    if known.report.is_bootstrapped && others.iter().all(|other| other.is_bootstrapped) {
         (
             true,
             "Settled",
@@ -156,7 +212,7 @@ fn bootstrapped(known: &Known) -> (bool, &'static str, String) {
     }
 }
 
-fn degraded(known: &Known) -> (bool, &'static str, String) {
+fn degraded(known: &Known, others: &[HostStatus]) -> (bool, &'static str, String) {
     let report = &known.report;
     if let (Some(refusal), Some(_)) = (&known.refusal, &known.running) {
         return (true, refusal.reason, refusal.message.clone());
@@ -168,7 +224,7 @@ fn degraded(known: &Known) -> (bool, &'static str, String) {
             format!("runs are parked until the {sink} sink is back: {why}"),
         );
     }
-    match report.counts.failed {
+    match counts(known, others).failed {
         0 => {}
         1 => {
             let message = "1 object was given up; see status.failures";
@@ -193,6 +249,13 @@ fn degraded(known: &Known) -> (bool, &'static str, String) {
     if let Some(error) = &report.watch_error {
         return (true, "WatchFailed", error.clone());
     }
+    if let Some((host, degraded)) = others
+        .iter()
+        .find_map(|other| Some((&other.name, other.degraded.as_ref()?)))
+    {
+        let message = format!("at {host}: {}: {}", degraded.reason, degraded.message);
+        return (true, "HostDegraded", message);
+    }
     (false, "AsExpected", String::new())
 }
 
@@ -212,6 +275,33 @@ pub async fn write(
     name: &str,
     status: &ConfiguratorStatus,
 ) -> Result<(), kube::Error> {
+    apply(client, name, MANAGER, &json!(status)).await
+}
+
+/// Writes what a host says for itself; without anything, what it said is taken away. Gone is gone.
+///
+/// # Errors
+/// Those of the API.
+pub async fn write_host(
+    client: &Client,
+    name: &str,
+    host: &str,
+    status: Option<&HostStatus>,
+) -> Result<(), kube::Error> {
+    let manager = format!("{MANAGER}/{host}");
+    let status = status.map_or_else(|| json!({}), |status| json!({"hosts": [status]}));
+    match apply(client, name, &manager, &status).await {
+        Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(()),
+        applied => applied,
+    }
+}
+
+async fn apply(
+    client: &Client,
+    name: &str,
+    manager: &str,
+    status: &serde_json::Value,
+) -> Result<(), kube::Error> {
     let api: Api<Configurator> = Api::all(client.clone());
     let body = json!({
         "apiVersion": "configurator.dev/v1alpha1",
@@ -219,7 +309,7 @@ pub async fn write(
         "metadata": {"name": name},
         "status": status,
     });
-    let params = PatchParams::apply(MANAGER).force();
+    let params = PatchParams::apply(manager).force();
     api.patch_status(name, &params, &Patch::Apply(&body))
         .await
         .map(drop)

@@ -1,10 +1,10 @@
 //! Watches the Configurators and gives each a keeper.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use kube::api::Api;
+use kube::api::{Api, ListParams};
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch_kind};
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::keeper::{self, KeeperReport, RETRY_ANNOTATION};
 use crate::host::Shared;
 use crate::ledger::Ledger;
-use crate::resource::Configurator;
+use crate::resource::{Configurator, HostStatus};
 use crate::tasks::Tasks;
 
 /// What a host says of itself.
@@ -43,6 +43,7 @@ impl HostReport {
 struct Kept {
     uid: String,
     desired: watch::Sender<Arc<Configurator>>,
+    hosts: watch::Sender<Vec<HostStatus>>,
     report: watch::Receiver<KeeperReport>,
 }
 
@@ -130,11 +131,38 @@ impl Supervisor {
         }
     }
 
-    /// Removes the ledgers of Configurators that went while no host was there.
+    /// Removes the ledgers of Configurators that went while no host was there. They are listed once more after the
+    /// ledgers were: another host may have begun one meanwhile.
     async fn sweep(&self) {
-        let known: HashSet<String> = self.kept.values().map(|kept| kept.uid.clone()).collect();
-        if let Err(fault) = Ledger::sweep(self.shared.config_store.as_ref(), &known).await {
-            tracing::warn!(%fault, "stale ledgers could not be removed; they are at the next start");
+        let store = self.shared.config_store.as_ref();
+        let stale = async {
+            let mut recorded = Ledger::recorded_for(store)
+                .await
+                .map_err(|fault| fault.to_string())?;
+            if recorded.is_empty() {
+                return Ok(());
+            }
+            let all: Api<Configurator> = Api::all(self.shared.client.clone());
+            let there = all
+                .list_metadata(&ListParams::default())
+                .await
+                .map_err(|error| error.to_string())?;
+            for configurator in there {
+                recorded.remove(&configurator.uid().unwrap_or_default());
+            }
+            for uid in recorded {
+                Ledger::new(self.shared.config_store.clone(), &uid)
+                    .close()
+                    .await
+                    .map_err(|fault| fault.to_string())?;
+            }
+            Ok::<(), String>(())
+        };
+        if let Err(error) = stale.await {
+            tracing::warn!(
+                error,
+                "stale ledgers could not be removed; they are at the next start"
+            );
         }
     }
 
@@ -152,8 +180,20 @@ impl Supervisor {
             }
         };
         let uid = resource.uid().unwrap_or_default();
+        let hosts = resource
+            .status
+            .as_ref()
+            .map(|status| status.hosts.clone())
+            .unwrap_or_default();
         match self.kept.get(&name) {
             Some(kept) if kept.uid == uid => {
+                kept.hosts.send_if_modified(|known| {
+                    let is_news = *known != hosts;
+                    if is_news {
+                        *known = hosts;
+                    }
+                    is_news
+                });
                 // A status of one's own is no news.
                 kept.desired.send_if_modified(|known| {
                     let is_news = known.meta().generation != resource.meta().generation
@@ -170,12 +210,14 @@ impl Supervisor {
                 self.let_go(&name);
                 let before = self.ending.remove(&name);
                 let (desired, receiver) = watch::channel(resource);
-                let report = keeper::start(&self.shared, &self.tasks, receiver, before);
+                let (hosts, said) = watch::channel(hosts);
+                let report = keeper::start(&self.shared, &self.tasks, receiver, said, before);
                 self.kept.insert(
                     name,
                     Kept {
                         uid,
                         desired,
+                        hosts,
                         report,
                     },
                 );

@@ -32,6 +32,7 @@ use crate::declarative::DeclarativeRequests;
 use crate::events::{HostEvent, Publisher, Subject};
 use crate::observer::Notice;
 use crate::resource::FailureStatus;
+use crate::shards::{Permit, Shards};
 use crate::tasks::{TaskKind, Tasks};
 
 /// Objects that were given up and are shown in the status.
@@ -69,6 +70,8 @@ pub struct WorkerParts {
     pub tasks: Tasks,
     /// Decides the jitter.
     pub seed: u64,
+    /// Where hosts share the objects: which are this host's.
+    pub(crate) shards: Option<Arc<Shards>>,
 }
 
 /// What a worker says of itself.
@@ -126,8 +129,9 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
     let stop = parts.tasks.drain_token().child_token();
     let configurator = parts.configurator.clone();
     let tasks = parts.tasks.clone();
+    let queue = Queue::new(parts.configurator.clone(), parts.seed);
     let worker = Worker {
-        queue: Queue::new(parts.configurator.clone(), parts.seed),
+        queue: queue.sharded(parts.shards.as_ref().map_or(1, |shards| shards.number())),
         stop: stop.clone(),
         retries,
         reports,
@@ -137,6 +141,9 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         looping: BTreeSet::new(),
         parked: BTreeMap::new(),
         unlisted: 0,
+        is_listed: false,
+        held: BTreeSet::new(),
+        permit: None,
         watch_error: None,
         is_bootstrapped: false,
         report_due: Timestamp::default(),
@@ -154,7 +161,8 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
     }
 }
 
-type RunOutcome = (Ticket, Option<Driven>);
+/// What a run came to; nothing when it broke off. As long as the permit is there, no other host begins one.
+type RunOutcome = (Ticket, Option<Driven>, Option<Arc<Permit>>);
 
 struct Worker {
     parts: WorkerParts,
@@ -169,6 +177,12 @@ struct Worker {
     parked: BTreeMap<SinkName, String>,
     /// Watches whose first listing is not complete.
     unlisted: usize,
+    /// Whether they were complete once.
+    is_listed: bool,
+    /// The shards whose objects it has, where hosts share them.
+    held: BTreeSet<u16>,
+    /// That of the run whose end is being dealt with.
+    permit: Option<Arc<Permit>>,
     watch_error: Option<String>,
     is_bootstrapped: bool,
     report_due: Timestamp,
@@ -180,6 +194,8 @@ struct Worker {
 struct Chore {
     key: ObjectRef,
     uid: String,
+    /// Kept until it is done, so that no other host finds the object in the books.
+    _permit: Option<Arc<Permit>>,
 }
 
 type ObjectStream = futures::stream::BoxStream<'static, (String, watcher::Result<Event<Watched>>)>;
@@ -195,10 +211,16 @@ impl Worker {
             queue,
         );
         let books = self.parts.tasks.spawn(TaskKind::Publisher, keep_books);
-        // What the ledger has is known before the first run asks, so that nothing is recorded twice.
-        let mut recorded = Box::pin(self.recorded()).await;
-        let mut streams = self.streams();
-        self.unlisted = streams.len();
+        let shards = self.parts.shards.clone();
+        let mut changes = shards.as_ref().map(|shards| shards.changes());
+        let mut recorded = Vec::new();
+        let mut streams = SelectAll::new();
+        match &shards {
+            None => Box::pin(self.begin(&mut streams, &mut recorded)).await,
+            Some(shards) => {
+                Box::pin(self.share(shards, &mut streams, &mut recorded)).await;
+            }
+        }
         loop {
             let now = self.now();
             if self.queue.next_deadline().is_some_and(|at| at <= now) {
@@ -224,8 +246,13 @@ impl Worker {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled(), if !is_draining => {}
-                Some((ticket, driven)) = self.runs.next(), if !self.runs.is_empty() => {
-                    Box::pin(self.on_driven(ticket, driven)).await;
+                () = changed(changes.as_mut()), if !is_draining => {
+                    if let Some(shards) = &shards {
+                        Box::pin(self.share(shards, &mut streams, &mut recorded)).await;
+                    }
+                }
+                Some(outcome) = self.runs.next(), if !self.runs.is_empty() => {
+                    Box::pin(self.on_driven(outcome)).await;
                 }
                 released = self.parts.released.recv() => Box::pin(self.on_released(released)).await,
                 Some(()) = self.retries.recv() => {
@@ -249,6 +276,55 @@ impl Worker {
 
     fn now(&self) -> Timestamp {
         self.parts.context.clock.now()
+    }
+
+    /// Lists and watches the objects, from the start.
+    async fn begin(
+        &mut self,
+        streams: &mut SelectAll<ObjectStream>,
+        recorded: &mut Vec<(ObjectRef, String)>,
+    ) {
+        // What the ledger has is known before the first run asks, so that nothing is recorded twice.
+        *recorded = self.recorded().await;
+        *streams = self.streams();
+        self.unlisted = streams.len();
+    }
+
+    /// Takes over the objects of shards that were gained, and lets go of those of shards that were lost.
+    async fn share(
+        &mut self,
+        shards: &Shards,
+        streams: &mut SelectAll<ObjectStream>,
+        recorded: &mut Vec<(ObjectRef, String)>,
+    ) {
+        let held = shards.held();
+        let before = std::mem::replace(&mut self.held, held.clone());
+        if before.difference(&held).next().is_some() {
+            let is_let_go = |uid: &str| !held.contains(&shards.of(uid));
+            if let Some(ledger) = &self.parts.context.ledger {
+                ledger.let_go(is_let_go);
+            }
+            if let Some(finalizer) = &self.parts.context.finalizer {
+                finalizer.let_go(is_let_go);
+            }
+            self.failures.retain(|failed| !is_let_go(&failed.uid));
+            let now = self.now();
+            let actions = self.queue.let_go(is_let_go, now);
+            self.act(actions).await;
+        }
+        if held.is_empty() {
+            *streams = SelectAll::new();
+            self.unlisted = 0;
+        } else if held.difference(&before).next().is_some() {
+            // Nothing is kept of objects that are another host's, so they are listed when they no longer are.
+            self.begin(streams, recorded).await;
+        }
+    }
+
+    /// Whether the object with this uid is this host's.
+    fn has(&self, uid: &str) -> bool {
+        let shards = self.parts.shards.as_ref();
+        shards.is_none_or(|shards| self.held.contains(&shards.of(uid)))
     }
 
     fn streams(&self) -> SelectAll<ObjectStream> {
@@ -311,6 +387,7 @@ impl Worker {
                     *recorded = self.recorded().await;
                 }
                 self.unlisted = self.unlisted.saturating_sub(1);
+                self.is_listed |= self.unlisted == 0;
                 // With the last listing also what was handled in namespaces that are not watched any more.
                 let is_last = self.unlisted == 0;
                 let in_scope = |(key, _): &mut (ObjectRef, String)| {
@@ -325,6 +402,10 @@ impl Worker {
     }
 
     fn observe(&mut self, object: Watched) -> Vec<Action> {
+        if !self.has(object.uid()) {
+            let now = self.now();
+            return self.queue.displaced(&object.key(), object.uid(), now);
+        }
         let finalizer = finalizer_name(&self.parts.configurator.name);
         if let Some(placed) = &self.parts.context.finalizer
             && object.has_finalizer(&finalizer)
@@ -355,8 +436,9 @@ impl Worker {
                 (None, None) => Ok(Vec::new()),
             };
             match read {
-                Ok(recorded) => {
+                Ok(mut recorded) => {
                     self.parked.clear();
+                    recorded.retain(|(_, uid)| self.has(uid));
                     return recorded;
                 }
                 Err(fault) => {
@@ -394,8 +476,9 @@ impl Worker {
         }
     }
 
-    async fn on_driven(&mut self, ticket: Ticket, driven: Option<Driven>) {
+    async fn on_driven(&mut self, (ticket, driven, permit): RunOutcome) {
         let now = self.now();
+        self.permit = permit;
         let members = self.members.remove(&ticket).unwrap_or_default();
         let actions = match driven {
             Some(Driven::Finished { finished, .. }) => self.queue.finish(ticket, finished, now),
@@ -421,9 +504,10 @@ impl Worker {
                 }
                 self.queue.pause(ticket, run, &pause, finished, now)
             }
-            None => self.queue.finish(ticket, lost(members), now),
+            None => self.queue.finish(ticket, broken_off(members), now),
         };
         self.act(actions).await;
+        self.permit = None;
     }
 
     async fn act(&mut self, actions: Vec<Action>) {
@@ -496,21 +580,44 @@ impl Worker {
     }
 
     fn spawn(&mut self, ticket: Ticket, run: Run, step: Step) {
-        self.members.insert(ticket, run.members().to_vec());
-        let driving =
-            std::panic::AssertUnwindSafe(drive(self.parts.context.clone(), ticket, run, step));
-        let task = self
-            .parts
-            .tasks
-            .spawn(TaskKind::Run, driving.catch_unwind());
-        let outcome = async move { (ticket, task.await.ok().flatten().and_then(Result::ok)) };
+        let members = run.members().to_vec();
+        let shards = self.parts.shards.as_ref();
+        let claim =
+            shards.map(|shards| shards.claim(members.iter().map(|member| member.uid.as_str())));
+        let permit = claim.map(|claim| claim.begin().map(Arc::new));
+        self.members.insert(ticket, members);
+        let permit = match permit {
+            None => None,
+            Some(Some(permit)) => Some(permit),
+            // The shard has just gone, which this worker will hear next.
+            Some(None) => {
+                let outcome = (ticket, None, None);
+                return self.runs.push(std::future::ready(outcome).boxed());
+            }
+        };
+        let context = self.parts.context.clone();
+        let driving = drive(context, ticket, run, step, permit.clone());
+        let driving = std::panic::AssertUnwindSafe(driving).catch_unwind();
+        let held = permit.clone();
+        let task = self.parts.tasks.spawn(TaskKind::Run, async move {
+            let Some(permit) = held else {
+                return driving.await.ok();
+            };
+            tokio::select! {
+                biased;
+                () = permit.lost() => None,
+                driven = driving => driven.ok(),
+            }
+        });
+        let outcome = async move { (ticket, task.await.ok().flatten().flatten(), permit) };
         self.runs.push(outcome.boxed());
     }
 
     async fn forget(&mut self, key: ObjectRef, uid: String) {
         if let Some(chores) = &self.chores {
             // The bookkeeper ends only after this worker.
-            let _ = chores.send(Chore { key, uid }).await;
+            let _permit = self.permit.clone();
+            let _ = chores.send(Chore { key, uid, _permit }).await;
         }
     }
 
@@ -546,11 +653,13 @@ impl Worker {
     }
 
     fn report(&self) {
+        // Other hosts have every object.
+        let is_idle = self.parts.shards.is_some() && self.held.is_empty();
         let report = WorkerReport {
-            is_listed: self.unlisted == 0,
-            is_bootstrapped: self.is_bootstrapped,
+            is_listed: self.is_listed || is_idle,
+            is_bootstrapped: self.is_bootstrapped || is_idle,
             counts: self.queue.counts(),
-            is_settled: self.queue.is_settled(),
+            is_settled: self.unlisted == 0 && (self.queue.is_settled() || is_idle),
             failures: self.failures.iter().cloned().collect(),
             looping: self.looping.iter().cloned().collect(),
             parked: self.parked.clone(),
@@ -570,15 +679,26 @@ impl Worker {
     }
 }
 
+/// Returns when shards were gained or lost; never where hosts do not share.
+async fn changed(changes: Option<&mut watch::Receiver<()>>) {
+    if let Some(changes) = changes
+        && changes.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
 fn names(failed: &FailureStatus, key: &ObjectRef) -> bool {
     failed.namespace == key.namespace && failed.name == key.name
 }
 
-/// What stands in the place of the outcome of a run whose task broke: a bug of the host, which must not lose objects.
-fn lost(members: Vec<Member>) -> Finished {
+/// What stands in the place of the outcome of a run that broke off, which must not lose objects: by a bug of the host, or
+/// because another host has a shard of its objects; those that are left are run again.
+fn broken_off(members: Vec<Member>) -> Finished {
     let fault = Fault::new(
         FaultKind::ResourceGeneric,
-        "the run broke off: a bug in the host",
+        "the run broke off: another host took over an object of it, or the host has a bug",
     );
     let failure = Failure {
         request_name: String::new(),
@@ -623,7 +743,7 @@ async fn keep_books(
 }
 
 async fn strike(context: &RunContext, chore: Chore) {
-    let Chore { key, uid } = chore;
+    let Chore { key, uid, _permit } = chore;
     let struck = match (&context.ledger, &context.finalizer) {
         (Some(ledger), _) => ledger.forget(&uid).await,
         (None, Some(finalizer)) => finalizer.release(&key, &uid).await,

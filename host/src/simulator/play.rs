@@ -186,7 +186,7 @@ impl<'a> World<'a> {
             .config
             .iter()
             .map(|(key, value)| Write::Put(key.clone(), value.clone()));
-        self.config.write(writes.collect()).await?;
+        self.config.write(writes.collect(), &[]).await?;
         for (name, value) in &self.scenario.secrets {
             self.secrets.create(name, Document::of(value)?).await?;
         }

@@ -14,6 +14,8 @@ use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::{Operation, SinkName};
 use configurator_core::result::Answer;
 
+use self::configstore::Fence;
+
 /// Executes the operations of one server.
 ///
 /// # Guarantees
@@ -46,6 +48,8 @@ pub struct Scope {
     pub idempotency_key: String,
     /// How long one attempt may take; `None`: the sink's own.
     pub timeout: Option<Duration>,
+    /// What must stand for a write to the config store to come through.
+    pub fences: Vec<Fence>,
 }
 
 /// The sinks of a host.

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt as _};
 use tokio::sync::OnceCell;
 
-use super::{ConfigStore, Transacted};
+use super::{ConfigStore, Fence, Transacted};
 
 /// The namespace whose uid names a cluster: it is as old as the cluster, and cannot be deleted.
 const CLUSTER: &str = "kube-system";
@@ -56,17 +56,22 @@ impl ConfigStore for ClaimedStore {
         &self,
         operations: &[ConfigOperation],
         default_namespace: &str,
+        fences: &[Fence],
     ) -> Result<Transacted, Fault> {
         let store = self.store().await?;
-        store.transact(operations, default_namespace).await
+        store.transact(operations, default_namespace, fences).await
     }
 
     async fn scan(&self, prefix: &str) -> Result<Vec<(String, String)>, Fault> {
         self.store().await?.scan(prefix).await
     }
 
-    async fn write(&self, writes: Vec<Write>) -> Result<(), Fault> {
-        self.store().await?.write(writes).await
+    async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault> {
+        self.store().await?.write(writes, fences).await
+    }
+
+    async fn raise(&self, fence: &Fence) -> Result<(), Fault> {
+        self.store().await?.raise(fence).await
     }
 
     async fn probe(&self) -> Result<(), Fault> {

@@ -11,7 +11,7 @@ use configurator_store::{
     OpenError, Read as _, Store, StoreError, StoreOptions, Transaction, WriteError,
 };
 
-use super::{ConfigStore, Transacted};
+use super::{ConfigStore, Fence, Transacted};
 
 /// A config store in one file, or in memory.
 #[derive(Clone)]
@@ -45,14 +45,17 @@ impl ConfigStore for EmbeddedConfigStore {
         &self,
         operations: &[ConfigOperation],
         default_namespace: &str,
+        fences: &[Fence],
     ) -> Result<Transacted, Fault> {
-        let reads = layers::reads(operations, default_namespace)?;
+        let mut reads = layers::reads(operations, default_namespace)?;
+        reads.extend(fences.iter().map(Fence::read));
         // Most runs find everything as it should be: that is seen without a place in the writers' queue.
         let stored = self
             .store
             .read(|view| look_up(view, &reads))
             .and_then(|stored| stored)
             .map_err(|error| unavailable(&error))?;
+        Fence::check(fences, &stored)?;
         let plan = layers::plan(operations, default_namespace, &stored)?;
         if plan.writes.is_empty() {
             return Ok(Transacted {
@@ -62,8 +65,10 @@ impl ConfigStore for EmbeddedConfigStore {
         }
         let operations = operations.to_vec();
         let default_namespace = default_namespace.to_owned();
+        let fences = fences.to_vec();
         let transaction = move |transaction: &mut Transaction<'_>| {
             let stored = look_up(transaction, &reads).map_err(|error| unavailable(&error))?;
+            Fence::check(&fences, &stored)?;
             let plan = layers::plan(&operations, &default_namespace, &stored)?;
             let changed = !plan.writes.is_empty();
             carry_out(transaction, plan.writes).map_err(|error| unavailable(&error))?;
@@ -87,9 +92,26 @@ impl ConfigStore for EmbeddedConfigStore {
             .map_err(|error| unavailable(&error))
     }
 
-    async fn write(&self, writes: Vec<Write>) -> Result<(), Fault> {
+    async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault> {
+        let fences = fences.to_vec();
         let transaction = move |transaction: &mut Transaction<'_>| {
+            let reads: Vec<layers::Read> = fences.iter().map(Fence::read).collect();
+            let stored = look_up(transaction, &reads).map_err(|error| unavailable(&error))?;
+            Fence::check(&fences, &stored)?;
             carry_out(transaction, writes).map_err(|error| unavailable(&error))
+        };
+        self.store.write(transaction).await.map_err(fault_of)
+    }
+
+    async fn raise(&self, fence: &Fence) -> Result<(), Fault> {
+        let fence = fence.clone();
+        let transaction = move |transaction: &mut Transaction<'_>| {
+            let stored =
+                look_up(transaction, &[fence.read()]).map_err(|error| unavailable(&error))?;
+            if fence.is_missing(&stored)? {
+                transaction.put(fence.key().to_owned(), fence.value());
+            }
+            Ok(())
         };
         self.store.write(transaction).await.map_err(fault_of)
     }

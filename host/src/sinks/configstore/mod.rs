@@ -4,6 +4,7 @@ mod claimed;
 mod embedded;
 #[cfg(feature = "etcd")]
 pub mod etcd;
+mod fence;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use configurator_core::result::Answer;
 
 pub(crate) use self::claimed::ClaimedStore;
 pub use self::embedded::EmbeddedConfigStore;
+pub use self::fence::Fence;
 use super::{Scope, Sink, misrouted};
 
 /// Keeps configuration.
@@ -24,6 +26,7 @@ use super::{Scope, Sink, misrouted};
 /// - [`transact`](Self::transact): all of the operations, or none, under the layout of [`configurator_core::layers`]; what was there
 ///   already is not written again.
 /// - A write that was acknowledged survives a crash.
+/// - Nothing is written unless every [`Fence`] stands, as seen by the transaction that writes.
 #[async_trait]
 pub trait ConfigStore: Send + Sync + 'static {
     /// Executes the operations. `default_namespace` is that of the object being handled.
@@ -31,13 +34,20 @@ pub trait ConfigStore: Send + Sync + 'static {
         &self,
         operations: &[ConfigOperation],
         default_namespace: &str,
+        fences: &[Fence],
     ) -> Result<Transacted, Fault>;
 
     /// Every key that begins with `prefix`, in order, with its value.
     async fn scan(&self, prefix: &str) -> Result<Vec<(String, String)>, Fault>;
 
     /// Writes keys outside the layout of requests. When it fails, some may be written; to write them again is safe.
-    async fn write(&self, writes: Vec<Write>) -> Result<(), Fault>;
+    async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault>;
+
+    /// From now on nothing comes through that relies on an earlier fence of the same name. To raise it again is safe.
+    ///
+    /// # Errors
+    /// When a later one stands.
+    async fn raise(&self, fence: &Fence) -> Result<(), Fault>;
 
     /// Whether hosts of other clusters may reach it as well, so that it must be claimed.
     fn is_shared(&self) -> bool {
@@ -63,16 +73,23 @@ impl ConfigStore for Arc<dyn ConfigStore> {
         &self,
         operations: &[ConfigOperation],
         default_namespace: &str,
+        fences: &[Fence],
     ) -> Result<Transacted, Fault> {
-        (**self).transact(operations, default_namespace).await
+        (**self)
+            .transact(operations, default_namespace, fences)
+            .await
     }
 
     async fn scan(&self, prefix: &str) -> Result<Vec<(String, String)>, Fault> {
         (**self).scan(prefix).await
     }
 
-    async fn write(&self, writes: Vec<Write>) -> Result<(), Fault> {
-        (**self).write(writes).await
+    async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault> {
+        (**self).write(writes, fences).await
+    }
+
+    async fn raise(&self, fence: &Fence) -> Result<(), Fault> {
+        (**self).raise(fence).await
     }
 
     fn is_shared(&self) -> bool {
@@ -121,7 +138,9 @@ impl Sink for ConfigstoreSink {
             return Err(misrouted(operation, SinkName::Configstore));
         };
         let timeout = scope.timeout.unwrap_or(self.timeout);
-        let transacting = self.store.transact(&request.operations, &scope.namespace);
+        let transacting = self
+            .store
+            .transact(&request.operations, &scope.namespace, &scope.fences);
         let transacted = tokio::time::timeout(timeout, transacting)
             .await
             .unwrap_or_else(|_| {

@@ -25,7 +25,7 @@ use self::connection::Connection;
 use self::errors::{classify, is_transient};
 pub use self::options::EtcdOptions;
 use self::snapshot::Snapshot;
-use super::{ConfigStore, Transacted};
+use super::{ConfigStore, Fence, Transacted};
 
 /// How often a transaction is decided anew because others changed what it rests on.
 const MAX_CONFLICTS: u32 = 16;
@@ -132,14 +132,17 @@ impl ConfigStore for EtcdConfigStore {
         &self,
         operations: &[ConfigOperation],
         default_namespace: &str,
+        fences: &[Fence],
     ) -> Result<Transacted, Fault> {
-        let reads = layers::reads(operations, default_namespace)?;
+        let mut reads = layers::reads(operations, default_namespace)?;
+        reads.extend(fences.iter().map(Fence::read));
         let mut snapshot = self.read(&reads).await?;
         let mut conflicts = 0;
         let mut retry = Retry::new(self.patience);
         // An earlier attempt may have been carried out although its answer was lost.
         let mut may_be_written = false;
         loop {
+            Fence::check(fences, &snapshot.stored)?;
             let plan = layers::plan(operations, default_namespace, &snapshot.stored)?;
             if plan.writes.is_empty() {
                 return Ok(Transacted {
@@ -209,14 +212,52 @@ impl ConfigStore for EtcdConfigStore {
         }
     }
 
-    async fn write(&self, writes: Vec<Write>) -> Result<(), Fault> {
+    async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault> {
+        let stands =
+            |fence: &Fence| Compare::value(self.key(fence.key()), CompareOp::Equal, fence.value());
+        let conditions: Vec<Compare> = fences.iter().map(stands).collect();
+        let questions: Vec<TxnOp> = fences
+            .iter()
+            .map(|fence| TxnOp::get(self.key(fence.key()), None))
+            .collect();
         for part in writes.chunks(PART) {
             let operations = self.operations(part);
-            self.ask(|mut client| {
-                let txn = Txn::new().and_then(operations.clone());
-                async move { client.txn(txn).await }
-            })
-            .await?;
+            let answer = self
+                .ask(|mut client| {
+                    let txn = Txn::new()
+                        .when(conditions.clone())
+                        .and_then(operations.clone())
+                        .or_else(questions.clone());
+                    async move { client.txn(txn).await }
+                })
+                .await?;
+            if !answer.succeeded() {
+                Fence::check(fences, &self.snapshot(&[], &answer).stored)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn raise(&self, fence: &Fence) -> Result<(), Fault> {
+        let reads = [fence.read()];
+        let mut snapshot = self.read(&reads).await?;
+        while fence.is_missing(&snapshot.stored)? {
+            let conditions = snapshot.conditions(&self.prefix, &[]);
+            let questions = snapshot::questions(&self.prefix, &reads);
+            let answer = self
+                .ask(|mut client| {
+                    let put = TxnOp::put(self.key(fence.key()), fence.value(), None);
+                    let txn = Txn::new()
+                        .when(conditions.clone())
+                        .and_then([put])
+                        .or_else(questions.clone());
+                    async move { client.txn(txn).await }
+                })
+                .await?;
+            if answer.succeeded() {
+                break;
+            }
+            snapshot = self.snapshot(&reads, &answer);
         }
         Ok(())
     }

@@ -1,0 +1,286 @@
+//! Several hosts on one API and one config store, in virtual time.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+use configurator_core::time::Timestamp;
+use configurator_host::clock::VirtualClock;
+use configurator_host::controller::driver::CallMode;
+use configurator_host::resource::Configurator;
+use configurator_host::shards::Sharding;
+use configurator_tests::world::{Place, Servers, World};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::journal::Journal;
+use crate::partition::Way;
+
+/// Several hosts.
+pub struct Fleet {
+    pub journal: Journal,
+    servers: Servers,
+    shards: u16,
+    hosts: BTreeMap<String, Member>,
+    /// The number that each object has.
+    objects: BTreeMap<String, u64>,
+}
+
+struct Member {
+    world: World,
+    way: watch::Sender<bool>,
+}
+
+fn configurator() -> Value {
+    let put = |name: &str| {
+        let key = format!("{name}-{{name}}");
+        json!({"name": name, "put": {"key": key, "value": "{run}"}})
+    };
+    let root = json!({"serial": true, "requests": [put("first"), put("second"), put("third")]});
+    let remove = json!({"name": "remove", "remove": "first-{name}"});
+    json!({
+        "apiVersion": "configurator.dev/v1alpha1",
+        "kind": "Configurator",
+        "metadata": {"name": "shared"},
+        "spec": {
+            "watch": {"version": "v1", "kind": "ConfigMap", "labelSelector": "handled=yes"},
+            "module": {"file": "scripted.wasm"},
+            "phases": [{"name": "root"}],
+            "deletion": {"by": "Ledger", "phases": [{"name": "gone", "handler": "root"}]},
+            "parameters": {"root": root, "gone": {"requests": [remove]}},
+            "concurrency": 64,
+            "capabilities": {
+                "configstore": [{"prefixes": [""], "verbs": ["get", "create", "update", "delete"]}],
+            },
+        },
+    })
+}
+
+impl Fleet {
+    /// Servers without hosts.
+    pub async fn open(shards: u16) -> Result<Self> {
+        Ok(Self {
+            journal: Journal::default(),
+            servers: Place::default().open().await?,
+            shards,
+            hosts: BTreeMap::new(),
+            objects: BTreeMap::new(),
+        })
+    }
+
+    /// One more host.
+    pub async fn join(&mut self, name: &str) -> Result<()> {
+        let server = self.servers.server.clone().context("an embedded API")?;
+        let (way, open) = Way::to(server);
+        let servers = Servers {
+            client: Client::new(way, "default"),
+            ..self.servers.clone()
+        };
+        let mut sharding = Sharding::new("default", name);
+        sharding.shards = self.shards;
+        let journal = self.journal.clone();
+        let host = name.to_owned();
+        let world = World::start_on(servers, |builder| {
+            builder
+                .sharding(sharding)
+                .observer(journal.of(name))
+                .decorate_sinks(move |sinks| journal.before(&host, sinks))
+                .clock(VirtualClock::starting_at(Timestamp::from_millis(0)))
+                .call_mode(CallMode::Inline)
+        })
+        .await?;
+        if self.hosts.is_empty() {
+            world.apply(&configurator()).await?;
+        }
+        self.hosts
+            .insert(name.to_owned(), Member { world, way: open });
+        Ok(())
+    }
+
+    /// A host ends as if its machine did.
+    pub async fn kill(&mut self, name: &str) -> Result<()> {
+        self.hosts
+            .remove(name)
+            .context("a host")?
+            .world
+            .kill()
+            .await
+    }
+
+    /// A host stops as it should.
+    pub async fn leave(&mut self, name: &str) -> Result<()> {
+        self.hosts
+            .remove(name)
+            .context("a host")?
+            .world
+            .stop()
+            .await
+    }
+
+    /// A host does not reach the API any more.
+    pub fn cut_off(&self, name: &str) {
+        self.hosts[name].way.send_replace(false);
+    }
+
+    /// It does again.
+    pub fn reconnect(&self, name: &str) {
+        self.hosts[name].way.send_replace(true);
+    }
+
+    /// Someone else writes their name into a Lease of a host.
+    pub async fn rob(&self, name: &str) -> Result<()> {
+        let leases: Api<Lease> = Api::default_namespaced(self.servers.client.clone());
+        for lease in leases.list(&ListParams::default()).await? {
+            let spec = lease.spec.clone().unwrap_or_default();
+            let holder = spec.holder_identity.unwrap_or_default();
+            if holder.starts_with(&format!("{name}-")) && lease.name_any().contains("-shard-") {
+                let body = json!({"spec": {"holderIdentity": "a thief"}});
+                let params = PatchParams::default();
+                leases
+                    .patch(&lease.name_any(), &params, &Patch::Merge(&body))
+                    .await?;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn shards_of(&self, name: &str) -> usize {
+        let line = self.hosts[name].world.metric("configurator_shards ");
+        let number = line.split(' ').next_back().unwrap_or_default();
+        number.parse().unwrap_or_default()
+    }
+
+    async fn until(&self, what: &str, holds: impl Fn() -> bool) -> Result<()> {
+        let anyone = self.hosts.values().next().context("a host")?;
+        anyone.world.until(what, async || Ok(holds())).await
+    }
+
+    /// Returns when every host has its share of the shards.
+    pub async fn shared_out(&self) -> Result<()> {
+        let all = usize::from(self.shards);
+        let most = all.div_ceil(self.hosts.len());
+        self.until("the shards are shared out", || {
+            let loads: Vec<usize> = self.hosts.keys().map(|name| self.shards_of(name)).collect();
+            loads.iter().sum::<usize>() == all && loads.iter().all(|load| *load <= most)
+        })
+        .await
+    }
+
+    /// Returns when the others have the shards of a host.
+    pub async fn taken_over(&self, name: &str) -> Result<()> {
+        self.until("the shards are taken over", || {
+            let others = self.hosts.keys().filter(|other| *other != name);
+            let load: usize = others.map(|other| self.shards_of(other)).sum();
+            self.shards_of(name) == 0 && load == usize::from(self.shards)
+        })
+        .await
+    }
+
+    fn config_maps(&self) -> Api<k8s_openapi::api::core::v1::ConfigMap> {
+        Api::default_namespaced(self.servers.client.clone())
+    }
+
+    /// Makes so many objects.
+    pub async fn make(&mut self, number: usize) -> Result<()> {
+        for index in 0..number {
+            self.objects.insert(format!("object-{index}"), 0);
+        }
+        self.change_all().await
+    }
+
+    /// Changes every object.
+    pub async fn change_all(&mut self) -> Result<()> {
+        let api = self.config_maps();
+        for (name, number) in &mut self.objects {
+            *number += 1;
+            let object = json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": name, "labels": {"handled": "yes"}},
+                "data": {"number": number.to_string()},
+            });
+            let params = PatchParams::apply("test").force();
+            api.patch(name, &params, &Patch::Apply(&object)).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes an object.
+    pub async fn delete(&mut self, name: &str) -> Result<()> {
+        self.objects.remove(name);
+        self.config_maps()
+            .delete(name, &DeleteParams::default())
+            .await?;
+        Ok(())
+    }
+
+    /// Returns when the newest version of every object was run to a good end.
+    pub async fn done(&self) -> Result<()> {
+        let is_done = |(name, number): (&String, &u64)| self.journal.done(name) == Some(*number);
+        let waited = self
+            .until("every object is done", || self.objects.iter().all(is_done))
+            .await;
+        self.journal.check();
+        waited.with_context(|| {
+            let missing = self.objects.iter().filter(|object| !is_done(*object));
+            format!("{:?}", missing.collect::<Vec<_>>())
+        })
+    }
+
+    /// Returns when nothing is left of an object in the config store.
+    pub async fn gone(&self, name: &str) -> Result<()> {
+        let anyone = self.hosts.values().next().context("a host")?;
+        let key = format!("basic/first-{name}");
+        anyone
+            .world
+            .until("nothing is left of the object", async || {
+                let keys = anyone.world.keys().await?;
+                Ok(keys.iter().all(|(found, _)| *found != key))
+            })
+            .await
+    }
+
+    /// What the Configurator says, once it speaks of every object and host.
+    pub async fn status(&self) -> Result<String> {
+        let api: Api<Configurator> = Api::all(self.servers.client.clone());
+        let anyone = self.hosts.values().next().context("a host")?;
+        let read = async || anyhow::Ok(api.get("shared").await?.status.unwrap_or_default());
+        anyone
+            .world
+            .until("the status speaks of everything", async || {
+                let status = read().await?;
+                let counts = status.counts.unwrap_or_default();
+                let of_hosts: u64 = status.hosts.iter().map(|host| host.counts.objects).sum();
+                Ok(status.hosts.len() == self.hosts.len()
+                    && counts.objects == self.objects.len() as u64
+                    && of_hosts == counts.objects)
+            })
+            .await?;
+        let status = read().await?;
+        let mut lines: Vec<String> = status
+            .conditions
+            .iter()
+            .map(|condition| {
+                format!(
+                    "{} {} {}",
+                    condition.type_, condition.status, condition.reason
+                )
+            })
+            .collect();
+        for host in &status.hosts {
+            let name = host.name.split('-').next().unwrap_or_default();
+            lines.push(format!("{name}: shards {}", host.shards));
+        }
+        Ok(lines.join("\n") + "\n")
+    }
+
+    /// Stops every host.
+    pub async fn stop(self) -> Result<()> {
+        for member in self.hosts.into_values() {
+            member.world.stop().await?;
+        }
+        Ok(())
+    }
+}
