@@ -38,17 +38,22 @@ pub fn assign<'a>(members: &BTreeSet<&'a str>, shards: u16) -> Vec<&'a str> {
     if members.is_empty() {
         return Vec::new();
     }
-    let share = usize::from(shards).div_ceil(members.len());
+    let share = usize::from(shards) / members.len();
+    let mut remainder = usize::from(shards) % members.len();
     let mut loads: BTreeMap<&str, usize> = BTreeMap::new();
     (0..shards)
         .filter_map(|shard| {
             let shard = shard.to_string();
-            let has_room = |member: &&&str| loads.get(**member).is_none_or(|load| *load < share);
+            // Of those that cannot be divided, nobody gets more than one.
+            let most = share + usize::from(remainder > 0);
+            let load = |member: &str| loads.get(member).copied().unwrap_or_default();
             let member = members
                 .iter()
-                .filter(has_room)
+                .filter(|member| load(member) < most)
                 .max_by_key(|member| weight(member, &shard))?;
-            *loads.entry(member).or_default() += 1;
+            let load = loads.entry(member).or_default();
+            *load += 1;
+            remainder -= usize::from(*load > share);
             Some(*member)
         })
         .collect()
@@ -321,8 +326,12 @@ impl Ring {
             .map(|(shard, _)| *shard)
             .collect();
         for shard in lost {
+            let is_given_back = !self.busy.contains(&shard);
             self.held.remove(&shard);
-            actions.push(RingAction::Lose(shard));
+            // What is seen of its new owner may come before the answer to giving it back.
+            if !is_given_back {
+                actions.push(RingAction::Lose(shard));
+            }
         }
     }
 

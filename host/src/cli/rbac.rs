@@ -89,7 +89,7 @@ async fn rights(args: &RbacArgs) -> anyhow::Result<Rights> {
     );
     let client = kinds(args.kubeconfig.as_deref(), manifests).await?;
     let mut rights = Rights::default();
-    rights.own(&args.name, &args.namespace);
+    rights.own(&args.namespace);
     for manifest in configurators {
         let named = format!("{} {}", manifest.file.display(), manifest.name());
         let read: resource::Configurator =
@@ -199,7 +199,7 @@ impl Rights {
     }
 
     /// What the host needs whatever it runs.
-    fn own(&mut self, name: &str, namespace: &str) {
+    fn own(&mut self, namespace: &str) {
         let definition = resource::Configurator::crd_name();
         let everywhere = &Scope::Everywhere;
         self.grant(
@@ -213,9 +213,9 @@ impl Rights {
         self.grant(everywhere, group, "configurators", &[], &["list", "watch"]);
         let home = &Scope::Namespace(namespace.to_owned());
         let leases = "coordination.k8s.io";
-        // Nothing can be created by its name alone.
-        self.grant(home, leases, "leases", &[], &["create"]);
-        self.grant(home, leases, "leases", &[name], &["get", "patch", "update"]);
+        // One for each shard and host; the names of hosts are not known before.
+        let verbs = ["create", "delete", "get", "list", "patch", "watch"];
+        self.grant(home, leases, "leases", &[], &verbs);
         self.events(&Scope::Namespace(EVENTS_OF_CLUSTER.to_owned()));
     }
 

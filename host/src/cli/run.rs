@@ -71,6 +71,9 @@ pub struct RunArgs {
     #[command(flatten)]
     #[serde(skip_serializing_if = "EtcdArgs::is_empty")]
     etcd: EtcdArgs,
+    #[command(flatten)]
+    #[serde(skip_serializing_if = "ShardingArgs::is_empty")]
+    sharding: ShardingArgs,
     /// The file with the key of the embedded secret store; made where there is none.
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,6 +115,21 @@ impl EtcdArgs {
     }
 }
 
+/// The settings of sharding that flags can give.
+#[derive(Args, Serialize)]
+struct ShardingArgs {
+    /// Share the objects with the other hosts that say so: they fall into so many parts. 1 elects a leader.
+    #[arg(long, value_name = "NUMBER")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shards: Option<u16>,
+}
+
+impl ShardingArgs {
+    fn is_empty(&self) -> bool {
+        self.shards.is_none()
+    }
+}
+
 /// Runs the host until it is told to stop.
 ///
 /// # Errors
@@ -131,7 +149,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
 async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let is_person = settings.log_format == LogFormat::Text;
     let stop = CancellationToken::new();
-    let is_cluster = settings.in_cluster || settings.kubeconfig.is_some();
+    let is_cluster = settings.is_cluster();
     anyhow::ensure!(
         settings.listen.is_none() || !is_cluster,
         "--listen serves the embedded API, and --kubeconfig uses a cluster instead: give one of them"
@@ -172,8 +190,12 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
     let host = builder(settings, client.clone(), is_person)?
         .config_store(config_store)
         .secret_store(secret_store)
-        .modules(ModuleDirectory::of(module_folders))
-        .build()?;
+        .modules(ModuleDirectory::of(module_folders));
+    let host = match servers::sharding(settings, &client)? {
+        Some(sharding) => host.sharding(sharding),
+        None => host,
+    };
+    let host = host.build()?;
     let mut report = host.report();
     if let Some(address) = settings.metrics_listen {
         let at = probes::serve(address, host.metrics(), host.report(), stop.clone()).await?;

@@ -8,7 +8,9 @@ use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde::{Deserialize, Serialize};
 
+use super::settings::Settings;
 use crate::cluster;
+use crate::shards::Sharding;
 use crate::sinks::configstore::etcd::{EtcdConfigStore, EtcdOptions};
 
 /// etcd, as the settings name it: the table `[etcd]` of the file, `CONFIGURATOR_ETCD__…` of the environment.
@@ -34,6 +36,75 @@ pub struct EtcdSettings {
     pub password: Option<String>,
     /// Seconds that one request may take.
     pub timeout_seconds: Option<u64>,
+}
+
+/// Hosts that share the objects, as the settings name them: the table `[sharding]` of the file,
+/// `CONFIGURATOR_SHARDING__…` of the environment.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShardingSettings {
+    /// Into how many parts the objects fall; without it this host has every object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shards: Option<u16>,
+    /// What the names of the Leases begin with; `configurator` unless it is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The namespace of the Leases; that of the Pod or the kubeconfig unless it is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// What this host is called; as its machine or Pod unless it is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Seconds that a Lease lasts after each renewal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_seconds: Option<u64>,
+}
+
+/// How the objects are shared, when the settings say that they are.
+///
+/// # Errors
+/// When hosts would not find each other: they need a cluster and a config store in common.
+pub fn sharding(settings: &Settings, client: &Client) -> anyhow::Result<Option<Sharding>> {
+    let given = &settings.sharding;
+    let Some(shards) = given.shards else {
+        return Ok(None);
+    };
+    anyhow::ensure!(
+        settings.is_cluster(),
+        "sharding.shards: hosts share the objects of a cluster: give --kubeconfig or --in-cluster"
+    );
+    anyhow::ensure!(
+        !settings.etcd.endpoints.is_empty(),
+        "sharding.shards: hosts that share objects need one config store: give --etcd-endpoint"
+    );
+    let namespace = given.namespace.as_deref();
+    let host = given.host.clone().unwrap_or_else(machine);
+    let mut sharding = Sharding::new(namespace.unwrap_or(client.default_namespace()), &host);
+    sharding.shards = shards;
+    if let Some(name) = &given.name {
+        sharding.name.clone_from(name);
+    }
+    if let Some(seconds) = given.lease_seconds {
+        sharding.lease = Duration::from_secs(seconds);
+    }
+    Ok(Some(sharding))
+}
+
+/// The name of the machine or Pod, as Kubernetes would have it.
+fn machine() -> String {
+    let name = std::env::var("HOSTNAME")
+        .or_else(|_| std::fs::read_to_string("/etc/hostname"))
+        .unwrap_or_default();
+    let plain = |letter: char| match letter.to_ascii_lowercase() {
+        letter @ ('a'..='z' | '0'..='9') => letter,
+        _ => '-',
+    };
+    // The random ending needs some room in the name of a Lease.
+    let name: String = name.trim().chars().map(plain).take(48).collect();
+    match name.trim_matches('-') {
+        "" => "host".to_owned(),
+        name => name.to_owned(),
+    }
 }
 
 /// A client of the cluster: that of a kubeconfig, or the one whose Pod this is.

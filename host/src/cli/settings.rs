@@ -9,7 +9,7 @@ use figment::providers::{Env, Format as _, Serialized, Toml};
 use figment::{Figment, Source};
 use serde::{Deserialize, Serialize};
 
-use super::servers::EtcdSettings;
+use super::servers::{EtcdSettings, ShardingSettings};
 use crate::sinks::secretstore::vault::VaultOptions;
 
 /// Everything that can be set. In a file as `data_dir = "…"`, in the environment as `CONFIGURATOR_DATA_DIR`; what lies
@@ -32,6 +32,8 @@ pub struct Settings {
     pub in_cluster: bool,
     /// etcd as the config store.
     pub etcd: EtcdSettings,
+    /// Other hosts with which the objects are shared.
+    pub sharding: ShardingSettings,
     /// Vault as the secret store.
     #[serde(default, skip_serializing)]
     pub vault: Option<VaultOptions>,
@@ -79,6 +81,7 @@ impl Default for Settings {
             kubeconfig: None,
             in_cluster: false,
             etcd: EtcdSettings::default(),
+            sharding: ShardingSettings::default(),
             vault: None,
             secret_key_file: None,
             secret_key: None,
@@ -132,6 +135,11 @@ impl Settings {
             (None, LogFormat::Text) => "warn",
             (None, LogFormat::Json) => "info",
         }
+    }
+
+    /// Whether a cluster is used instead of the embedded API.
+    pub fn is_cluster(&self) -> bool {
+        self.in_cluster || self.kubeconfig.is_some()
     }
 
     /// How long runs may take to end when the host stops.

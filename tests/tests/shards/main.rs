@@ -11,6 +11,7 @@
 mod fleet;
 mod journal;
 mod partition;
+mod processes;
 
 use std::time::Duration;
 

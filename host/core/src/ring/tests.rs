@@ -26,10 +26,6 @@ fn shards_are_spread_evenly_and_few_change_hands() {
         }
         loads.into_values().collect::<Vec<_>>()
     };
-    assert!(
-        loads(&three).iter().all(|load| (20..=22).contains(load)),
-        "{three:?}"
-    );
     assert_eq!(loads(&four), [16, 16, 16, 16]);
     let moved = three
         .iter()
@@ -330,7 +326,7 @@ fn a_host_that_is_paused_loses_its_shards_before_another_has_them() {
 }
 
 #[test]
-fn nobody_takes_what_was_renewed_by_a_clock_that_is_wrong() {
+fn a_lease_that_is_renewed_is_never_taken() {
     // Times of the server are not looked at: only whether anything changes.
     let mut world = World::new(&["one"], 1, 0, 1);
     world.run_until(1_000).join("two", 1);
@@ -338,6 +334,20 @@ fn nobody_takes_what_was_renewed_by_a_clock_that_is_wrong() {
     let begun = world.text.matches("begins").count();
     let ended = world.text.matches("ends").count();
     assert!(begun <= 2 && ended < begun, "{}", world.text);
+}
+
+proptest! {
+    #[test]
+    fn nobody_has_more_than_one_shard_more_than_another(
+        members in prop::collection::btree_set("[a-z]-[0-9a-f]{8}", 1..9), shards in 1_u16..40,
+    ) {
+        let members: BTreeSet<&str> = members.iter().map(String::as_str).collect();
+        let spread = assign(&members, shards);
+        prop_assert_eq!(spread.len(), usize::from(shards));
+        let loads = members.iter().map(|member| spread.iter().filter(|owner| *owner == member).count());
+        let (least, most) = (loads.clone().min().unwrap(), loads.max().unwrap());
+        prop_assert!(most - least <= 1, "{:?}", spread);
+    }
 }
 
 proptest! {
