@@ -10,8 +10,9 @@ use expect_test::expect;
 use http::{Request, Response};
 use http_body_util::{Either, Full};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::events::v1::Event;
 use kube::Client;
-use kube::api::Api;
+use kube::api::{Api, ListParams};
 use kube::client::Body;
 use serde_json::{Value, json};
 use tower::Service as _;
@@ -78,6 +79,14 @@ async fn refused_rights_are_named_and_once_they_are_granted_what_was_given_up_is
         .until_condition("greeter", "Permitted", "False Refused")
         .await?;
     expect!["False Refused: the cluster refuses 12 of the 17 rights that are needed: delete *.apps, get *.apps, list *.apps, patch *.apps, update *.apps, get cronjobs.batch/*, patch cronjobs.batch/*, get jobs.batch/*, patch jobs.batch/*, create configmaps hello in rights-shop, 2 more; `configurator rbac -f FILE` prints the roles that grant them"].assert_eq(&told);
+    let events: Api<Event> = Api::namespaced(cluster.client.clone(), "default");
+    cluster
+        .until("an Event about it", async || {
+            let events = events.list(&ListParams::default()).await?;
+            let mut reasons = events.iter().map(|event| event.reason.as_deref());
+            Ok(reasons.any(|reason| reason == Some("RightsRefused")))
+        })
+        .await?;
     let ready = cluster
         .until_condition("greeter", "Ready", "True Running")
         .await?;
@@ -122,10 +131,11 @@ async fn refused_rights_are_named_and_once_they_are_granted_what_was_given_up_is
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_status_is_asked_for_once_it_was_refused() -> Result<()> {
+async fn a_watch_that_is_refused_begins_when_it_may_and_a_status_is_asked_for_once_it_was_refused()
+-> Result<()> {
     let cluster = Cluster::new().await?;
     let token = cluster.account("teller").await?;
-    cluster.grant("teller", "teller", own("pods")).await?;
+    cluster.grant("teller", "teller", own("configmaps")).await?;
     let servers = cluster.servers(cluster.client_of(&token).await?).await?;
     let world = World::start_on(servers, |builder| builder.clock(Hurried)).await?;
     cluster.namespace("rights-tales").await?;
@@ -140,6 +150,18 @@ async fn a_status_is_asked_for_once_it_was_refused() -> Result<()> {
                 "parameters": {"root": {"status": {"message": "seen"}}},
             },
         }))
+        .await?;
+    let told = cluster
+        .until_condition("teller", "Ready", "False WatchFailed")
+        .await?;
+    expect![[""]].assert_eq(&told);
+    let told = cluster
+        .until_condition("teller", "Permitted", "False")
+        .await?;
+    expect![[""]].assert_eq(&told);
+    cluster.grant("teller", "teller", own("pods")).await?;
+    cluster
+        .until_condition("teller", "Ready", "True Running")
         .await?;
     let told = cluster
         .until_condition("teller", "Permitted", "True")
