@@ -1,7 +1,7 @@
 //! The main job, from nothing to nothing: `cargo xtask demo`.
 //!
-//! Runs a host on embedded stores in a folder, or on a cluster, etcd and Vault, applies a small shop, shows each run as it happens and what has come of
-//! them, changes something, deletes something, and stops.
+//! Runs a host on embedded stores in a folder, or on a cluster, etcd and Vault, applies a small shop, shows each run as it
+//! happens and what has come of them, changes something, deletes something, and stops.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use configurator_host::sinks::configstore::{ConfigStore, EmbeddedConfigStore};
 use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, VaultSecretStore};
 use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey, SecretStore};
 use configurator_store::{Store, StoreOptions};
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, CustomResourceExt as _, ResourceExt as _};
+use kube::{Client, CustomResourceExt as _, ResourceExt};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -59,18 +59,7 @@ async fn main() -> Result<()> {
         )
         .await?;
     }
-    let replica_set = demo.replica_set("web").await?;
-    for (name, node) in [("web-7d4b9-1", "node-a"), ("web-7d4b9-2", "node-b")] {
-        demo.pod(name, node, &replica_set, json!({})).await?;
-    }
-    let orders = demo.owner("apps/v1", "StatefulSet", "orders").await?;
-    demo.pod(
-        "orders-0",
-        "node-a",
-        &orders,
-        json!({"config.configurator.dev/log-level": "debug"}),
-    )
-    .await?;
+    let gone = demo.pods().await?;
     demo.settled().await?;
     demo.show().await?;
 
@@ -89,16 +78,18 @@ async fn main() -> Result<()> {
     .await?;
 
     title("A Pod is deleted: its configuration, its secret and its ConfigMap go with it");
-    pods.delete("web-7d4b9-2", &DeleteParams::default()).await?;
-    demo.until("nothing of web-7d4b9-2 is left", || async {
+    // No kubelet is there to end it.
+    pods.delete(&gone, &DeleteParams::default().grace_period(0))
+        .await?;
+    demo.until(&format!("nothing of {gone} is left"), || async {
         let keys = demo.config.scan("").await?;
         let is_left = keys
             .iter()
-            .any(|(key, _)| !key.starts_with("ledger/") && key.contains("web-7d4b9-2"));
+            .any(|(key, _)| !key.starts_with("ledger/") && key.contains(&gone));
         let config_map = demo
             .api("v1", "ConfigMap")
             .await?
-            .get_opt("web-7d4b9-2-config")
+            .get_opt(&format!("{gone}-config"))
             .await?;
         Ok(!is_left && config_map.is_none())
     })
@@ -111,6 +102,8 @@ async fn main() -> Result<()> {
 /// What the host works with.
 struct Servers {
     client: Client,
+    /// Whether Pods are made of workloads, as a cluster's own controllers do.
+    has_controllers: bool,
     config: Arc<dyn ConfigStore>,
     secrets: Arc<dyn SecretStore>,
 }
@@ -123,6 +116,7 @@ async fn embedded(folder: &Path) -> Result<Servers> {
     let key = SealingKey::from_file(&folder.join("secret.key"))?;
     Ok(Servers {
         client: Client::new(server, "default"),
+        has_controllers: false,
         config: Arc::new(EmbeddedConfigStore::open(&folder.join("config.redb"))?),
         secrets: Arc::new(EmbeddedSecretStore::open(&folder.join("secrets.redb"), &key).await?),
     })
@@ -142,6 +136,7 @@ async fn real(description: &Path) -> Result<Servers> {
     let address = objects::text(&about, "/vault/url").to_owned();
     Ok(Servers {
         client: cluster::client(config)?,
+        has_controllers: true,
         config: Arc::new(EtcdConfigStore::new(EtcdOptions {
             endpoints: serde_json::from_value(endpoints.unwrap_or_default())?,
             ca: Some(ca.clone()),
@@ -157,6 +152,7 @@ async fn real(description: &Path) -> Result<Servers> {
 
 struct Demo {
     client: Client,
+    has_controllers: bool,
     config: Arc<dyn ConfigStore>,
     secrets: Arc<dyn SecretStore>,
     report: watch::Receiver<HostReport>,
@@ -168,6 +164,7 @@ impl Demo {
     async fn start(modules: &Path, servers: Servers) -> Result<Self> {
         let Servers {
             client,
+            has_controllers,
             config,
             secrets,
         } = servers;
@@ -182,6 +179,7 @@ impl Demo {
         let stop = CancellationToken::new();
         let demo = Self {
             client,
+            has_controllers,
             config,
             secrets,
             report,
@@ -209,6 +207,66 @@ impl Demo {
 
     async fn apply(&self, object: &Value) -> Result<()> {
         objects::apply(&self.client, object, &PatchParams::apply("demo").force()).await?;
+        Ok(())
+    }
+
+    /// Has every workload its Pods, on Nodes. Returns the name of one that others replace.
+    async fn pods(&self) -> Result<String> {
+        let log_level = json!({"config.configurator.dev/log-level": "debug"});
+        if !self.has_controllers {
+            let replica_set = self.replica_set("web").await?;
+            for (name, node) in [("web-7d4b9-1", "node-a"), ("web-7d4b9-2", "node-b")] {
+                self.pod(name, node, &replica_set, json!({})).await?;
+            }
+            let orders = self.owner("apps/v1", "StatefulSet", "orders").await?;
+            self.pod("orders-0", "node-a", &orders, log_level).await?;
+            return Ok("web-7d4b9-2".to_owned());
+        }
+        let pods = self.api("v1", "Pod").await?;
+        let named = async || {
+            let found = pods.list(&ListParams::default()).await?;
+            let names: Vec<String> = found.iter().map(ResourceExt::name_any).collect();
+            anyhow::Ok(names)
+        };
+        self.until("the cluster has made the Pods", || async {
+            Ok(named().await?.len() == 3)
+        })
+        .await?;
+        let names = named().await?;
+        for (name, node) in names.iter().zip(["node-a", "node-a", "node-b"]) {
+            self.schedule(name, node).await?;
+        }
+        let patch = json!({"metadata": {"annotations": log_level}});
+        pods.patch("orders-0", &PatchParams::default(), &Patch::Merge(&patch))
+            .await?;
+        for name in &names {
+            self.until(&format!("{name} knows the disk of its Node"), || async {
+                let key = format!("appconf/shop/{name}/disk");
+                Ok(self.value(&key).await?.is_some())
+            })
+            .await?;
+        }
+        self.until("orders-0 has a log level of its own", || async {
+            let level = self.value("appconf/shop/orders-0/log-level").await?;
+            Ok(level.as_deref() == Some("debug"))
+        })
+        .await?;
+        names.into_iter().next_back().context("there are no Pods")
+    }
+
+    /// What a scheduler says of a Pod.
+    async fn schedule(&self, name: &str, node: &str) -> Result<()> {
+        let binding = json!({
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name, "namespace": "shop"},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        });
+        let pods = self.api("v1", "Pod").await?;
+        let params = PostParams::default();
+        let _: Value = pods
+            .create_subresource("binding", name, &params, &binding)
+            .await?;
         Ok(())
     }
 
@@ -315,18 +373,20 @@ impl Demo {
                 anstream::println!("{NAME}secret {name}{NAME:#} {FAINT}(sealed){FAINT:#}");
             }
         }
-        for object in self
-            .api("v1", "ConfigMap")
-            .await?
-            .list(&ListParams::default())
-            .await?
-            .items
-        {
+        // A cluster has some of its own.
+        let is_made = |object: &DynamicObject| {
+            let mut managers = object
+                .managed_fields()
+                .iter()
+                .filter_map(|of| of.manager.as_deref());
+            managers.any(|manager| manager.starts_with("cfgr/"))
+        };
+        let config_maps = self.api("v1", "ConfigMap").await?;
+        let config_maps = config_maps.list(&ListParams::default()).await?;
+        for object in config_maps.items.into_iter().filter(is_made) {
             let data = object.data.get("data").cloned().unwrap_or_default();
-            anstream::println!(
-                "{NAME}ConfigMap {}{NAME:#} {FAINT}{data}{FAINT:#}",
-                object.name_any()
-            );
+            let name = object.name_any();
+            anstream::println!("{NAME}ConfigMap {name}{NAME:#} {FAINT}{data}{FAINT:#}");
         }
         Ok(())
     }

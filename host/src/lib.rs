@@ -6,6 +6,7 @@
 pub mod declaration;
 pub mod host;
 pub mod resource;
+pub mod rights;
 
 pub mod controller;
 pub mod declarative;

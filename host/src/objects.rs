@@ -17,7 +17,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(50);
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
     /// The API refused it. The message is the server's own, which names the object and the field.
-    #[error("{}", .0.message)]
+    #[error("{}", said(.0))]
     Refused(Box<Status>),
     /// The API has no such kind.
     #[error("the API has no kind {kind} in {api_version}")]
@@ -78,6 +78,35 @@ pub(crate) fn is_missing(error: &kube::Error) -> bool {
         kube::Error::Api(status) => status.code == 404,
         kube::Error::Discovery(_) => true,
         _ => false,
+    }
+}
+
+/// What an error says, with its causes; of an answer, what the server says.
+pub(crate) fn explained(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut message = error.to_string();
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        if let Some(kube::Error::Api(status)) = cause.downcast_ref::<kube::Error>() {
+            return said(status);
+        }
+        let text = cause.to_string();
+        // Some repeat what their causes say.
+        if !message.contains(&text) {
+            message.push_str(": ");
+            message.push_str(&text);
+        }
+        next = cause.source();
+    }
+    message
+}
+
+fn said(status: &Status) -> String {
+    match status.code {
+        401 => format!(
+            "{}: the server does not know who asks; check the credentials of this host",
+            status.message
+        ),
+        _ => status.message.clone(),
     }
 }
 

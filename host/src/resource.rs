@@ -350,7 +350,7 @@ pub struct ConfiguratorStatus {
     /// The digest of the module that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module_digest: Option<String>,
-    /// Ready, ModuleLoaded, Bootstrapped, Degraded.
+    /// Ready, ModuleLoaded, Bootstrapped, Degraded, Permitted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Numbers of objects.

@@ -23,6 +23,7 @@ use crate::world::Servers;
 #[derive(Clone)]
 pub struct ControlPlane {
     about: Arc<About>,
+    description: Arc<str>,
     pipe: Arc<Mutex<Pipe>>,
 }
 
@@ -222,6 +223,7 @@ impl ControlPlane {
             .context("the servers did not start: their messages are on standard error")?;
         Ok(Self {
             about: Arc::new(serde_json::from_str(&line)?),
+            description: line.into(),
             pipe: Arc::new(Mutex::new(Pipe {
                 commands,
                 answers,
@@ -267,6 +269,12 @@ impl ControlPlane {
     #[must_use]
     pub fn about(&self) -> &About {
         &self.about
+    }
+
+    /// The same in JSON, as other programs read it.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.description
     }
 
     /// Does something to a server: `kube-apiserver`, `kube-controller-manager`, `etcd`, `store` (or `store-0` to

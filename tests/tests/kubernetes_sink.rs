@@ -1466,8 +1466,8 @@ async fn every_status_of_a_server_is_classified_with_its_words_and_its_patience(
     expect![[r#"
         ResourceGeneric: get configmaps default/a: no (BadRequest) [400]
         ResourceMutation: apply configmaps default/a: no (BadRequest) [400]
-        ResourcePermission: get configmaps default/a: Unauthorized (Unauthorized) [401]
-        ResourcePermission: apply configmaps default/a: Unauthorized (Unauthorized) [401]
+        ApiServerUnavailable: get configmaps default/a: Unauthorized (Unauthorized) [401]
+        ApiServerUnavailable: apply configmaps default/a: Unauthorized (Unauthorized) [401]
         ResourcePermission: get configmaps default/a: maps is forbidden (Forbidden) [403]
         ResourcePermission: apply configmaps default/a: maps is forbidden (Forbidden) [403]
         ResourcePermission: get configmaps default/a: it is being terminated (Forbidden) [403]

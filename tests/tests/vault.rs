@@ -553,8 +553,12 @@ async fn what_cannot_be_used_is_said() -> Result<()> {
             mount: mount.into(),
             ..vault.options(VaultAuth::token(token))
         })?;
-        // Whether there is a login has nothing to do with what it may do.
-        store.probe().await?;
+        // Whether there is a login and a mount has nothing to do with what it may do.
+        said += &format!("{mount}, {whose}: ");
+        said += &match store.probe().await {
+            Ok(()) => "it is there\n".to_owned(),
+            Err(fault) => shown(&fault, &[(&vault.about.vault.url, "URL")]),
+        };
         for (name, verb) in [("read", "get"), ("read", "create"), ("other", "get")] {
             let result = match verb {
                 "get" => store.get(name).await.map(|found| format!("{found:?}")),
@@ -571,33 +575,42 @@ async fn what_cannot_be_used_is_said() -> Result<()> {
         }
     }
     expect![[r#"
+        secret, documented: it is there
         secret, documented: get read: None
         secret, documented: create read: (Secret { version: 1, value: … }, true)
         secret, documented: get other: None
+        secret, wide: it is there
         secret, wide: get read: Some(Secret { version: 1, value: … })
         secret, wide: create read: (Secret { version: 1, value: … }, false)
         secret, wide: ResourcePermission: get secret "other": Vault at URL answers 403: permission denied; a policy of the host's token has to allow it
-        nothing, wide: ResourceGeneric: get secret "read": Vault has nothing mounted at nothing/: mount a KV engine of version 2 there with `vault secrets enable -path=nothing kv-v2`, or correct the setting `mount`
-        nothing, wide: ResourceGeneric: create secret "read": Vault has nothing mounted at nothing/: mount a KV engine of version 2 there with `vault secrets enable -path=nothing kv-v2`, or correct the setting `mount`
-        nothing, wide: ResourceGeneric: get secret "other": Vault has nothing mounted at nothing/: mount a KV engine of version 2 there with `vault secrets enable -path=nothing kv-v2`, or correct the setting `mount`
+        nothing, wide: SecretstoreUnavailable: the secret store: Vault has nothing mounted at nothing/: mount a KV engine of version 2 there with `vault secrets enable -path=nothing kv-v2`, or correct the setting `mount`
+        nothing, wide: SecretstoreUnavailable: get secret "read": Vault has nothing mounted at nothing/: mount a KV engine of version 2 there with `vault secrets enable -path=nothing kv-v2`, or correct the setting `mount`
+        nothing, wide: SecretstoreUnavailable: create secret "read": Vault has nothing mounted at nothing/: mount a KV engine of version 2 there with `vault secrets enable -path=nothing kv-v2`, or correct the setting `mount`
+        nothing, wide: SecretstoreUnavailable: get secret "other": Vault has nothing mounted at nothing/: mount a KV engine of version 2 there with `vault secrets enable -path=nothing kv-v2`, or correct the setting `mount`
+        nothing, documented: it is there
         nothing, documented: ResourcePermission: get secret "read": Vault at URL answers 403: permission denied; a policy of the host's token has to allow it
         nothing, documented: ResourcePermission: create secret "read": Vault at URL answers 403: permission denied; a policy of the host's token has to allow it
         nothing, documented: ResourcePermission: get secret "other": Vault at URL answers 403: permission denied; a policy of the host's token has to allow it
-        old, wide: UnsupportedResourceOperation: get secret "read": the KV engine that Vault has mounted at old/ is of version 1, which cannot write without overwriting: upgrade it with `vault kv enable-versioning old`, or correct the setting `mount`
-        old, wide: UnsupportedResourceOperation: create secret "read": the KV engine that Vault has mounted at old/ is of version 1, which cannot write without overwriting: upgrade it with `vault kv enable-versioning old`, or correct the setting `mount`
-        old, wide: UnsupportedResourceOperation: get secret "other": the KV engine that Vault has mounted at old/ is of version 1, which cannot write without overwriting: upgrade it with `vault kv enable-versioning old`, or correct the setting `mount`
+        old, wide: SecretstoreUnavailable: the secret store: the KV engine that Vault has mounted at old/ is of version 1, which cannot write without overwriting: upgrade it with `vault kv enable-versioning old`, or correct the setting `mount`
+        old, wide: SecretstoreUnavailable: get secret "read": the KV engine that Vault has mounted at old/ is of version 1, which cannot write without overwriting: upgrade it with `vault kv enable-versioning old`, or correct the setting `mount`
+        old, wide: SecretstoreUnavailable: create secret "read": the KV engine that Vault has mounted at old/ is of version 1, which cannot write without overwriting: upgrade it with `vault kv enable-versioning old`, or correct the setting `mount`
+        old, wide: SecretstoreUnavailable: get secret "other": the KV engine that Vault has mounted at old/ is of version 1, which cannot write without overwriting: upgrade it with `vault kv enable-versioning old`, or correct the setting `mount`
+        old, documented: it is there
         old, documented: ResourcePermission: get secret "read": Vault at URL answers 403: permission denied; a policy of the host's token has to allow it
         old, documented: ResourcePermission: create secret "read": Vault at URL answers 403: permission denied; a policy of the host's token has to allow it
         old, documented: ResourcePermission: get secret "other": Vault at URL answers 403: permission denied; a policy of the host's token has to allow it
-        nothing, root: ResourceGeneric: get secret "read": Vault has nothing mounted at nothing/: mount a KV engine of version 2 there with `vault secrets enable -path=nothing kv-v2`, or correct the setting `mount`
-        nothing, root: ResourceGeneric: create secret "read": Vault has nothing mounted at nothing/: mount a KV engine of version 2 there with `vault secrets enable -path=nothing kv-v2`, or correct the setting `mount`
-        nothing, root: ResourceGeneric: get secret "other": Vault has nothing mounted at nothing/: mount a KV engine of version 2 there with `vault secrets enable -path=nothing kv-v2`, or correct the setting `mount`
-        secret/within, root: ResourceGeneric: get secret "read": Vault has nothing mounted at secret/within/: mount a KV engine of version 2 there with `vault secrets enable -path=secret/within kv-v2`, or correct the setting `mount`
-        secret/within, root: ResourceGeneric: create secret "read": Vault has nothing mounted at secret/within/: mount a KV engine of version 2 there with `vault secrets enable -path=secret/within kv-v2`, or correct the setting `mount`
-        secret/within, root: ResourceGeneric: get secret "other": Vault has nothing mounted at secret/within/: mount a KV engine of version 2 there with `vault secrets enable -path=secret/within kv-v2`, or correct the setting `mount`
-        cubbyhole, root: UnsupportedResourceOperation: get secret "read": what Vault has mounted at cubbyhole/ is "cubbyhole"; a KV engine of version 2 is needed
-        cubbyhole, root: UnsupportedResourceOperation: create secret "read": what Vault has mounted at cubbyhole/ is "cubbyhole"; a KV engine of version 2 is needed
-        cubbyhole, root: UnsupportedResourceOperation: get secret "other": what Vault has mounted at cubbyhole/ is "cubbyhole"; a KV engine of version 2 is needed
+        nothing, root: SecretstoreUnavailable: the secret store: Vault has nothing mounted at nothing/: mount a KV engine of version 2 there with `vault secrets enable -path=nothing kv-v2`, or correct the setting `mount`
+        nothing, root: SecretstoreUnavailable: get secret "read": Vault has nothing mounted at nothing/: mount a KV engine of version 2 there with `vault secrets enable -path=nothing kv-v2`, or correct the setting `mount`
+        nothing, root: SecretstoreUnavailable: create secret "read": Vault has nothing mounted at nothing/: mount a KV engine of version 2 there with `vault secrets enable -path=nothing kv-v2`, or correct the setting `mount`
+        nothing, root: SecretstoreUnavailable: get secret "other": Vault has nothing mounted at nothing/: mount a KV engine of version 2 there with `vault secrets enable -path=nothing kv-v2`, or correct the setting `mount`
+        secret/within, root: SecretstoreUnavailable: the secret store: Vault has nothing mounted at secret/within/: mount a KV engine of version 2 there with `vault secrets enable -path=secret/within kv-v2`, or correct the setting `mount`
+        secret/within, root: SecretstoreUnavailable: get secret "read": Vault has nothing mounted at secret/within/: mount a KV engine of version 2 there with `vault secrets enable -path=secret/within kv-v2`, or correct the setting `mount`
+        secret/within, root: SecretstoreUnavailable: create secret "read": Vault has nothing mounted at secret/within/: mount a KV engine of version 2 there with `vault secrets enable -path=secret/within kv-v2`, or correct the setting `mount`
+        secret/within, root: SecretstoreUnavailable: get secret "other": Vault has nothing mounted at secret/within/: mount a KV engine of version 2 there with `vault secrets enable -path=secret/within kv-v2`, or correct the setting `mount`
+        cubbyhole, root: SecretstoreUnavailable: the secret store: what Vault has mounted at cubbyhole/ is "cubbyhole"; a KV engine of version 2 is needed
+        cubbyhole, root: SecretstoreUnavailable: get secret "read": what Vault has mounted at cubbyhole/ is "cubbyhole"; a KV engine of version 2 is needed
+        cubbyhole, root: SecretstoreUnavailable: create secret "read": what Vault has mounted at cubbyhole/ is "cubbyhole"; a KV engine of version 2 is needed
+        cubbyhole, root: SecretstoreUnavailable: get secret "other": what Vault has mounted at cubbyhole/ is "cubbyhole"; a KV engine of version 2 is needed
     "#]].assert_eq(&said);
     // In version 1 nothing was written.
     let (status, _) = vault

@@ -338,7 +338,7 @@ fn only_part(call: &Call, mut config: Value, part: Part) -> Value {
                 });
             }
             if let Some(Value::Object(metadata)) = config.get_mut("metadata") {
-                metadata.retain(|key, _| matches!(key.as_str(), "name" | "namespace"));
+                metadata.retain(|key, _| matches!(key.as_str(), "name" | "namespace" | "uid"));
             }
         }
         Part::Main | Part::Finalize | Part::Scale => {}

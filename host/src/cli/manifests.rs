@@ -191,6 +191,17 @@ fn holds(live: &Value, wanted: &Value) -> bool {
     }
 }
 
+/// Whether what went wrong with a cluster may end without a change here.
+pub fn may_pass(error: &anyhow::Error) -> bool {
+    match error.downcast_ref::<ObjectError>() {
+        Some(ObjectError::Client(_)) => true,
+        Some(ObjectError::Refused(status)) => {
+            matches!(status.code, 401 | 403 | 408 | 429 | 500..=599)
+        }
+        Some(ObjectError::NoKind { .. }) | None => false,
+    }
+}
+
 fn is_forbidden(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref::<ObjectError>(),

@@ -13,14 +13,14 @@ use tokio_util::sync::CancellationToken;
 use crate::controller::supervisor::HostReport;
 use crate::metrics::Metrics;
 
-/// Serves them at this address until `stop`. Returns the address, with the port that was taken.
+/// Serves them at this address until `stop`. The second of what is watched is why the host has not started. Returns the address, with the port that was taken.
 ///
 /// # Errors
 /// When the port is in use.
 pub async fn serve(
     address: SocketAddr,
     metrics: Arc<Metrics>,
-    report: watch::Receiver<HostReport>,
+    (report, trouble): (watch::Receiver<HostReport>, watch::Receiver<Option<String>>),
     stop: CancellationToken,
 ) -> anyhow::Result<SocketAddr> {
     let listener = tokio::net::TcpListener::bind(address)
@@ -33,6 +33,7 @@ pub async fn serve(
     let at = listener.local_addr()?;
     let ready = move || {
         let report = report.borrow().clone();
+        let trouble = trouble.borrow().clone();
         async move {
             let waiting: Vec<&str> = report
                 .keepers
@@ -45,10 +46,10 @@ pub async fn serve(
             } else {
                 let text = format!(
                     "not ready: waits for {}\n",
-                    if waiting.is_empty() {
-                        "the first listing".into()
-                    } else {
-                        waiting.join(", ")
+                    match trouble.or(report.watch_error) {
+                        Some(error) => format!("the cluster: {error}"),
+                        None if waiting.is_empty() => "the first listing".into(),
+                        None => waiting.join(", "),
                     }
                 );
                 (StatusCode::SERVICE_UNAVAILABLE, text).into_response()

@@ -1,8 +1,6 @@
 //! `configurator rbac`: the rights that the host needs in a cluster to run these Configurators, and no others.
 //!
-//! They follow from what the host sends: for itself (the supervisor, statuses, finalizers, Events), and by the kubernetes
-//! sink for each verb of a capability. What RBAC cannot express, the host's own check of capabilities goes on to hold;
-//! the output says where.
+//! The module `rights` derives them; here they become roles. What RBAC cannot express is said in comments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,24 +8,22 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::{Args, ValueEnum};
-use configurator_core::capability::KubernetesRule;
-use configurator_core::configurator::{Configurator, DeletionBy, Watch};
-use configurator_core::request::{KubernetesVerb, api_version};
+use configurator_core::configurator::Watch;
+use configurator_core::request::api_version;
+use kube::Client;
 use kube::core::GroupVersionKind;
-use kube::discovery::{self, Scope as KindScope};
-use kube::{Client, CustomResourceExt as _};
+use kube::discovery;
 use serde::Serialize;
 
 use super::manifests::{self, Manifest};
 use super::settings::Settings;
 use super::{embedded, servers};
 use crate::resource;
+use crate::rights::{self, On, Rights, Scope, Watched};
 use crate::{declaration, objects};
 
 /// The longest line of a comment.
 const WIDTH: usize = 110;
-/// Where Events are about what has no namespace.
-const EVENTS_OF_CLUSTER: &str = "default";
 
 /// Print the rights that the host needs in a cluster.
 #[derive(Args)]
@@ -95,16 +91,15 @@ async fn rights(args: &RbacArgs) -> anyhow::Result<Rights> {
         let read: resource::Configurator =
             serde_json::from_value(manifest.object).with_context(|| named.clone())?;
         let configurator = declaration::check(&read).with_context(|| named.clone())?;
-        let watched = Watched::find(&client, &configurator.watch)
+        let watched = watched(&client, &configurator.watch)
             .await
             .with_context(|| named.clone())?;
         rights.configurator(&configurator);
         rights.watch(&configurator, &watched, !args.no_statuses);
         for (index, rule) in configurator.capabilities.kubernetes.iter().enumerate() {
             let path = format!("spec.capabilities.kubernetes[{index}]");
-            rights
-                .capability(&configurator.name, &path, rule)
-                .with_context(|| named.clone())?;
+            rights::without_wildcards(&path, rule).with_context(|| named.clone())?;
+            rights.capability(&configurator.name, &path, rule);
         }
     }
     rights.simplify();
@@ -126,296 +121,21 @@ async fn kinds(kubeconfig: Option<&Path>, manifests: Vec<Manifest>) -> anyhow::R
     Ok(client)
 }
 
-/// How a watched kind is served.
-struct Watched {
-    plural: String,
-    is_namespaced: bool,
-    has_status: bool,
-}
-
-impl Watched {
-    async fn find(client: &Client, watch: &Watch) -> anyhow::Result<Self> {
-        let kind = GroupVersionKind::gvk(&watch.group, &watch.version, &watch.kind);
-        let (resource, capabilities) = match discovery::pinned_kind(client, &kind).await {
-            Err(error) if objects::is_missing(&error) => bail!(
-                "the kind {} in {} is not known here: give the file with its CustomResourceDefinition too, or --kubeconfig",
-                watch.kind,
-                api_version(&watch.group, &watch.version)
-            ),
-            found => found.context("the cluster cannot be asked for its kinds")?,
-        };
-        Ok(Self {
-            plural: resource.plural,
-            is_namespaced: capabilities.scope == KindScope::Namespaced,
-            has_status: capabilities
-                .subresources
-                .iter()
-                .any(|(subresource, _)| subresource.plural.ends_with("status")),
-        })
-    }
-}
-
-/// Where rights hold: in one namespace, or everywhere.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Scope {
-    Everywhere,
-    Namespace(String),
-}
-
-/// What rights are on. In this order they are printed.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct On {
-    group: String,
-    /// With its subresource, where it has one: `pods/status`.
-    resource: String,
-    /// Empty: all.
-    names: BTreeSet<String>,
-}
-
-/// Everything that is granted.
-#[derive(Debug, Default)]
-struct Rights {
-    granted: BTreeMap<Scope, BTreeMap<On, BTreeSet<&'static str>>>,
-    /// What RBAC cannot express.
-    notes: BTreeSet<String>,
+/// How the watched kind is served.
+async fn watched(client: &Client, watch: &Watch) -> anyhow::Result<Watched> {
+    let kind = GroupVersionKind::gvk(&watch.group, &watch.version, &watch.kind);
+    let (resource, capabilities) = match discovery::pinned_kind(client, &kind).await {
+        Err(error) if objects::is_missing(&error) => bail!(
+            "the kind {} in {} is not known here: give the file with its CustomResourceDefinition too, or --kubeconfig",
+            watch.kind,
+            api_version(&watch.group, &watch.version)
+        ),
+        found => found.context("the cluster cannot be asked for its kinds")?,
+    };
+    Ok(Watched::of(&resource, &capabilities))
 }
 
 impl Rights {
-    fn grant(
-        &mut self,
-        scope: &Scope,
-        group: &str,
-        resource: &str,
-        names: &[&str],
-        verbs: &[&'static str],
-    ) {
-        let on = On {
-            group: group.to_owned(),
-            resource: resource.to_owned(),
-            names: names.iter().map(|name| (*name).to_owned()).collect(),
-        };
-        let granted = self.granted.entry(scope.clone()).or_default();
-        granted.entry(on).or_default().extend(verbs);
-    }
-
-    /// What the host needs whatever it runs.
-    fn own(&mut self, namespace: &str) {
-        let definition = resource::Configurator::crd_name();
-        let everywhere = &Scope::Everywhere;
-        self.grant(
-            everywhere,
-            "apiextensions.k8s.io",
-            "customresourcedefinitions",
-            &[definition],
-            &["get"],
-        );
-        let group = "configurator.dev";
-        self.grant(everywhere, group, "configurators", &[], &["list", "watch"]);
-        let home = &Scope::Namespace(namespace.to_owned());
-        let leases = "coordination.k8s.io";
-        // One for each shard and host; the names of hosts are not known before.
-        let verbs = ["create", "delete", "get", "list", "patch", "watch"];
-        self.grant(home, leases, "leases", &[], &verbs);
-        self.events(&Scope::Namespace(EVENTS_OF_CLUSTER.to_owned()));
-    }
-
-    fn events(&mut self, scope: &Scope) {
-        self.grant(scope, "events.k8s.io", "events", &[], &["create", "patch"]);
-    }
-
-    /// What the Configurator itself is written for.
-    fn configurator(&mut self, configurator: &Configurator) {
-        let (group, name) = ("configurator.dev", configurator.name.as_str());
-        let everywhere = &Scope::Everywhere;
-        self.grant(
-            everywhere,
-            group,
-            "configurators/status",
-            &[name],
-            &["patch"],
-        );
-        if configurator.deletion.by == DeletionBy::Finalizer {
-            self.grant(everywhere, group, "configurators", &[name], &["patch"]);
-        }
-    }
-
-    fn watch(&mut self, configurator: &Configurator, watched: &Watched, statuses: bool) {
-        let watch = &configurator.watch;
-        let scopes = match watched.is_namespaced && !watch.namespaces.is_empty() {
-            true => watch
-                .namespaces
-                .iter()
-                .map(|namespace| Scope::Namespace(namespace.clone()))
-                .collect(),
-            false => vec![Scope::Everywhere],
-        };
-        let status = format!("{}/status", watched.plural);
-        let is_held = configurator.deletion.by == DeletionBy::Finalizer;
-        for scope in &scopes {
-            self.grant(
-                scope,
-                &watch.group,
-                &watched.plural,
-                &[],
-                &["list", "watch"],
-            );
-            if statuses && watched.has_status {
-                self.grant(scope, &watch.group, &status, &[], &["patch"]);
-            }
-            if is_held {
-                self.grant(scope, &watch.group, &watched.plural, &[], &["get", "patch"]);
-            }
-            self.events(scope);
-        }
-        if is_held && scopes != [Scope::Everywhere] {
-            let everywhere = &Scope::Everywhere;
-            self.grant(everywhere, &watch.group, &watched.plural, &[], &["list"]);
-            self.notes.insert(format!(
-                "{}: objects that have its finalizer are looked for in every namespace, so that none is forgotten when \
-                 `watch.namespaces` changes; so {} are listed everywhere.",
-                configurator.name, watched.plural
-            ));
-        }
-        if !watched.is_namespaced {
-            self.events(&Scope::Namespace(EVENTS_OF_CLUSTER.to_owned()));
-        }
-    }
-
-    /// What the kubernetes sink sends for this rule.
-    fn capability(&mut self, of: &str, path: &str, rule: &KubernetesRule) -> anyhow::Result<()> {
-        for (field, patterns) in [
-            ("groups", &rule.groups),
-            ("resources", &rule.resources),
-            ("subresources", &rule.subresources),
-        ] {
-            if let Some(pattern) = patterns.iter().find(|pattern| is_pattern(pattern)) {
-                bail!(
-                    "{path}.{field}: {pattern:?} would need a wildcard in RBAC, which would grant what nobody has looked \
-                     at, and what is yet to be invented: list the names instead"
-                );
-            }
-        }
-        let scopes = self.scopes(of, path, &rule.namespaces);
-        let names = self.names(of, path, &rule.names);
-        for (group, resource) in pairs(&rule.groups, &rule.resources) {
-            for scope in &scopes {
-                for verb in &rule.verbs {
-                    if rule.subresources.is_empty() {
-                        self.request(scope, group, resource, &names, *verb, false);
-                    }
-                    for subresource in &rule.subresources {
-                        let on = format!("{resource}/{subresource}");
-                        self.request(scope, group, &on, &names, *verb, true);
-                    }
-                }
-            }
-        }
-        let is_named = !names.is_empty();
-        if is_named && rule.subresources.is_empty() && rule.verbs.contains(&KubernetesVerb::Create)
-        {
-            self.notes.insert(format!(
-                "{of}, {path}: RBAC knows no name of what is created; the host creates no others than {}.",
-                rule.names.join(", ")
-            ));
-        }
-        Ok(())
-    }
-
-    /// One verb of a capability, as the sink sends it.
-    fn request(
-        &mut self,
-        scope: &Scope,
-        group: &str,
-        resource: &str,
-        names: &[&str],
-        verb: KubernetesVerb,
-        is_subresource: bool,
-    ) {
-        match verb {
-            KubernetesVerb::Get => self.grant(scope, group, resource, names, &["get"]),
-            // A list has no name, so a rule with names allows none.
-            KubernetesVerb::List if names.is_empty() => {
-                self.grant(scope, group, resource, &[], &["list"]);
-            }
-            KubernetesVerb::List => {}
-            KubernetesVerb::Delete => self.grant(scope, group, resource, names, &["delete"]),
-            KubernetesVerb::Patch => self.grant(scope, group, resource, names, &["patch"]),
-            KubernetesVerb::Replace => self.grant(scope, group, resource, names, &["update"]),
-            // What is applied has its name in the path, also when that creates it.
-            KubernetesVerb::Apply if !is_subresource => {
-                self.grant(scope, group, resource, names, &["create", "patch"]);
-            }
-            KubernetesVerb::Apply => self.grant(scope, group, resource, names, &["patch"]),
-            // A precheck looks first.
-            KubernetesVerb::Create if !is_subresource => {
-                self.grant(scope, group, resource, &[], &["create"]);
-                self.grant(scope, group, resource, names, &["get"]);
-            }
-            KubernetesVerb::Create => self.grant(scope, group, resource, names, &["create"]),
-        }
-    }
-
-    fn scopes(&mut self, of: &str, path: &str, namespaces: &[String]) -> Vec<Scope> {
-        if namespaces.is_empty() || namespaces.iter().any(|name| is_anything(name)) {
-            return vec![Scope::Everywhere];
-        }
-        if namespaces.iter().any(|name| is_pattern(name)) {
-            self.notes.insert(format!(
-                "{of}, {path}: RBAC knows no pattern of namespaces, so this holds in all of them; the host goes no further \
-                 than {}.",
-                namespaces.join(", ")
-            ));
-            return vec![Scope::Everywhere];
-        }
-        let scopes = namespaces.iter().cloned().map(Scope::Namespace);
-        scopes.collect()
-    }
-
-    /// The names that RBAC can hold; empty where it can hold none.
-    fn names<'r>(&mut self, of: &str, path: &str, names: &'r [String]) -> Vec<&'r str> {
-        if names.iter().any(|name| is_anything(name)) {
-            return Vec::new();
-        }
-        if names.iter().any(|name| is_pattern(name)) {
-            self.notes.insert(format!(
-                "{of}, {path}: RBAC knows no pattern of names, so this holds for all of them; the host goes no further \
-                 than {}.",
-                names.join(", ")
-            ));
-            return Vec::new();
-        }
-        names.iter().map(String::as_str).collect()
-    }
-
-    /// Drops what is granted more widely as well.
-    fn simplify(&mut self) {
-        let everywhere = self
-            .granted
-            .get(&Scope::Everywhere)
-            .cloned()
-            .unwrap_or_default();
-        for (scope, granted) in &mut self.granted {
-            let here = granted.clone();
-            for (on, verbs) in granted.iter_mut() {
-                let all = On {
-                    names: BTreeSet::new(),
-                    ..on.clone()
-                };
-                let mut wider: Vec<&BTreeSet<&str>> = Vec::new();
-                if !on.names.is_empty() {
-                    wider.extend(here.get(&all));
-                }
-                if *scope != Scope::Everywhere {
-                    wider.extend(everywhere.get(&all));
-                    wider.extend(everywhere.get(on));
-                }
-                verbs.retain(|verb| wider.iter().all(|wider| !wider.contains(verb)));
-            }
-            granted.retain(|_, verbs| !verbs.is_empty());
-        }
-        self.granted.retain(|_, granted| !granted.is_empty());
-    }
-
     /// The rules of one scope: resources with the same names and verbs share one, and so do names with the same
     /// resources and verbs.
     fn rules(granted: &BTreeMap<On, BTreeSet<&'static str>>) -> Vec<Rule> {
@@ -609,24 +329,4 @@ struct Subject {
 struct Values {
     cluster: Vec<Rule>,
     namespaces: BTreeMap<String, Vec<Rule>>,
-}
-
-fn pairs<'r>(
-    groups: &'r [String],
-    resources: &'r [String],
-) -> impl Iterator<Item = (&'r str, &'r str)> {
-    groups.iter().flat_map(move |group| {
-        resources
-            .iter()
-            .map(move |resource| (group.as_str(), resource.as_str()))
-    })
-}
-
-fn is_pattern(text: &str) -> bool {
-    text.contains('*')
-}
-
-/// Whether the pattern matches every name.
-fn is_anything(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|character| character == '*')
 }

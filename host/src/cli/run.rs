@@ -13,19 +13,26 @@ use configurator_core::capability::Capabilities;
 use configurator_guest::options::GuestOptions;
 use kube::Client;
 use serde::Serialize;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::settings::{LogFormat, Settings, user_folder};
 use super::terminal::{FAINT, GOOD, NAME, Terminal};
 use super::{embedded, manifests, probes, servers, telemetry};
+use crate::cluster;
 use crate::declaration;
 use crate::host::{Host, HostBuilder};
 use crate::module_source::ModuleDirectory;
+use crate::objects;
 use crate::sinks::configstore::ConfigStore;
 use crate::sinks::http::HttpOptions;
 use crate::sinks::secretstore::SecretStore;
 use crate::sinks::secretstore::vault::VaultSecretStore;
 
+/// The first wait before a cluster that cannot be used is tried again; it doubles.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// The longest.
+const MAX_WAIT: Duration = Duration::from_secs(5);
 /// How long nothing must happen until everything counts as settled.
 const STAYS_SETTLED: Duration = Duration::from_millis(500);
 
@@ -163,9 +170,12 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
         Some(options) => Arc::new(VaultSecretStore::new(options.clone())?),
         None => Arc::new(embedded::open_secret_store(settings).await?),
     };
+    let mut awaited = None;
     let (client, serving) = if is_cluster {
-        let client = servers::cluster_client(settings.kubeconfig.as_deref()).await?;
-        (client, None)
+        let config = servers::cluster_config(settings.kubeconfig.as_deref()).await?;
+        // Who wants it settled wants an answer.
+        awaited = (!args.until_settled).then(|| config.cluster_url.to_string());
+        (cluster::client(config)?, None)
     } else {
         let server = embedded::open_api(settings).await?;
         let client = embedded::client(&server);
@@ -197,15 +207,24 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
     };
     let host = host.build()?;
     let mut report = host.report();
+    let (trouble, troubles) = watch::channel(None);
     if let Some(address) = settings.metrics_listen {
-        let at = probes::serve(address, host.metrics(), host.report(), stop.clone()).await?;
+        let reports = (host.report(), troubles);
+        let at = probes::serve(address, host.metrics(), reports, stop.clone()).await?;
         if is_person {
             anstream::println!(
                 "{FAINT}metrics and health at http://{at}/metrics, /livez, /readyz{FAINT:#}"
             );
         }
     }
-    manifests::apply_crds(&client).await?;
+    tokio::select! {
+        defined = define(&client, awaited.as_deref(), &trouble) => defined?,
+        signal = signal() => {
+            signal?;
+            stop.cancel();
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
     let tasks = host.tasks();
     let running = tokio::spawn(host.run(stop.clone().cancelled_owned()));
     if !objects.is_empty() {
@@ -261,6 +280,32 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
         serving.await.context("the embedded API broke off")?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Applies the definition of the Configurator. At the URL `awaited`, what may end by itself is waited for: a cluster that
+/// cannot be reached or trusted, does not know this host, or does not let it yet.
+async fn define(
+    client: &Client,
+    awaited: Option<&str>,
+    trouble: &watch::Sender<Option<String>>,
+) -> anyhow::Result<()> {
+    let mut wait = FIRST_WAIT;
+    loop {
+        let Err(error) = manifests::apply_crds(client).await else {
+            trouble.send_replace(None);
+            return Ok(());
+        };
+        let Some(url) = awaited.filter(|_| manifests::may_pass(&error)) else {
+            return Err(error);
+        };
+        let error = format!("{url}: {}", objects::explained(error.as_ref()));
+        if trouble.borrow().as_ref() != Some(&error) {
+            tracing::warn!(error, "the cluster cannot be used yet; it is tried again");
+        }
+        trouble.send_replace(Some(error));
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(MAX_WAIT);
+    }
 }
 
 /// A builder with what the settings say.

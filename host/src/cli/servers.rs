@@ -112,7 +112,15 @@ fn machine() -> String {
 /// # Errors
 /// When the kubeconfig or the service account cannot be read.
 pub async fn cluster_client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
-    let config = match kubeconfig {
+    Ok(cluster::client(cluster_config(kubeconfig).await?)?)
+}
+
+/// Where the cluster is, and who asks: as a kubeconfig says, or the Pod that this is.
+///
+/// # Errors
+/// When the kubeconfig or the service account cannot be read.
+pub async fn cluster_config(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Config> {
+    Ok(match kubeconfig {
         Some(file) => {
             let read = Kubeconfig::read_from(file)
                 .with_context(|| format!("cannot read {}", file.display()))?;
@@ -122,8 +130,7 @@ pub async fn cluster_client(kubeconfig: Option<&Path>) -> anyhow::Result<Client>
         }
         None => kube::Config::incluster()
             .context("this is no Pod with a service account: give --kubeconfig")?,
-    };
-    Ok(cluster::client(config)?)
+    })
 }
 
 /// The config store on etcd, when the settings name members.

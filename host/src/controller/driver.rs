@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use configurator_core::configurator::{DeletionBy, status_manager};
-use configurator_core::fault::{Fault, FaultKind, Reaction};
+use configurator_core::fault::{Fault, Reaction};
 use configurator_core::handler::{CallFault, EventType, HandlerError, HandlerOutput, Outcome};
 use configurator_core::plan::{Failure, Plan, PlannedAction};
 use configurator_core::queue::{Finished, Ticket};
@@ -30,6 +30,7 @@ use crate::objects;
 use crate::observer::{RunEnd, SharedObserver};
 use crate::redaction::Redactor;
 use crate::shards::Permit;
+use crate::sinks::kubernetes::{fault_of, is_of_another};
 
 /// Where handlers are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -417,27 +418,8 @@ impl Drive {
         {
             Ok(_) => Ok(()),
             // The object has gone, or another has its name: its status is nobody's concern any more.
-            Err(kube::Error::Api(status))
-                if status.code == 404 || (status.code == 409 && status.message.contains("uid")) =>
-            {
-                Ok(())
-            }
-            Err(kube::Error::Api(status)) => {
-                let kind = match status.code {
-                    401 | 403 => FaultKind::ResourcePermission,
-                    409 => FaultKind::ResourceConflict,
-                    429 | 502..=504 => FaultKind::ApiServerUnavailable,
-                    _ => FaultKind::ResourceMutation,
-                };
-                Err(
-                    Fault::new(kind, format!("the status of {key}: {}", status.message))
-                        .with_status(status.code),
-                )
-            }
-            Err(error) => Err(Fault::new(
-                FaultKind::ApiServerUnavailable,
-                format!("the status of {key}: {error}"),
-            )),
+            Err(kube::Error::Api(status)) if status.code == 404 || is_of_another(&status) => Ok(()),
+            Err(error) => Err(fault_of(&format!("the status of {key}"), true, &error)),
         }
     }
 

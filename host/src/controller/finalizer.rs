@@ -10,6 +10,7 @@ use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use crate::objects;
+use crate::sinks::kubernetes::{fault_of, is_of_another};
 
 /// How often a change is tried again when someone else was faster.
 const ATTEMPTS: usize = 10;
@@ -130,7 +131,7 @@ impl Finalizer {
             let page = all
                 .list_metadata(&params)
                 .await
-                .map_err(|error| fault("list", &error))?;
+                .map_err(|error| fault_of("list for the finalizer", false, &error))?;
             for object in page.items {
                 if object.finalizers().contains(&self.name) {
                     let key = ObjectRef {
@@ -159,7 +160,7 @@ impl Finalizer {
             let found = api
                 .get_opt(&key.name)
                 .await
-                .map_err(|error| fault("get", &error))?;
+                .map_err(|error| fault_of("get for the finalizer", false, &error))?;
             let Some(object) = found.filter(|object| object.uid().as_deref() == Some(uid)) else {
                 return Ok(());
             };
@@ -178,10 +179,10 @@ impl Finalizer {
             match api.patch(&key.name, &params, &Patch::Merge(&patch)).await {
                 Ok(_) => return Ok(()),
                 Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
-                Err(kube::Error::Api(status)) if status.code == 409 => {
+                Err(kube::Error::Api(status)) if status.code == 409 || is_of_another(&status) => {
                     last = Some(status.message.clone())
                 }
-                Err(error) => return Err(fault("patch", &error)),
+                Err(error) => return Err(fault_of("patch for the finalizer", true, &error)),
             }
         }
         Err(Fault::new(
@@ -192,18 +193,4 @@ impl Finalizer {
             ),
         ))
     }
-}
-
-fn fault(verb: &str, error: &kube::Error) -> Fault {
-    let kind = match error {
-        kube::Error::Api(status) => match status.code {
-            401 | 403 => FaultKind::ResourcePermission,
-            404 => FaultKind::ResourceNotFound,
-            409 => FaultKind::ResourceConflict,
-            429 | 500..=599 => FaultKind::ApiServerUnavailable,
-            _ => FaultKind::ResourceMutation,
-        },
-        _ => FaultKind::ApiServerUnavailable,
-    };
-    Fault::new(kind, format!("{verb} for the finalizer: {error}"))
 }

@@ -11,13 +11,14 @@ use configurator_core::time::Timestamp;
 use configurator_guest::module::Module;
 use kube::api::{Api, ApiResource, Patch, PatchParams};
 use kube::core::GroupVersionKind;
-use kube::discovery::{self, Scope};
+use kube::discovery;
 use kube::{Client, ResourceExt};
 use serde_json::json;
 use tokio::sync::watch;
 
 use super::driver::{CallMode, RunContext};
 use super::finalizer::Finalizer;
+use super::rights::{Reviewed, RightsReview, Verdict, wait_for_rights};
 use super::status::{self, Known, Refusal};
 use super::worker::{self, WorkerHandle, WorkerParts, WorkerReport, needs_ledger};
 use crate::clock::until;
@@ -28,7 +29,9 @@ use crate::ledger::Ledger;
 use crate::objects;
 use crate::observer::Notice;
 use crate::resource;
+use crate::rights::Watched;
 use crate::shards::Shards;
+use crate::sinks::kubernetes::is_of_another;
 use crate::tasks::{TaskKind, Tasks};
 
 /// At most this often the status is written.
@@ -64,6 +67,7 @@ pub(crate) struct Keeper {
     desired: Desired,
     reports: watch::Sender<KeeperReport>,
     worker: Option<WorkerHandle>,
+    rights: RightsReview,
     known: Known,
     written: Option<resource::ConfiguratorStatus>,
     /// When the status is to be written.
@@ -82,7 +86,7 @@ struct Loaded {
     configurator: Configurator,
     module: Arc<Module>,
     resource: ApiResource,
-    is_namespaced: bool,
+    watched: Watched,
 }
 
 /// Why a generation does not run, and whether looking again can help.
@@ -100,12 +104,14 @@ impl Keeper {
     ) -> (Self, watch::Receiver<KeeperReport>) {
         let (reports, report) = watch::channel(KeeperReport::default());
         let known = Known::default();
+        let rights = RightsReview::new(shared.client.clone(), shared.clock.clone(), shared.seed);
         let keeper = Self {
             shared,
             tasks,
             desired,
             reports,
             worker: None,
+            rights,
             known,
             written: None,
             status_due: None,
@@ -145,11 +151,16 @@ impl Keeper {
                     }
                     let resource = self.desired.borrow_and_update().clone();
                     self.failures = 0;
-                    self.retry(&resource).await;
+                    self.retry(&resource);
                     Box::pin(self.take_over(&resource)).await;
                     Box::pin(self.write_status()).await;
                 }
+                reviewed = self.rights.next() => {
+                    self.on_reviewed(reviewed);
+                    Box::pin(self.write_status()).await;
+                }
                 report = next_report(self.worker.as_mut()) => {
+                    self.rights.look_at(&report);
                     self.known.report = report;
                     self.report();
                     // What comes within the interval is written with it.
@@ -175,14 +186,36 @@ impl Keeper {
     }
 
     /// Has what was given up tried again, when a person asks for it.
-    async fn retry(&mut self, resource: &resource::Configurator) {
+    fn retry(&mut self, resource: &resource::Configurator) {
         let asked = resource.annotations().get(RETRY_ANNOTATION).cloned();
         if asked == self.retried || asked.is_none() {
             return;
         }
         self.retried = asked;
         if let Some(worker) = &self.worker {
-            worker.retry().await;
+            worker.retry();
+        }
+    }
+
+    /// Says what the cluster refuses, and has what waited for a right tried again once it is there.
+    fn on_reviewed(&mut self, reviewed: Reviewed) {
+        self.known.permitted = self.rights.verdict().cloned();
+        if reviewed.has_granted
+            && wait_for_rights(&self.known.report)
+            && let Some(worker) = &self.worker
+        {
+            worker.retry();
+        }
+        if let Some(verdict @ Verdict::Refused { .. }) = self.rights.verdict()
+            && reviewed.is_news
+        {
+            let resource = self.desired.borrow().clone();
+            let (_, _, message) = verdict.condition();
+            tracing::warn!(configurator = resource.name_any(), "{message}");
+            let uid = resource.uid().unwrap_or_default();
+            let subject = Subject::configurator(&resource.name_any(), &uid);
+            let event = HostEvent::warning(subject, "RightsRefused", message);
+            self.shared.publisher.publish(event);
         }
     }
 
@@ -296,19 +329,18 @@ impl Keeper {
                 let message = if objects::is_missing(&error) {
                     format!("the API has no kind {kind} in {api_version}; it is looked for again")
                 } else {
-                    format!("the API cannot be asked for the kind {kind} in {api_version}; it is asked again: {error}")
+                    format!("the API cannot be asked for the kind {kind} in {api_version}; it is asked again: {}", objects::explained(&error))
                 };
                 Refused {
                     may_change: true,
                     ..refused("WatchedKindMissing", message)
                 }
             })?;
-        let is_namespaced = capabilities.scope == Scope::Namespaced;
         Ok(Loaded {
             configurator,
             module,
+            watched: Watched::of(&resource, &capabilities),
             resource,
-            is_namespaced,
         })
     }
 
@@ -318,8 +350,9 @@ impl Keeper {
             configurator,
             module,
             resource,
-            is_namespaced,
+            watched,
         } = loaded;
+        let is_namespaced = watched.is_namespaced;
         if let Some(worker) = self.worker.take() {
             worker.stop().await;
         }
@@ -357,6 +390,7 @@ impl Keeper {
         self.known.running = Some((configurator.generation, digest.clone()));
         self.known.is_suspended = configurator.suspend;
         self.known.report = WorkerReport::default();
+        self.rights.begin(configurator.clone(), watched);
         tracing::info!(
             configurator = name,
             digest,
@@ -425,6 +459,7 @@ impl Keeper {
             worker.stop().await;
         }
         self.known.running = None;
+        self.rights.end();
         let name = resource.name_any();
         self.fall_silent().await;
         if !is_held(resource) || !self.speaks() {
@@ -687,7 +722,7 @@ async fn unhold(client: &Client, resource: &resource::Configurator) -> Result<()
         )
         .await
     {
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 || is_of_another(&status) => Ok(()),
         patched => patched.map(drop),
     }
 }

@@ -8,6 +8,7 @@ pub mod driver;
 pub mod finalizer;
 pub mod keeper;
 pub mod parking;
+pub mod rights;
 pub mod status;
 pub mod supervisor;
 pub mod watched;

@@ -6,6 +6,7 @@ use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
+use super::rights::Verdict;
 use super::worker::{FAILURES_SHOWN, WorkerReport};
 use crate::resource::{
     Configurator, ConfiguratorStatus, CountsStatus, DegradedStatus, FailureStatus, HostStatus,
@@ -24,6 +25,8 @@ pub mod conditions {
     pub const BOOTSTRAPPED: &str = "Bootstrapped";
     /// Something is wrong that does not stop it.
     pub const DEGRADED: &str = "Degraded";
+    /// The cluster allows what it needs.
+    pub const PERMITTED: &str = "Permitted";
 }
 
 /// Why the newest generation of a Configurator does not run.
@@ -48,6 +51,8 @@ pub struct Known {
     pub refusal: Option<Refusal>,
     /// What the worker says.
     pub report: WorkerReport,
+    /// What the cluster says of its rights.
+    pub permitted: Option<Verdict>,
 }
 
 /// The status that says what is known here, and what `others` say that have a part of the objects. Times of conditions
@@ -60,18 +65,18 @@ pub fn status_of(
     now: Timestamp,
 ) -> ConfiguratorStatus {
     let conditions = [
-        (conditions::READY, ready(known, others)),
-        (conditions::MODULE_LOADED, module_loaded(known)),
-        (conditions::BOOTSTRAPPED, bootstrapped(known, others)),
-        (conditions::DEGRADED, degraded(known, others)),
+        (conditions::READY, told(ready(known, others))),
+        (conditions::MODULE_LOADED, told(module_loaded(known))),
+        (conditions::BOOTSTRAPPED, told(bootstrapped(known, others))),
+        (conditions::DEGRADED, told(degraded(known, others))),
+        (conditions::PERMITTED, permitted(known)),
     ];
     let previous = before
         .map(|status| status.conditions.as_slice())
         .unwrap_or_default();
     let conditions = conditions
         .into_iter()
-        .map(|(name, (is_true, reason, message))| {
-            let status = if is_true { "True" } else { "False" };
+        .map(|(name, (status, reason, message))| {
             let last = previous
                 .iter()
                 .find(|condition| condition.type_ == name && condition.status == status);
@@ -257,6 +262,24 @@ fn degraded(known: &Known, others: &[HostStatus]) -> (bool, &'static str, String
         return (true, "HostDegraded", message);
     }
     (false, "AsExpected", String::new())
+}
+
+fn permitted(known: &Known) -> (&'static str, &'static str, String) {
+    match &known.permitted {
+        Some(verdict) => verdict.condition(),
+        None => (
+            "Unknown",
+            "Asking",
+            "the cluster is asked what it allows when the Configurator runs".into(),
+        ),
+    }
+}
+
+/// Of what is either so or not.
+fn told(
+    (is_true, reason, message): (bool, &'static str, String),
+) -> (&'static str, &'static str, String) {
+    (if is_true { "True" } else { "False" }, reason, message)
 }
 
 fn time(now: Timestamp) -> Time {

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::keeper::{self, KeeperReport, RETRY_ANNOTATION};
 use crate::host::Shared;
 use crate::ledger::Ledger;
+use crate::objects;
 use crate::resource::{Configurator, HostStatus};
 use crate::tasks::Tasks;
 
@@ -24,6 +25,8 @@ pub struct HostReport {
     pub is_listed: bool,
     /// Of each Configurator.
     pub keepers: BTreeMap<String, KeeperReport>,
+    /// Why the Configurators cannot be watched at the moment.
+    pub watch_error: Option<String>,
 }
 
 impl HostReport {
@@ -56,6 +59,7 @@ pub(crate) struct Supervisor {
     reports: watch::Sender<HostReport>,
     is_listed: bool,
     listing: Vec<String>,
+    watch_error: Option<String>,
 }
 
 impl Supervisor {
@@ -72,6 +76,7 @@ impl Supervisor {
             reports,
             is_listed: false,
             listing: Vec::new(),
+            watch_error: None,
         }
     }
 
@@ -90,7 +95,11 @@ impl Supervisor {
                 () = any_changed(&mut self.kept) => {}
                 event = events.next() => match event {
                     Some(Ok(event)) => self.on_event(event).await,
-                    Some(Err(error)) => tracing::warn!(%error, "the Configurators cannot be watched; it is tried again"),
+                    Some(Err(error)) => {
+                        let error = objects::explained(&error);
+                        tracing::warn!(error, "the Configurators cannot be watched; it is tried again");
+                        self.watch_error = Some(error);
+                    }
                     None => return,
                 },
             }
@@ -98,6 +107,10 @@ impl Supervisor {
     }
 
     async fn on_event(&mut self, event: Event<DeserializeGuard<Configurator>>) {
+        // Listing again is yet to succeed.
+        if !matches!(event, Event::Init) {
+            self.watch_error = None;
+        }
         match event {
             Event::Init => self.listing.clear(),
             Event::InitApply(object) => {
@@ -233,6 +246,7 @@ impl Supervisor {
                 .iter()
                 .map(|(name, kept)| (name.clone(), *kept.report.borrow()))
                 .collect(),
+            watch_error: self.watch_error.clone(),
         };
         self.reports.send_if_modified(|known| {
             let is_new = *known != report;

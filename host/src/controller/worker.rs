@@ -30,6 +30,7 @@ use super::watched::Watched;
 use crate::clock::until;
 use crate::declarative::DeclarativeRequests;
 use crate::events::{HostEvent, Publisher, Subject};
+use crate::objects;
 use crate::observer::Notice;
 use crate::resource::FailureStatus;
 use crate::shards::{Permit, Shards};
@@ -115,9 +116,9 @@ impl WorkerHandle {
     }
 
     /// Has every object that was given up tried again at once.
-    pub async fn retry(&self) {
-        // A worker that has ended has nothing to retry.
-        let _ = self.retry.send(()).await;
+    pub fn retry(&self) {
+        // A worker that has not yet seen the last call will do so, and one that has ended has nothing to retry.
+        let _ = self.retry.try_send(());
     }
 }
 
@@ -369,8 +370,13 @@ impl Worker {
                 event
             }
             Err(error) => {
-                tracing::warn!(configurator = self.parts.configurator.name, %error, "the watch failed; it is tried again");
-                self.watch_error = Some(error.to_string());
+                let error = objects::explained(&error);
+                tracing::warn!(
+                    configurator = self.parts.configurator.name,
+                    error,
+                    "the watch failed; it is tried again"
+                );
+                self.watch_error = Some(error);
                 return;
             }
         };

@@ -24,6 +24,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{Scope, Sink, misrouted};
+use crate::objects;
 
 /// How long one attempt may take when the request does not say.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -423,6 +424,27 @@ struct ToldCause {
     field: String,
 }
 
+impl Told {
+    fn of(status: &kube::core::Status) -> Self {
+        Self {
+            message: status.message.clone(),
+            reason: status.reason.clone(),
+            details: status.details.as_ref().map(|details| ToldDetails {
+                retry_after_seconds: (details.retry_after_seconds > 0)
+                    .then(|| details.retry_after_seconds.into()),
+                causes: details
+                    .causes
+                    .iter()
+                    .map(|cause| ToldCause {
+                        reason: cause.reason.clone(),
+                        field: cause.field.clone(),
+                    })
+                    .collect(),
+            }),
+        }
+    }
+}
+
 /// Whether a 422 says that a precondition does not hold. The failed test of a JSON Patch is an error in the request,
 /// and none of a field; to other changes, a uid is a field that may not change.
 fn is_mismatch(request: &KubernetesRequest, status: StatusCode, told: &Told) -> bool {
@@ -444,7 +466,32 @@ fn is_mismatch(request: &KubernetesRequest, status: StatusCode, told: &Told) -> 
         }
 }
 
+/// What the server of an etcd says, or how that cannot be reached, as a Kubernetes API passes it on: in a 500 without a
+/// reason, as it answers an apply with fields of the wrong type.
+const OF_STORAGE: [&str; 3] = ["etcdserver: ", "rpc error: ", "context deadline exceeded"];
+
+/// Whether a 500 says that the server could not do it at the moment, and nothing of the request.
+fn is_overload(told: &Told) -> bool {
+    let is_patience = told.details.as_ref().is_some_and(|details| {
+        details
+            .retry_after_seconds
+            .is_some_and(|seconds| seconds > 0)
+    });
+    is_patience
+        || matches!(
+            &*told.reason,
+            "ServerTimeout" | "Timeout" | "TooManyRequests"
+        )
+        || (told.reason.is_empty()
+            && OF_STORAGE
+                .iter()
+                .any(|beginning| told.message.starts_with(beginning)))
+}
+
 /// The kind of fault of an answer: of its HTTP status, and where that is not enough of its reason.
+///
+/// A server that does not know who asks (401) refuses the host as a whole: no change of an object mends that, and a
+/// credential may be replaced at any time. So it is away, as one that cannot be reached.
 fn kind_of(status: StatusCode, told: &Told, mutating: bool) -> FaultKind {
     let is_terminating = told.details.as_ref().is_some_and(|details| {
         details
@@ -459,12 +506,13 @@ fn kind_of(status: StatusCode, told: &Told, mutating: bool) -> FaultKind {
     };
     match status.as_u16() {
         403 if mutating && is_terminating => FaultKind::ResourceMutation,
-        401 | 403 => FaultKind::ResourcePermission,
+        401 => FaultKind::ApiServerUnavailable,
+        403 => FaultKind::ResourcePermission,
         404 => FaultKind::ResourceNotFound,
         405 | 406 | 415 => FaultKind::UnsupportedResourceOperation,
         409 => FaultKind::ResourceConflict,
         408 | 429 | 502 | 503 | 504 => FaultKind::ApiServerUnavailable,
-        500 if mutating => FaultKind::ResourceMutation,
+        500 if mutating && !is_overload(told) => FaultKind::ResourceMutation,
         500 => FaultKind::ApiServerUnavailable,
         400..=499 => refused,
         _ => FaultKind::ResourceGeneric,
@@ -513,17 +561,34 @@ fn classify_error(what: &str, error: &kube::Error) -> Fault {
         kube::Error::Auth(_) => FaultKind::ResourcePermission,
         _ => FaultKind::ResourceGeneric,
     };
-    let mut message = format!("{what}: {error}");
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !message.ends_with(&cause_text) {
-            message.push_str(": ");
-            message.push_str(&cause_text);
-        }
-        source = cause.source();
+    Fault::new(kind, format!("{what}: {}", objects::explained(error)))
+}
+
+/// The fault of an error of the client, for what the host itself asks of the API: classified as requests are.
+pub(crate) fn fault_of(what: &str, mutating: bool, error: &kube::Error) -> Fault {
+    let kube::Error::Api(status) = error else {
+        return classify_error(what, error);
+    };
+    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    classify(what, mutating, code, &HeaderMap::new(), Told::of(status))
+}
+
+/// Whether a change was refused because the object whose uid was sent has gone: another has its name now, or none. Servers
+/// compare it before they store, and then it does not match (409), or while they validate, and then it may not be
+/// changed (422).
+#[must_use]
+pub fn is_of_another(status: &kube::core::Status) -> bool {
+    match status.code {
+        409 => ["UID in precondition", "uid mismatch"]
+            .iter()
+            .any(|words| status.message.contains(words)),
+        422 => status
+            .details
+            .iter()
+            .flat_map(|details| &details.causes)
+            .any(|cause| cause.field == "metadata.uid"),
+        _ => false,
     }
-    Fault::new(kind, message)
 }
 
 fn generic(message: String) -> Fault {
@@ -755,7 +820,7 @@ mod tests {
         .collect();
         expect![[r#"
             400: ResourceGeneric / ResourceMutation
-            401: ResourcePermission / ResourcePermission
+            401: ApiServerUnavailable / ApiServerUnavailable
             403: ResourcePermission / ResourcePermission
             404: ResourceNotFound / ResourceNotFound
             405: UnsupportedResourceOperation / UnsupportedResourceOperation
@@ -774,6 +839,33 @@ mod tests {
             507: ResourceGeneric / ResourceGeneric
         "#]]
         .assert_eq(&table);
+    }
+
+    #[test]
+    fn a_500_of_a_server_that_cannot_at_the_moment_is_none_of_the_request() {
+        let table: String = [
+            r#"{"message": "failed to create typed patch object: .data.a: expected string, got &value.valueUnstructured{Value:1}"}"#,
+            r#"{"message": "failed calling webhook", "reason": "InternalError"}"#,
+            r#"{"message": "etcdserver: request timed out"}"#,
+            r#"{"message": "rpc error: code = Unavailable desc = transport is closing"}"#,
+            r#"{"message": "try again", "reason": "ServerTimeout"}"#,
+            r#"{"message": "try again", "reason": "InternalError", "details": {"retryAfterSeconds": 1}}"#,
+        ]
+        .into_iter()
+        .map(|text| {
+            let told = serde_json::from_str(text).unwrap();
+            let kind = kind_of(StatusCode::INTERNAL_SERVER_ERROR, &told, true);
+            format!("{kind}: {} ({})\n", told.message, told.reason)
+        })
+        .collect();
+        expect![[r#"
+            ResourceMutation: failed to create typed patch object: .data.a: expected string, got &value.valueUnstructured{Value:1} ()
+            ResourceMutation: failed calling webhook (InternalError)
+            ApiServerUnavailable: etcdserver: request timed out ()
+            ApiServerUnavailable: rpc error: code = Unavailable desc = transport is closing ()
+            ApiServerUnavailable: try again (ServerTimeout)
+            ApiServerUnavailable: try again (InternalError)
+        "#]].assert_eq(&table);
     }
 
     #[test]

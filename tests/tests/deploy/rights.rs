@@ -81,6 +81,14 @@ fn every_verb_becomes_what_the_sink_sends() {
             - apiGroups:
               - ""
               resources:
+              - namespaces
+              resourceNames:
+              - kube-system
+              verbs:
+              - get
+            - apiGroups:
+              - ""
+              resources:
               - namespaces/status
               verbs:
               - patch
@@ -236,6 +244,14 @@ fn what_has_a_namespace_is_granted_there() {
             metadata:
               name: team
             rules:
+            - apiGroups:
+              - ""
+              resources:
+              - namespaces
+              resourceNames:
+              - kube-system
+              verbs:
+              - get
             - apiGroups:
               - ""
               resources:
@@ -454,6 +470,14 @@ fn what_is_granted_everywhere_is_not_granted_again() {
             - apiGroups:
               - ""
               resources:
+              - namespaces
+              resourceNames:
+              - kube-system
+              verbs:
+              - get
+            - apiGroups:
+              - ""
+              resources:
               - pods
               verbs:
               - list
@@ -611,167 +635,175 @@ fn kinds_of_ones_own_come_with_their_definition() {
     check(
         &format!("{WHEELS}{wheels}"),
         "",
-        expect![[r#"
-        # Made by `configurator rbac`: make it again when a Configurator changes.
-        #
-        # wheels: objects that have its finalizer are looked for in every namespace, so that none is forgotten when
-        # `watch.namespaces` changes; so wheels are listed everywhere.
-        apiVersion: rbac.authorization.k8s.io/v1
-        kind: ClusterRole
-        metadata:
-          name: configurator
-        rules:
-        - apiGroups:
-          - apiextensions.k8s.io
-          resources:
-          - customresourcedefinitions
-          resourceNames:
-          - configurators.configurator.dev
-          verbs:
-          - get
-        - apiGroups:
-          - configurator.dev
-          resources:
-          - configurators
-          verbs:
-          - list
-          - watch
-        - apiGroups:
-          - configurator.dev
-          resources:
-          - configurators
-          - configurators/status
-          resourceNames:
-          - wheels
-          verbs:
-          - patch
-        - apiGroups:
-          - shop.example
-          resources:
-          - wheels
-          verbs:
-          - list
-        ---
-        apiVersion: rbac.authorization.k8s.io/v1
-        kind: ClusterRoleBinding
-        metadata:
-          name: configurator
-        roleRef:
-          apiGroup: rbac.authorization.k8s.io
-          kind: ClusterRole
-          name: configurator
-        subjects:
-        - kind: ServiceAccount
-          name: configurator
-          namespace: configurator
-        ---
-        apiVersion: rbac.authorization.k8s.io/v1
-        kind: Role
-        metadata:
-          name: configurator
-          namespace: configurator
-        rules:
-        - apiGroups:
-          - coordination.k8s.io
-          resources:
-          - leases
-          verbs:
-          - create
-        - apiGroups:
-          - coordination.k8s.io
-          resources:
-          - leases
-          resourceNames:
-          - configurator
-          verbs:
-          - get
-          - patch
-          - update
-        ---
-        apiVersion: rbac.authorization.k8s.io/v1
-        kind: RoleBinding
-        metadata:
-          name: configurator
-          namespace: configurator
-        roleRef:
-          apiGroup: rbac.authorization.k8s.io
-          kind: Role
-          name: configurator
-        subjects:
-        - kind: ServiceAccount
-          name: configurator
-          namespace: configurator
-        ---
-        apiVersion: rbac.authorization.k8s.io/v1
-        kind: Role
-        metadata:
-          name: configurator
-          namespace: default
-        rules:
-        - apiGroups:
-          - events.k8s.io
-          resources:
-          - events
-          verbs:
-          - create
-          - patch
-        ---
-        apiVersion: rbac.authorization.k8s.io/v1
-        kind: RoleBinding
-        metadata:
-          name: configurator
-          namespace: default
-        roleRef:
-          apiGroup: rbac.authorization.k8s.io
-          kind: Role
-          name: configurator
-        subjects:
-        - kind: ServiceAccount
-          name: configurator
-          namespace: configurator
-        ---
-        apiVersion: rbac.authorization.k8s.io/v1
-        kind: Role
-        metadata:
-          name: configurator
-          namespace: shop
-        rules:
-        - apiGroups:
-          - events.k8s.io
-          resources:
-          - events
-          verbs:
-          - create
-          - patch
-        - apiGroups:
-          - shop.example
-          resources:
-          - wheels
-          verbs:
-          - get
-          - patch
-          - watch
-        - apiGroups:
-          - shop.example
-          resources:
-          - wheels/status
-          verbs:
-          - patch
-        ---
-        apiVersion: rbac.authorization.k8s.io/v1
-        kind: RoleBinding
-        metadata:
-          name: configurator
-          namespace: shop
-        roleRef:
-          apiGroup: rbac.authorization.k8s.io
-          kind: Role
-          name: configurator
-        subjects:
-        - kind: ServiceAccount
-          name: configurator
-          namespace: configurator
-    "#]],
+        expect![[r##"
+            # Made by `configurator rbac`: make it again when a Configurator changes.
+            #
+            # wheels: objects that have its finalizer are looked for in every namespace, so that none is forgotten when
+            # `watch.namespaces` changes; so wheels are listed everywhere.
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: ClusterRole
+            metadata:
+              name: configurator
+            rules:
+            - apiGroups:
+              - ""
+              resources:
+              - namespaces
+              resourceNames:
+              - kube-system
+              verbs:
+              - get
+            - apiGroups:
+              - apiextensions.k8s.io
+              resources:
+              - customresourcedefinitions
+              resourceNames:
+              - configurators.configurator.dev
+              verbs:
+              - get
+            - apiGroups:
+              - configurator.dev
+              resources:
+              - configurators
+              verbs:
+              - list
+              - watch
+            - apiGroups:
+              - configurator.dev
+              resources:
+              - configurators
+              - configurators/status
+              resourceNames:
+              - wheels
+              verbs:
+              - patch
+            - apiGroups:
+              - shop.example
+              resources:
+              - wheels
+              verbs:
+              - list
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: ClusterRoleBinding
+            metadata:
+              name: configurator
+            roleRef:
+              apiGroup: rbac.authorization.k8s.io
+              kind: ClusterRole
+              name: configurator
+            subjects:
+            - kind: ServiceAccount
+              name: configurator
+              namespace: configurator
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: Role
+            metadata:
+              name: configurator
+              namespace: configurator
+            rules:
+            - apiGroups:
+              - coordination.k8s.io
+              resources:
+              - leases
+              verbs:
+              - create
+            - apiGroups:
+              - coordination.k8s.io
+              resources:
+              - leases
+              resourceNames:
+              - configurator
+              verbs:
+              - get
+              - patch
+              - update
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: RoleBinding
+            metadata:
+              name: configurator
+              namespace: configurator
+            roleRef:
+              apiGroup: rbac.authorization.k8s.io
+              kind: Role
+              name: configurator
+            subjects:
+            - kind: ServiceAccount
+              name: configurator
+              namespace: configurator
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: Role
+            metadata:
+              name: configurator
+              namespace: default
+            rules:
+            - apiGroups:
+              - events.k8s.io
+              resources:
+              - events
+              verbs:
+              - create
+              - patch
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: RoleBinding
+            metadata:
+              name: configurator
+              namespace: default
+            roleRef:
+              apiGroup: rbac.authorization.k8s.io
+              kind: Role
+              name: configurator
+            subjects:
+            - kind: ServiceAccount
+              name: configurator
+              namespace: configurator
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: Role
+            metadata:
+              name: configurator
+              namespace: shop
+            rules:
+            - apiGroups:
+              - events.k8s.io
+              resources:
+              - events
+              verbs:
+              - create
+              - patch
+            - apiGroups:
+              - shop.example
+              resources:
+              - wheels
+              verbs:
+              - get
+              - patch
+              - watch
+            - apiGroups:
+              - shop.example
+              resources:
+              - wheels/status
+              verbs:
+              - patch
+            ---
+            apiVersion: rbac.authorization.k8s.io/v1
+            kind: RoleBinding
+            metadata:
+              name: configurator
+              namespace: shop
+            roleRef:
+              apiGroup: rbac.authorization.k8s.io
+              kind: Role
+              name: configurator
+            subjects:
+            - kind: ServiceAccount
+              name: configurator
+              namespace: configurator
+        "##]],
     );
 }
 
@@ -823,74 +855,82 @@ fn values_of_the_chart_hold_the_same_rules() {
         &text,
         "--output values",
         expect![[r##"
-        # Made by `configurator rbac`: make it again when a Configurator changes.
-        rbac:
-          cluster:
-          - apiGroups:
-            - apiextensions.k8s.io
-            resources:
-            - customresourcedefinitions
-            resourceNames:
-            - configurators.configurator.dev
-            verbs:
-            - get
-          - apiGroups:
-            - configurator.dev
-            resources:
-            - configurators
-            verbs:
-            - list
-            - watch
-          - apiGroups:
-            - configurator.dev
-            resources:
-            - configurators/status
-            resourceNames:
-            - one
-            verbs:
-            - patch
-          namespaces:
-            configurator:
-            - apiGroups:
-              - coordination.k8s.io
-              resources:
-              - leases
-              verbs:
-              - create
-            - apiGroups:
-              - coordination.k8s.io
-              resources:
-              - leases
-              resourceNames:
-              - configurator
-              verbs:
-              - get
-              - patch
-              - update
-            default:
-            - apiGroups:
-              - events.k8s.io
-              resources:
-              - events
-              verbs:
-              - create
-              - patch
-            shop:
-            - apiGroups:
-              - ""
-              resources:
-              - configmaps
-              verbs:
-              - list
-              - watch
-            - apiGroups:
-              - events.k8s.io
-              resources:
-              - events
-              verbs:
-              - create
-              - patch
-    "##]],
+            # Made by `configurator rbac`: make it again when a Configurator changes.
+            rbac:
+              cluster:
+              - apiGroups:
+                - ""
+                resources:
+                - namespaces
+                resourceNames:
+                - kube-system
+                verbs:
+                - get
+              - apiGroups:
+                - apiextensions.k8s.io
+                resources:
+                - customresourcedefinitions
+                resourceNames:
+                - configurators.configurator.dev
+                verbs:
+                - get
+              - apiGroups:
+                - configurator.dev
+                resources:
+                - configurators
+                verbs:
+                - list
+                - watch
+              - apiGroups:
+                - configurator.dev
+                resources:
+                - configurators/status
+                resourceNames:
+                - one
+                verbs:
+                - patch
+              namespaces:
+                configurator:
+                - apiGroups:
+                  - coordination.k8s.io
+                  resources:
+                  - leases
+                  verbs:
+                  - create
+                - apiGroups:
+                  - coordination.k8s.io
+                  resources:
+                  - leases
+                  resourceNames:
+                  - configurator
+                  verbs:
+                  - get
+                  - patch
+                  - update
+                default:
+                - apiGroups:
+                  - events.k8s.io
+                  resources:
+                  - events
+                  verbs:
+                  - create
+                  - patch
+                shop:
+                - apiGroups:
+                  - ""
+                  resources:
+                  - configmaps
+                  verbs:
+                  - list
+                  - watch
+                - apiGroups:
+                  - events.k8s.io
+                  resources:
+                  - events
+                  verbs:
+                  - create
+                  - patch
+        "##]],
     );
 }
 

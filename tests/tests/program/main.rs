@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod demo;
 mod disk;
 mod embedding;
 mod kubectl;

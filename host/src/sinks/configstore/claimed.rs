@@ -11,9 +11,10 @@ use kube::{Api, Client, ResourceExt as _};
 use tokio::sync::OnceCell;
 
 use super::{ConfigStore, Fence, Transacted};
+use crate::objects;
 
 /// The namespace whose uid names a cluster: it is as old as the cluster, and cannot be deleted.
-const CLUSTER: &str = "kube-system";
+pub const CLUSTER: &str = "kube-system";
 
 /// Nothing is read or written before the store is known to be this cluster's.
 pub struct ClaimedStore {
@@ -39,7 +40,8 @@ impl ClaimedStore {
                 Fault::new(
                     FaultKind::ConfigstoreUnavailable,
                     format!(
-                        "the config store: whose it is cannot be checked, because the namespace {CLUSTER} cannot be read: {error}"
+                        "the config store: whose it is cannot be checked, because the namespace {CLUSTER} cannot be read: {}",
+                        objects::explained(&error)
                     ),
                 )
             })?;

@@ -15,7 +15,7 @@ use configurator_core::layers::Write;
 use configurator_core::request::{ConfigOperation, Operation, SinkName};
 use configurator_core::result::Answer;
 
-pub(crate) use self::claimed::ClaimedStore;
+pub(crate) use self::claimed::{CLUSTER, ClaimedStore};
 pub use self::embedded::EmbeddedConfigStore;
 pub use self::fence::Fence;
 use super::{Scope, Sink, misrouted};

@@ -191,7 +191,8 @@ impl VaultSecretStore {
         }
     }
 
-    /// Sees to it that the mount is of version 2. Version 1 answers alike to a name that it does not hold, and overwrites.
+    /// Sees to it that the mount is of version 2. What is wrong with it concerns the host's whole access, and ends without
+    /// a change of any object: the store is away until then. Version 1 answers alike to a name that it does not hold, and overwrites.
     async fn check_mount(&self, what: &str, name: &str) -> Result<(), Fault> {
         let path = format!("sys/internal/ui/mounts/{}", plain(&self.mount));
         let reply = self.ask(what, &Method::GET, &path, None).await?;
@@ -227,31 +228,25 @@ impl VaultSecretStore {
         match (mount.engine.as_str(), version.as_deref()) {
             ("kv", Some("2")) => Ok(()),
             ("kv" | "generic", _) => Err(self.no_versions(what)),
-            (engine, _) => Err(Fault::new(
-                FaultKind::UnsupportedResourceOperation,
-                format!(
-                    "{what}: what Vault has mounted at {}/ is {engine:?}; a KV engine of version 2 is needed",
-                    self.mount
-                ),
-            )),
+            (engine, _) => Err(unavailable(format!(
+                "{what}: what Vault has mounted at {}/ is {engine:?}; a KV engine of version 2 is needed",
+                self.mount
+            ))),
         }
     }
 
     fn no_mount(&self, what: &str) -> Fault {
-        generic(format!(
+        unavailable(format!(
             "{what}: Vault has nothing mounted at {mount}/: mount a KV engine of version 2 there with `vault secrets enable -path={mount} kv-v2`, or correct the setting `mount`",
             mount = self.mount
         ))
     }
 
     fn no_versions(&self, what: &str) -> Fault {
-        Fault::new(
-            FaultKind::UnsupportedResourceOperation,
-            format!(
-                "{what}: the KV engine that Vault has mounted at {mount}/ is of version 1, which cannot write without overwriting: upgrade it with `vault kv enable-versioning {mount}`, or correct the setting `mount`",
-                mount = self.mount
-            ),
-        )
+        unavailable(format!(
+            "{what}: the KV engine that Vault has mounted at {mount}/ is of version 1, which cannot write without overwriting: upgrade it with `vault kv enable-versioning {mount}`, or correct the setting `mount`",
+            mount = self.mount
+        ))
     }
 
     fn path(&self, kind: &str, name: &str) -> String {
@@ -370,7 +365,11 @@ impl SecretStore for VaultSecretStore {
             self.sessions.forget(&session);
             self.sessions.current().await?;
         }
-        Ok(())
+        match self.check_mount(WHAT, "probe").await {
+            Err(fault) if fault.kind == FaultKind::SecretstoreUnavailable => Err(fault),
+            // What the login may do is a matter of each request.
+            _ => Ok(()),
+        }
     }
 }
 
@@ -378,6 +377,10 @@ impl Drop for VaultSecretStore {
     fn drop(&mut self) {
         self.sessions.end();
     }
+}
+
+fn unavailable(message: String) -> Fault {
+    Fault::new(FaultKind::SecretstoreUnavailable, message)
 }
 
 /// The fault of an answer that is no success.

@@ -111,8 +111,8 @@ impl Said {
 /// The kind of fault. Statuses: Vault's "HTTP API" and "sys/health"; those that it does not use are of what stands before
 /// it.
 ///
-/// What concerns the host's whole access to Vault parks, for it ends without a change of the object: also a refused
-/// login, since the credential may be replaced at any time, and giving up every object would leave them behind then.
+/// What concerns the host's whole access to Vault parks, for it ends without a change of the object: also a mount that is
+/// missing, and a refused login, since the credential may be replaced at any time, and giving up every object would leave them behind then.
 fn kind_of(step: Step, cause: Cause) -> FaultKind {
     match (step, cause) {
         (
@@ -122,10 +122,9 @@ fn kind_of(step: Step, cause: Cause) -> FaultKind {
         (Step::Login, Cause::TooLong | Cause::Status(_, _)) => FaultKind::SecretstoreUnavailable,
         (Step::Request, Cause::TooLong) => FaultKind::ResourceGeneric,
         (Step::Request, Cause::Status(status, said)) => match (status, said) {
-            (_, Said::Upgrading | Said::NoActiveNode | Said::LifeIsOver) => {
+            (_, Said::Upgrading | Said::NoHandler | Said::NoActiveNode | Said::LifeIsOver) => {
                 FaultKind::SecretstoreUnavailable
             }
-            (_, Said::NoHandler) => FaultKind::ResourceGeneric,
             (_, Said::CheckAndSet) => FaultKind::ResourceConflict,
             (401 | 403, Said::Nothing) => FaultKind::ResourcePermission,
             (404, Said::Nothing) => FaultKind::ResourceNotFound,
@@ -222,7 +221,7 @@ mod tests {
             Redirect: SecretstoreUnavailable
             Status(400, CheckAndSet): ResourceConflict
             Status(400, Upgrading): SecretstoreUnavailable
-            Status(404, NoHandler): ResourceGeneric
+            Status(404, NoHandler): SecretstoreUnavailable
             Status(500, NoActiveNode): SecretstoreUnavailable
             Status(500, LifeIsOver): SecretstoreUnavailable
         "#]]
