@@ -10,5 +10,12 @@
     reason = "tests"
 )]
 
+mod clocks;
+mod connections;
+mod kubernetes;
 mod refusals;
 mod scene;
+mod stores;
+mod storms;
+mod tokens;
+mod watches;

@@ -22,23 +22,28 @@ fn group(seen: &Seen) -> Option<String> {
     }
 }
 
-async fn refuse(scene: &Scene, proxy: &Proxy, rule: Rule) -> Result<()> {
-    proxy.set_rule(rule);
+/// Lets these servers refuse requests while the host works.
+pub async fn refuse(scene: &Scene, proxies: &[&Proxy], rule: Rule) -> Result<()> {
+    proxies
+        .iter()
+        .for_each(|proxy| proxy.set_rule(rule.clone()));
     scene.work().await?;
     scene
         .world
         .until("enough was refused", || async {
-            Ok(proxy.refused() >= REFUSALS)
+            Ok(proxies.iter().all(|proxy| proxy.refused() >= REFUSALS))
         })
         .await?;
     scene.converges(0).await?;
-    let early = proxy.impatient(group);
-    assert!(early.is_empty(), "{early:#?}");
+    for proxy in proxies {
+        let early = proxy.impatient(group);
+        assert!(early.is_empty(), "{early:#?}");
+    }
     Ok(())
 }
 
 /// Told with `Retry-After`.
-const TOO_MANY: Rule = Rule::Refuse {
+pub const TOO_MANY: Rule = Rule::Refuse {
     percent: 30,
     statuses: &[429],
     retry_after: Some(Duration::from_secs(1)),
@@ -54,23 +59,23 @@ const IN_TROUBLE: Rule = Rule::Refuse {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_api_has_too_many_requests() -> Result<()> {
     let scene = Scene::on_shared("api-429", Options::default()).await?;
-    refuse(&scene, &scene.kubernetes, TOO_MANY).await
+    refuse(&scene, &[&scene.kubernetes], TOO_MANY).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn vault_has_too_many_requests() -> Result<()> {
     let scene = Scene::on_shared("vault-429", Options::default()).await?;
-    refuse(&scene, &scene.vault, TOO_MANY).await
+    refuse(&scene, &[&scene.vault], TOO_MANY).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_api_is_in_trouble() -> Result<()> {
     let scene = Scene::on_shared("api-5xx", Options::default()).await?;
-    refuse(&scene, &scene.kubernetes, IN_TROUBLE).await
+    refuse(&scene, &[&scene.kubernetes], IN_TROUBLE).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn vault_is_in_trouble() -> Result<()> {
     let scene = Scene::on_shared("vault-5xx", Options::default()).await?;
-    refuse(&scene, &scene.vault, IN_TROUBLE).await
+    refuse(&scene, &[&scene.vault], IN_TROUBLE).await
 }

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use async_trait::async_trait;
 use configurator_core::backoff::mix;
+use configurator_core::time::Timestamp;
+use configurator_host::clock::{Clock, SystemClock};
 use configurator_host::cluster;
-use configurator_host::host::HostBuilder;
+use configurator_host::objects;
 use configurator_host::sinks::configstore::etcd::{EtcdConfigStore, EtcdOptions};
 use configurator_host::sinks::secretstore::SecretStore;
 use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, VaultSecretStore};
-use configurator_tests::controlplane::{About, ControlPlane};
+use configurator_tests::controlplane::{About, ControlPlane, Plan};
 use configurator_tests::proxy::{Line, Proxy, Rule};
 use configurator_tests::world::{PATIENCE, Servers, World};
 use etcd_client::{
@@ -31,6 +34,12 @@ pub const PODS: usize = 40;
 const CHANGED: std::ops::Range<usize> = 0..10;
 /// Of these, such as are deleted.
 const DELETED: std::ops::Range<usize> = 30..35;
+/// With so many pods done the host is in the middle of its work.
+const BEGUN: usize = 8;
+/// How long a member of an etcd may take to answer.
+const ANSWER: Duration = Duration::from_secs(1);
+/// Longer than all back-offs of a scene together.
+const LONG: Duration = Duration::from_secs(1);
 /// How long everything may take to be as without a fault, once the fault is over.
 const CONVERGENCE: Duration = Duration::from_secs(30);
 
@@ -61,6 +70,8 @@ pub struct Options {
     pub is_api_proxied: bool,
     /// How the host logs in at Vault; by default with a token of its own that does not end.
     pub auth: Option<VaultAuth>,
+    /// What the host takes for now.
+    pub clock: Shifted,
     /// The retries of the Configurator.
     pub retry: Value,
 }
@@ -70,9 +81,28 @@ impl Default for Options {
         Self {
             is_api_proxied: true,
             auth: None,
+            clock: Shifted::default(),
             // All back-offs together last less than half a second.
             retry: json!({"maxAttempts": 4, "initialDelay": "50ms", "maxDelay": "200ms"}),
         }
+    }
+}
+
+/// The system's clock, set wrong.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shifted {
+    /// So many seconds fast.
+    pub seconds: i64,
+}
+
+#[async_trait]
+impl Clock for Shifted {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(SystemClock.now().as_millis() + self.seconds * 1000)
+    }
+
+    async fn sleep(&self, span: Duration) {
+        SystemClock.sleep(span).await;
     }
 }
 
@@ -113,7 +143,7 @@ pub async fn quiet() -> Result<&'static Quiet> {
         .get_or_try_init(|| async {
             let about = ControlPlane::shared().await?;
             let _turn = SHARED.lock().await;
-            let scene = Scene::start(about, "quiet", Options::default(), |builder| builder).await?;
+            let scene = Scene::start(about, "quiet", Options::default()).await?;
             scene.create().await?;
             scene.until("every pod is configured", PODS, None).await?;
             scene.change().await?;
@@ -141,18 +171,24 @@ impl Scene {
         Box::pin(quiet()).await?;
         let turn = SHARED.lock().await;
         let about = ControlPlane::shared().await?;
-        let mut scene = Self::start(about, name, options, |builder| builder).await?;
+        let mut scene = Self::start(about, name, options).await?;
         scene.turn = Some(turn);
         Ok(scene)
     }
 
+    /// Starts the host at servers that may be stopped and killed, when it is its turn.
+    pub async fn on_own(name: &str, options: Options) -> Result<(Self, ControlPlane)> {
+        static TURN: Mutex<()> = Mutex::const_new(());
+        Box::pin(quiet()).await?;
+        let turn = TURN.lock().await;
+        let plane = own().await?;
+        let mut scene = Self::start(plane.about().clone(), name, options).await?;
+        scene.turn = Some(turn);
+        Ok((scene, plane))
+    }
+
     /// Starts the host, which has nothing to do yet. `name` is part of no other scene's name.
-    pub async fn start(
-        about: About,
-        name: &str,
-        options: Options,
-        change: impl FnOnce(HostBuilder) -> HostBuilder,
-    ) -> Result<Self> {
+    async fn start(about: About, name: &str, options: Options) -> Result<Self> {
         let seed = name
             .bytes()
             .fold(0, |seed, byte| mix(seed ^ u64::from(byte)));
@@ -164,6 +200,14 @@ impl Scene {
             store.push(Proxy::of_bytes(endpoint, seed).await?);
         }
         let client = about.client().await?;
+        // What an earlier scene has left. At first there is no such kind.
+        if let Ok(configurators) =
+            objects::api(&client, "configurator.dev/v1alpha1", "Configurator", "").await
+        {
+            configurators
+                .delete_collection(&DeleteParams::default(), &ListParams::default())
+                .await?;
+        }
         let namespace: Namespace = serde_json::from_value(json!({
             "metadata": {"name": name, "annotations": {"config.configurator.dev/region": "north"}}
         }))?;
@@ -188,22 +232,27 @@ impl Scene {
             client: client.clone(),
             server: None,
             config: Arc::new(config),
-            secrets: Arc::new(VaultSecretStore::new(through(vault.url(), auth))?),
+            secrets: Arc::new(VaultSecretStore::with_clock(
+                through(vault.url(), auth),
+                options.clock,
+            )?),
         };
         let url = match options.is_api_proxied {
             true => kubernetes.url(),
             false => about.kubernetes.url.clone(),
         };
         let hosts = hosts_client(&about, &url, name).await?;
-        let mut etcd = etcd(&about).await?;
+        let members: Vec<&str> = about.store.endpoints.iter().map(String::as_str).collect();
+        for member in &members {
+            // One that was killed may still be coming back.
+            patiently(async || revision(&mut connect(&about, &[member]).await?).await).await?;
+        }
+        let mut etcd = connect(&about, &members).await?;
         let revision = revision(&mut etcd).await?;
-        let world = World::start_on(servers, |builder| change(builder.client(hosts))).await?;
-        // What an earlier scene has left.
-        world
-            .objects("configurator.dev/v1alpha1", "Configurator", "")
-            .await?
-            .delete_collection(&DeleteParams::default(), &ListParams::default())
-            .await?;
+        let world = World::start_on(servers, |builder| {
+            builder.client(hosts).clock(options.clock)
+        })
+        .await?;
         world
             .configure("pod-config", |configurator| {
                 configurator["metadata"]["name"] = name.into();
@@ -231,19 +280,63 @@ impl Scene {
     /// Creates, changes and deletes pods, without waiting for anything.
     pub async fn work(&self) -> Result<()> {
         self.create().await?;
+        self.go_on().await
+    }
+
+    /// Creates pods; returns when the host has begun with them.
+    pub async fn begin(&self) -> Result<()> {
+        self.create().await?;
+        self.until_configured(BEGUN).await
+    }
+
+    /// Changes pods, and deletes others.
+    pub async fn go_on(&self) -> Result<()> {
         self.change().await?;
         self.delete().await
+    }
+
+    /// Returns when so many pods have a ConfigMap.
+    pub async fn until_configured(&self, number: usize) -> Result<()> {
+        self.world
+            .until("the host at work", || async {
+                let every = ListParams::default();
+                let found = self.config_maps().list_metadata(&every).await?;
+                // One is the cluster's own.
+                Ok(found.items.len() > number)
+            })
+            .await
+    }
+
+    /// Returns when runs rest because this sink is away, and have done so for longer than all back-offs together.
+    pub async fn outlasts_every_backoff(&self, sink: &str) -> Result<()> {
+        let parked = format!("configurator_sink_parked{{sink=\"{sink}\"}} 1");
+        self.world
+            .until("the sink known to be away", || async {
+                Ok(self
+                    .world
+                    .metric("configurator_sink_parked")
+                    .contains(&parked))
+            })
+            .await?;
+        tokio::time::sleep(LONG).await;
+        Ok(())
     }
 
     /// Creates the pods.
     pub async fn create(&self) -> Result<()> {
         for number in 0..PODS {
-            let pod: Pod = serde_json::from_value(json!({
-                "metadata": {"name": pod(number), "annotations": {"config.configurator.dev/level": "low"}},
-                "spec": {"containers": [{"name": "c", "image": "nginx:1"}]},
-            }))?;
-            self.pods().create(&PostParams::default(), &pod).await?;
+            self.create_pod(number).await?;
         }
+        Ok(())
+    }
+
+    /// Creates one of them.
+    pub async fn create_pod(&self, number: usize) -> Result<()> {
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": pod(number), "annotations": {"config.configurator.dev/level": "low"}},
+            "spec": {"containers": [{"name": "c", "image": "nginx:1"}]},
+        }))?;
+        self.pods().create(&PostParams::default(), &pod).await?;
         Ok(())
     }
 
@@ -275,6 +368,84 @@ impl Scene {
         Api::namespaced(self.client.clone(), &self.name)
     }
 
+    /// Returns when the API has come back.
+    pub async fn until_api_answers(&self) -> Result<()> {
+        self.world
+            .until("the API is back", || async {
+                Ok(self
+                    .pods()
+                    .list_metadata(&ListParams::default().limit(1))
+                    .await
+                    .is_ok())
+            })
+            .await
+    }
+
+    /// How often the host has listed its pods, as the API's record has it.
+    pub fn lists(&self) -> Result<usize> {
+        let events = lines(&self.about.kubernetes.audit)?;
+        let is_list = |event: &&Value| {
+            event["userAgent"] == self.name.as_str()
+                && event["verb"] == "list"
+                && event["objectRef"]["resource"] == "pods"
+        };
+        Ok(events.iter().filter(is_list).count())
+    }
+
+    /// How many of the host's requests the API has answered so, as its record has it.
+    pub fn answers(&self, status: u16) -> Result<usize> {
+        let events = lines(&self.about.kubernetes.audit)?;
+        let is_meant = |event: &&Value| {
+            event["userAgent"] == self.name.as_str() && event["responseStatus"]["code"] == status
+        };
+        Ok(events.iter().filter(is_meant).count())
+    }
+
+    /// The token that the host has used last, as Vault's record has it.
+    pub fn token(&self) -> Result<String> {
+        let path = format!("secret/data/{}/", self.name);
+        let events = lines(&self.about.vault.audit)?;
+        let last = events.iter().rev().find(|event| {
+            let request = &event["request"];
+            let is_hosts = request["client_token"] != self.about.vault.token.as_str();
+            is_hosts
+                && request["path"]
+                    .as_str()
+                    .is_some_and(|found| found.starts_with(&path))
+        });
+        let token = last.and_then(|event| event["request"]["client_token"].as_str());
+        Ok(token
+            .context("the host has asked for no secret")?
+            .to_owned())
+    }
+
+    /// The member of the config store that leads.
+    pub async fn leader(&self) -> Result<String> {
+        let mut etcd = self.etcd.clone();
+        let leader = etcd.status().await?.leader();
+        let members = etcd.member_list().await?;
+        let found = members
+            .members()
+            .iter()
+            .find(|member| member.id() == leader);
+        Ok(found.context("nobody leads")?.name().to_owned())
+    }
+
+    /// Writes to Vault, as its operator.
+    pub async fn operate(&self, path: &str, body: Value) -> Result<Value> {
+        operate(&self.about, path, body).await
+    }
+
+    /// Returns when Vault does not know a token any more.
+    pub async fn until_ended(&self, token: &str) -> Result<()> {
+        self.world
+            .until("the end of the token", || async {
+                let body = json!({"token": token});
+                Ok(self.operate("auth/token/lookup", body).await.is_err())
+            })
+            .await
+    }
+
     /// The fault is over.
     pub fn lift(&self) {
         for proxy in self.store.iter().chain([&self.kubernetes, &self.vault]) {
@@ -292,18 +463,18 @@ impl Scene {
         let mut last = None;
         let waiting = async {
             loop {
-                let outcome = self.outcome().await?;
-                if outcome == quiet.outcome {
-                    return anyhow::Ok(());
+                // A server that has just come back may still refuse.
+                match self.outcome().await {
+                    Ok(outcome) if outcome == quiet.outcome => return,
+                    Ok(outcome) => last = Some(Ok(difference(&quiet.outcome, &outcome))),
+                    Err(error) => last = Some(Err(error)),
                 }
-                last = Some(outcome);
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
         if tokio::time::timeout(CONVERGENCE, waiting).await.is_err() {
-            let left = last.map(|last| difference(&quiet.outcome, &last));
             anyhow::bail!(
-                "{}: not as without a fault: {left:#?}; {:?}",
+                "{}: not as without a fault: {last:#?}; {:?}",
                 self.name,
                 self.world.report()
             );
@@ -312,7 +483,7 @@ impl Scene {
         self.world
             .settled_within(&[&self.name], CONVERGENCE)
             .await?;
-        let record = self.record().await?;
+        let record = patiently(async || self.record().await).await?;
         println!(
             "{}: as without a fault {took:?} after it was over: {record}",
             self.name
@@ -523,6 +694,47 @@ impl std::fmt::Display for Record {
     }
 }
 
+/// Servers that may be stopped and killed; whoever does that starts them again.
+async fn own() -> Result<ControlPlane> {
+    static OWN: OnceCell<ControlPlane> = OnceCell::const_new();
+    let plane = OWN.get_or_try_init(|| async {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        // Its pipe belongs to the runtime that made it, and each test has its own: this one outlives them all.
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let plan = Plan {
+                    stores: 3,
+                    ..Plan::default()
+                };
+                let _ = sender.send(ControlPlane::start(&plan).await);
+                std::future::pending::<()>().await;
+            });
+        });
+        receiver.await?
+    });
+    Ok(plane.await?.clone())
+}
+
+/// Tries until it goes well: for questions to servers of which some may be away.
+async fn patiently<T>(attempt: impl AsyncFn() -> Result<T>) -> Result<T> {
+    let trying = async {
+        loop {
+            match attempt().await {
+                Ok(found) => return found,
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        }
+    };
+    match tokio::time::timeout(PATIENCE, trying).await {
+        Ok(found) => Ok(found),
+        Err(_) => attempt().await,
+    }
+}
+
 /// The name of a pod.
 pub fn pod(number: usize) -> String {
     format!("web-{number:02}")
@@ -577,20 +789,6 @@ async fn hosts_client(about: &About, url: &str, name: &str) -> Result<Client> {
     Ok(cluster::client(config)?)
 }
 
-/// A client of the config store.
-async fn etcd(about: &About) -> Result<etcd_client::Client> {
-    connect(
-        about,
-        &about
-            .store
-            .endpoints
-            .iter()
-            .map(String::as_str)
-            .collect::<Vec<_>>(),
-    )
-    .await
-}
-
 /// A client of these members of an etcd.
 pub async fn connect(about: &About, endpoints: &[&str]) -> Result<etcd_client::Client> {
     let identity = Identity::from_pem(
@@ -600,7 +798,12 @@ pub async fn connect(about: &About, endpoints: &[&str]) -> Result<etcd_client::C
     let tls = TlsOptions::new()
         .ca_certificate(Certificate::from_pem(std::fs::read(&about.ca)?))
         .identity(identity);
-    let options = ConnectOptions::new().with_tls(tls);
+    let options = ConnectOptions::new()
+        .with_tls(tls)
+        // A member that is stopped is left for another.
+        .with_timeout(ANSWER)
+        .with_connect_timeout(ANSWER)
+        .with_keep_alive(ANSWER, ANSWER);
     Ok(etcd_client::Client::connect(endpoints, Some(options)).await?)
 }
 
