@@ -137,7 +137,7 @@ enum Server {
     Http {
         authority: Authority,
         acceptor: TlsAcceptor,
-        upstream: Upstream,
+        upstream: Arc<Upstream>,
     },
 }
 
@@ -179,7 +179,7 @@ impl Proxy {
         let server = Server::Http {
             authority: authority(server)?,
             acceptor: TlsAcceptor::from(Arc::new(tls)),
-            upstream: Client::builder(TokioExecutor::new()).build(connector),
+            upstream: Arc::new(Client::builder(TokioExecutor::new()).build(connector)),
         };
         Self::start(server, seed).await
     }
@@ -394,7 +394,7 @@ async fn pass(
     request: Request<Incoming>,
     shared: Arc<Shared>,
     authority: Authority,
-    upstream: Upstream,
+    upstream: Arc<Upstream>,
 ) -> Result<Response<AnswerBody>, BoxError> {
     let mut seen = Seen {
         at: Instant::now(),

@@ -13,14 +13,14 @@ const WRITERS: usize = 8;
 /// Objects that they write, of those that the host writes.
 const CONTESTED: usize = 8;
 /// Conflicts that the host meets.
-const CONFLICTS: usize = 16;
+const CONFLICTS: usize = 8;
 
 /// Eight others take the same field of the same objects again and again, and let it go at the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eight_others_write_the_same_objects() -> Result<()> {
     let options = Options {
         // As long as others do not let go, there is nothing but to try again.
-        retry: json!({"maxAttempts": 100, "initialDelay": "50ms", "maxDelay": "1s"}),
+        retry: json!({"maxAttempts": 100, "initialDelay": "200ms", "maxDelay": "1s"}),
         ..Options::default()
     };
     let scene = Scene::on_shared("storm", options).await?;
