@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use configurator_core::backoff;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -21,6 +22,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ConfigExt as _};
+use kube::runtime::utils::Backoff;
 use kube::{Client, Config};
 use tower::{BoxError, Service, ServiceBuilder};
 
@@ -34,8 +36,46 @@ const WATCHES: usize = 60;
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// The longest.
 const MAX_WAIT: Duration = Duration::from_secs(30);
+/// The first wait before a watch that failed is tried again.
+const FIRST_WATCH_WAIT: Duration = Duration::from_millis(800);
+/// The longest.
+const MAX_WATCH_WAIT: Duration = Duration::from_secs(8);
 /// How often one of the host's own requests is sent again.
 const MAX_RETRIES: u32 = 5;
+
+/// How long a watch that failed rests: longer each time until it says something. Where others rest for up to half a
+/// minute, a host is to learn soon after an outage what it has missed.
+pub(crate) struct WatchBackoff {
+    failures: u32,
+    seed: u64,
+}
+
+impl WatchBackoff {
+    /// Nothing has failed. `seed` decides the jitter.
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self { failures: 0, seed }
+    }
+}
+
+impl Iterator for WatchBackoff {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.failures = self.failures.saturating_add(1);
+        let policy = backoff::RetryPolicy {
+            max_attempts: u32::MAX,
+            initial_delay: FIRST_WATCH_WAIT,
+            max_delay: MAX_WATCH_WAIT,
+        };
+        Some(policy.delay(self.failures, self.seed))
+    }
+}
+
+impl Backoff for WatchBackoff {
+    fn reset(&mut self) {
+        self.failures = 0;
+    }
+}
 
 /// A client as described above. `config` says where the cluster is and who asks, as kube reads it from a kubeconfig or
 /// from a Pod's service account; its `default_retry` is not used.

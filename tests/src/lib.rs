@@ -4,4 +4,5 @@ pub mod controlplane;
 pub mod gate;
 pub mod guests;
 pub mod program;
+pub mod proxy;
 pub mod world;

@@ -12,6 +12,7 @@ use kube::{Resource, ResourceExt};
 use tokio::sync::watch;
 
 use super::keeper::{self, KeeperReport, RETRY_ANNOTATION};
+use crate::cluster::WatchBackoff;
 use crate::host::Shared;
 use crate::ledger::Ledger;
 use crate::objects;
@@ -84,7 +85,7 @@ impl Supervisor {
     pub(crate) async fn run(mut self) {
         let api: Api<DeserializeGuard<Configurator>> = Api::all(self.shared.client.clone());
         let mut events = watch_kind(api, watcher::Config::default())
-            .default_backoff()
+            .backoff(WatchBackoff::new(self.shared.seed))
             .boxed();
         let drain = self.tasks.drain_token().clone();
         loop {

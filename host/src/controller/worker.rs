@@ -28,6 +28,7 @@ use super::finalizer::finalizer_name;
 use super::parking::Parked;
 use super::watched::Watched;
 use crate::clock::until;
+use crate::cluster::WatchBackoff;
 use crate::declarative::DeclarativeRequests;
 use crate::events::{HostEvent, Publisher, Subject};
 use crate::objects;
@@ -351,7 +352,8 @@ impl Worker {
             } else {
                 Api::namespaced_with(client, &namespace, &self.parts.resource)
             };
-            let events = watch_kind(api, config.clone()).default_backoff();
+            let events =
+                watch_kind(api, config.clone()).backoff(WatchBackoff::new(self.parts.seed));
             streams.push(events.map(move |event| (namespace.clone(), event)).boxed());
         }
         streams

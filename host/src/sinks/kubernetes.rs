@@ -14,6 +14,7 @@ use configurator_core::request::{
     SinkName, api_version,
 };
 use configurator_core::result::Answer;
+use http::response::Parts;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::Client;
@@ -23,11 +24,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::throttle::Throttle;
 use super::{Scope, Sink, misrouted};
 use crate::objects;
 
 /// How long one attempt may take when the request does not say.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a probe may take.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Objects of one page of a list.
 pub const PAGE_SIZE: usize = 500;
 /// The most bytes of one answer; of a list, of all its pages.
@@ -38,6 +42,7 @@ const REMEMBERED_VERSIONS: usize = 65_536;
 /// Executes requests through a [`Client`].
 pub struct KubernetesSink {
     client: Client,
+    throttle: Throttle,
     versions: Mutex<HashMap<u64, u64>>,
 }
 
@@ -47,6 +52,7 @@ impl KubernetesSink {
     pub fn new(client: Client) -> Self {
         Self {
             client,
+            throttle: Throttle::default(),
             versions: Mutex::default(),
         }
     }
@@ -304,11 +310,50 @@ impl KubernetesSink {
         let outgoing = builder
             .body(Body::from(bytes.into_bytes()))
             .map_err(|error| generic(format!("{what}: {error}")))?;
+        let (parts, body) = self.exchange(&what, outgoing).await?;
+        if parts.status.is_success() {
+            return Ok(Received { body });
+        }
+        let told = serde_json::from_str::<Told>(&body).unwrap_or_default();
+        let is_mismatch = is_mismatch(request, parts.status, &told);
+        let fault = classify(
+            &what,
+            request.verb.is_mutating(),
+            parts.status,
+            &parts.headers,
+            told,
+        );
+        // An eviction is refused for the sake of a disruption budget: that is about this one Pod.
+        if request.subresource.as_deref() != Some("eviction") {
+            self.throttle.note(parts.status.as_u16(), fault.retry_after);
+        }
+        Err(match is_mismatch {
+            true => Fault {
+                kind: FaultKind::ResourceConflict,
+                ..fault
+            },
+            false => fault,
+        })
+    }
+
+    /// Sends what is not held back, and reads the answer. `what` names it.
+    async fn exchange(
+        &self,
+        what: &str,
+        outgoing: Request<Body>,
+    ) -> Result<(Parts, String), Fault> {
+        if let Some(left) = self.throttle.left() {
+            let fault = Fault::new(
+                FaultKind::ApiServerUnavailable,
+                format!("{what}: not sent, because the server has asked to be left alone"),
+            );
+            return Err(fault.with_retry_after(Some(left)));
+        }
         let response = self
             .client
             .send(outgoing)
             .await
-            .map_err(|error| classify_error(&what, &error))?;
+            .map_err(|error| classify_error(what, &error))?;
         let (parts, body) = response.into_parts();
         let bytes = Limited::new(body, MAX_ANSWER)
             .collect()
@@ -325,25 +370,22 @@ impl KubernetesSink {
             .to_bytes();
         let body = String::from_utf8(bytes.into())
             .map_err(|_| generic(format!("{what}: the answer is not UTF-8")))?;
+        Ok((parts, body))
+    }
+
+    async fn ask_version(&self) -> Result<(), Fault> {
+        const WHAT: &str = "get /version";
+        let outgoing = Request::get("/version")
+            .body(Body::empty())
+            .map_err(|error| generic(format!("{WHAT}: {error}")))?;
+        let (parts, body) = self.exchange(WHAT, outgoing).await?;
         if parts.status.is_success() {
-            return Ok(Received { body });
+            return Ok(());
         }
         let told = serde_json::from_str::<Told>(&body).unwrap_or_default();
-        let is_mismatch = is_mismatch(request, parts.status, &told);
-        let fault = classify(
-            &what,
-            request.verb.is_mutating(),
-            parts.status,
-            &parts.headers,
-            told,
-        );
-        Err(match is_mismatch {
-            true => Fault {
-                kind: FaultKind::ResourceConflict,
-                ..fault
-            },
-            false => fault,
-        })
+        let fault = classify(WHAT, false, parts.status, &parts.headers, told);
+        self.throttle.note(parts.status.as_u16(), fault.retry_after);
+        Err(fault)
     }
 }
 
@@ -368,16 +410,14 @@ impl Sink for KubernetesSink {
     }
 
     async fn probe(&self) -> Result<(), Fault> {
-        let version =
-            tokio::time::timeout(Duration::from_secs(5), self.client.apiserver_version()).await;
-        match version {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(classify_error("get /version", &error)),
-            Err(_) => Err(Fault::new(
-                FaultKind::ApiServerUnavailable,
-                "get /version: no answer",
-            )),
-        }
+        tokio::time::timeout(PROBE_TIMEOUT, self.ask_version())
+            .await
+            .unwrap_or_else(|_| {
+                Err(Fault::new(
+                    FaultKind::ApiServerUnavailable,
+                    "get /version: no answer",
+                ))
+            })
     }
 }
 

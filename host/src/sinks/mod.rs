@@ -5,6 +5,7 @@ pub mod configstore;
 pub mod http;
 pub mod kubernetes;
 pub mod secretstore;
+mod throttle;
 
 use std::sync::Arc;
 use std::time::Duration;

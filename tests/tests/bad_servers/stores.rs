@@ -58,7 +58,9 @@ async fn keys_of_another_cluster_are_left_alone_until_they_are_free() -> Result<
     let uid = uid.split(':').next().unwrap_or_default();
     expect![[r#"True SinkUnavailable: runs are parked until the configstore sink is back: the config store: the keys under "tests/claimed/" belong to the cluster another, and this is UID: give this host another prefix"#]].assert_eq(&told.replace(uid, "UID"));
     assert!(world.keys().await?.is_empty());
-    store.write(vec![Write::Delete("owner".into())], &[]).await?;
+    store
+        .write(vec![Write::Delete("owner".into())], &[])
+        .await?;
     cluster
         .until_condition("storing", "Degraded", "False AsExpected")
         .await?;

@@ -1,8 +1,8 @@
 //! Exchanges with the nodes of Vault.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use super::options::VaultOptions;
 use super::trouble::{Cause, Said, Trouble};
+use crate::sinks::throttle::Throttle;
 
 /// The most bytes of an answer. The longest value has an eighth of that, and Vault writes some characters as six.
 const MAX_ANSWER: usize = 8 << 20;
@@ -91,6 +92,8 @@ pub struct Client {
     timeout: Duration,
     /// The node that answered last.
     preferred: Mutex<Option<Url>>,
+    /// Of each node that was ever spoken to.
+    throttles: Mutex<HashMap<Url, Arc<Throttle>>>,
 }
 
 /// What is sent.
@@ -182,6 +185,7 @@ impl Client {
             namespace,
             timeout: options.timeout(),
             preferred: Mutex::new(None),
+            throttles: Mutex::default(),
         })
     }
 
@@ -256,6 +260,14 @@ impl Client {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn throttle(&self, node: &Url) -> Arc<Throttle> {
+        let mut throttles = self
+            .throttles
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        throttles.entry(node.clone()).or_default().clone()
+    }
+
     /// The next request goes to another node first.
     fn turn_from(&self, node: &Url) {
         let next = self
@@ -268,6 +280,14 @@ impl Client {
 
     async fn send_to(&self, node: &Url, request: Request<'_>) -> Result<Reply, Trouble> {
         let address = shown(node);
+        let throttle = self.throttle(node);
+        if let Some(left) = throttle.left() {
+            return Err(Trouble {
+                cause: Cause::Throttled,
+                text: format!("Vault at {address} has asked to be left alone"),
+                retry_after: Some(left),
+            });
+        }
         let mut url = node.clone();
         url.set_path(&format!(
             "{}/v1/{}",
@@ -310,6 +330,7 @@ impl Client {
             .map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER));
         let location = header(LOCATION);
         let status = response.status().as_u16();
+        throttle.note(status, retry_after);
         let mut body = Vec::new();
         while let Some(chunk) = response
             .chunk()

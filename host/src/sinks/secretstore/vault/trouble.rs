@@ -9,6 +9,8 @@ use configurator_core::fault::{Fault, FaultKind};
 pub enum Cause {
     /// There is no connection: nothing was sent.
     Connect,
+    /// The node has asked to be left alone: nothing was sent.
+    Throttled,
     /// There was no answer in time.
     Timeout,
     /// The connection ended before the answer did.
@@ -68,6 +70,7 @@ impl Trouble {
         let fault = match self.cause {
             Cause::Status(status, _) => fault.with_status(status),
             Cause::Connect
+            | Cause::Throttled
             | Cause::Timeout
             | Cause::Broken
             | Cause::TooLong
@@ -80,7 +83,7 @@ impl Trouble {
     /// Whether another node may answer what this one could not: it has done nothing.
     pub fn is_of_the_node(&self) -> bool {
         match self.cause {
-            Cause::Connect | Cause::Redirect => true,
+            Cause::Connect | Cause::Throttled | Cause::Redirect => true,
             Cause::Status(status, said) => {
                 matches!(status, 472 | 501 | 503) || said == Said::NoActiveNode
             }
@@ -117,7 +120,12 @@ fn kind_of(step: Step, cause: Cause) -> FaultKind {
     match (step, cause) {
         (
             _,
-            Cause::Connect | Cause::Timeout | Cause::Broken | Cause::Unreadable | Cause::Redirect,
+            Cause::Connect
+            | Cause::Throttled
+            | Cause::Timeout
+            | Cause::Broken
+            | Cause::Unreadable
+            | Cause::Redirect,
         ) => FaultKind::SecretstoreUnavailable,
         (Step::Login, Cause::TooLong | Cause::Status(_, _)) => FaultKind::SecretstoreUnavailable,
         (Step::Request, Cause::TooLong) => FaultKind::ResourceGeneric,
@@ -168,6 +176,7 @@ mod tests {
         ];
         let causes = [
             Cause::Connect,
+            Cause::Throttled,
             Cause::Timeout,
             Cause::Broken,
             Cause::TooLong,
@@ -214,6 +223,7 @@ mod tests {
             Status(503, Nothing): SecretstoreUnavailable
             Status(504, Nothing): SecretstoreUnavailable
             Connect: SecretstoreUnavailable
+            Throttled: SecretstoreUnavailable
             Timeout: SecretstoreUnavailable
             Broken: SecretstoreUnavailable
             TooLong: ResourceGeneric
