@@ -123,7 +123,13 @@ async fn the_program_needs_no_more_rights_than_are_printed() {
         .arg(&account.kubeconfig)
         .arg("--modules")
         .arg(guests::folder().unwrap())
-        .args("--log-format json --log info")
+        .args("--log-format json --log info --shards 4")
+        .env("CONFIGURATOR_SHARDING__NAMESPACE", "least")
+        .arg("--etcd-endpoint")
+        .arg(&cluster.about.store.endpoints[0])
+        .env("CONFIGURATOR_ETCD__CA", &cluster.about.ca)
+        .env("CONFIGURATOR_ETCD__CERT", &cluster.about.store.cert)
+        .env("CONFIGURATOR_ETCD__KEY", &cluster.about.store.key)
         .start()
         .unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), "least-shop");
@@ -150,14 +156,19 @@ async fn the_program_needs_no_more_rights_than_are_printed() {
 
     // Watches are recorded when they have ended; what they have found is used, and with nothing refused.
     let needed = [
+        "create leases coordination.k8s.io",
+        "delete leases coordination.k8s.io",
         "get customresourcedefinitions apiextensions.k8s.io",
         "get deployments apps",
         "get namespaces",
         "list configurators configurator.dev",
+        "list leases coordination.k8s.io",
         "list pods",
         "patch configmaps",
         "patch configurators/status configurator.dev",
+        "patch leases coordination.k8s.io",
         "watch configurators configurator.dev",
+        "watch leases coordination.k8s.io",
         "watch pods",
     ];
     cluster

@@ -42,6 +42,17 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if $etcd }}
 {{- $_ := set $settings "etcd" $etcd }}
 {{- end }}
+{{- if .Values.shards }}
+{{- if not $etcd }}
+{{- fail "replicas share objects by a config store in common: set etcd.endpoints, or replicas: 1 and shards: 0" }}
+{{- end }}
+{{- $sharding := deepCopy (.Values.settings.sharding | default dict) }}
+{{- $_ := set $sharding "shards" .Values.shards }}
+{{- $_ := set $sharding "name" (include "configurator.name" .) }}
+{{- $_ := set $settings "sharding" $sharding }}
+{{- else if gt (int .Values.replicas) 1 }}
+{{- fail "more than one replica would do everything more than once: set shards, or replicas: 1" }}
+{{- end }}
 {{- /* To Helm every number of a values file is a fraction; no setting is one. */}}
 {{- regexReplaceAll "(?m)^(\\s*\\w+ = -?[0-9]+)\\.0$" (toToml $settings | trim) "${1}" }}
 {{- end }}
