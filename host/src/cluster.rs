@@ -95,7 +95,8 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
 
 /// The same client for what the host itself asks of the server: watches, statuses, Events. Where the server asks to be
 /// left alone for a while (429 or 503 with `Retry-After`), it is.
-pub(crate) fn patient(client: &Client) -> Client {
+#[must_use]
+pub fn patient(client: &Client) -> Client {
     let namespace = client.default_namespace().to_owned();
     match RetryPolicy::new(FIRST_WAIT, MAX_WAIT, MAX_RETRIES, true) {
         Ok(policy) => {

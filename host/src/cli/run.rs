@@ -20,6 +20,7 @@ use super::settings::{LogFormat, Settings, user_folder};
 use super::terminal::{FAINT, GOOD, NAME, Terminal};
 use super::{embedded, manifests, probes, servers, telemetry};
 use crate::cluster;
+use crate::cluster;
 use crate::declaration;
 use crate::host::{Host, HostBuilder};
 use crate::module_source::ModuleDirectory;
@@ -229,7 +230,7 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
     let running = tokio::spawn(host.run(stop.clone().cancelled_owned()));
     if !objects.is_empty() {
         let number = objects.len();
-        if let Err(error) = manifests::apply(&client, objects).await {
+        if let Err(error) = manifests::apply(&cluster::patient(&client), objects).await {
             stop.cancel();
             running.await.context("the host broke off")?;
             return Err(error);
@@ -291,7 +292,7 @@ async fn define(
 ) -> anyhow::Result<()> {
     let mut wait = FIRST_WAIT;
     loop {
-        let Err(error) = manifests::apply_crds(client).await else {
+        let Err(error) = manifests::apply_crds(&cluster::patient(client)).await else {
             trouble.send_replace(None);
             return Ok(());
         };

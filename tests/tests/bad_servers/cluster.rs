@@ -36,7 +36,7 @@ impl Cluster {
         let turn = TURN.lock().await;
         let about = ControlPlane::shared().await?;
         let cluster = Self {
-            client: about.client().await?,
+            client: cluster::patient(&about.client().await?),
             about,
             _turn: turn,
         };

@@ -49,6 +49,10 @@ podAnnotations: {team: shop}
           key = "/etcd/tls.key"
           prefix = "configurator/"
           timeout_seconds = 4
+
+        [sharding]
+          name = "shop-configurator"
+          shards = 16
     "#]]
     .assert_eq(settings.unwrap());
     let folder = tempfile::tempdir().unwrap();

@@ -190,16 +190,11 @@ fn every_verb_becomes_what_the_sink_sends() {
               - leases
               verbs:
               - create
-            - apiGroups:
-              - coordination.k8s.io
-              resources:
-              - leases
-              resourceNames:
-              - configurator
-              verbs:
+              - delete
               - get
+              - list
               - patch
-              - update
+              - watch
             ---
             apiVersion: rbac.authorization.k8s.io/v1
             kind: RoleBinding
@@ -370,16 +365,11 @@ fn what_has_a_namespace_is_granted_there() {
               - leases
               verbs:
               - create
-            - apiGroups:
-              - coordination.k8s.io
-              resources:
-              - leases
-              resourceNames:
-              - team
-              verbs:
+              - delete
               - get
+              - list
               - patch
-              - update
+              - watch
             ---
             apiVersion: rbac.authorization.k8s.io/v1
             kind: RoleBinding
@@ -547,16 +537,11 @@ fn what_is_granted_everywhere_is_not_granted_again() {
               - leases
               verbs:
               - create
-            - apiGroups:
-              - coordination.k8s.io
-              resources:
-              - leases
-              resourceNames:
-              - configurator
-              verbs:
+              - delete
               - get
+              - list
               - patch
-              - update
+              - watch
             ---
             apiVersion: rbac.authorization.k8s.io/v1
             kind: RoleBinding
@@ -709,16 +694,11 @@ fn kinds_of_ones_own_come_with_their_definition() {
               - leases
               verbs:
               - create
-            - apiGroups:
-              - coordination.k8s.io
-              resources:
-              - leases
-              resourceNames:
-              - configurator
-              verbs:
+              - delete
               - get
+              - list
               - patch
-              - update
+              - watch
             ---
             apiVersion: rbac.authorization.k8s.io/v1
             kind: RoleBinding
@@ -897,16 +877,11 @@ fn values_of_the_chart_hold_the_same_rules() {
                   - leases
                   verbs:
                   - create
-                - apiGroups:
-                  - coordination.k8s.io
-                  resources:
-                  - leases
-                  resourceNames:
-                  - configurator
-                  verbs:
+                  - delete
                   - get
+                  - list
                   - patch
-                  - update
+                  - watch
                 default:
                 - apiGroups:
                   - events.k8s.io

@@ -38,6 +38,7 @@ async fn every_object_is_run_by_one_of_the_hosts() -> Result<()> {
         ModuleLoaded True Loaded
         Bootstrapped True Settled
         Degraded False AsExpected
+        Permitted True AllAllowed
         a: shards 1
         b: shards 1
         c: shards 1
