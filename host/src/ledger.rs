@@ -3,8 +3,8 @@
 //! One key for each object in the config store: `ledger/{uid of the configurator}/{uid}` with `{"namespace", "name"}`. It is
 //! written before the first effect for the object, and removed when the deletion phases are done.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use configurator_core::fault::Fault;
 use configurator_core::layers::Write;
@@ -13,12 +13,120 @@ use serde::{Deserialize, Serialize};
 
 use crate::sinks::configstore::{ConfigStore, Fence};
 
+/// The most writes of several runs in one transaction.
+const GROUP: usize = 100;
+
 /// The record of one Configurator.
 #[derive(Clone)]
 pub struct Ledger {
     store: Arc<dyn ConfigStore>,
     prefix: String,
     recorded: Arc<Mutex<HashSet<String>>>,
+    commits: Arc<GroupCommit>,
+}
+
+/// While one transaction is under way, what others have to write gathers for the next, which one of them writes for all.
+#[derive(Default)]
+struct GroupCommit {
+    waiting: Mutex<Waiting>,
+    /// Held by whoever writes.
+    turn: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    last: u64,
+    entries: BTreeMap<u64, Entry>,
+}
+
+/// What one run has to write.
+struct Entry {
+    writes: Vec<Write>,
+    fences: Vec<Fence>,
+    outcome: Option<Result<(), Fault>>,
+}
+
+/// An entry among those that wait; it leaves with whoever waits for it.
+struct Place<'a> {
+    commits: &'a GroupCommit,
+    number: u64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.commits.waiting().entries.remove(&self.number);
+    }
+}
+
+impl GroupCommit {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(&self, writes: Vec<Write>, fences: &[Fence]) -> Place<'_> {
+        let mut waiting = self.waiting();
+        waiting.last += 1;
+        let number = waiting.last;
+        let entry = Entry {
+            writes,
+            fences: fences.to_vec(),
+            outcome: None,
+        };
+        waiting.entries.insert(number, entry);
+        Place {
+            commits: self,
+            number,
+        }
+    }
+
+    /// Returns when these are written, by this caller or by another. Whoever writes may be dropped meanwhile: then the
+    /// entries are still there, and the next in turn writes them.
+    async fn write(
+        &self,
+        store: &dyn ConfigStore,
+        writes: Vec<Write>,
+        fences: &[Fence],
+    ) -> Result<(), Fault> {
+        let place = self.enter(writes, fences);
+        let _turn = self.turn.lock().await;
+        let (numbers, writes) = {
+            let waiting = self.waiting();
+            let own = waiting.entries.get(&place.number);
+            if let Some(outcome) = own.and_then(|entry| entry.outcome.clone()) {
+                return outcome;
+            }
+            waiting.group(place.number)
+        };
+        let outcome = store.write(writes, fences).await;
+        let mut waiting = self.waiting();
+        for number in numbers {
+            if let Some(entry) = waiting.entries.get_mut(&number) {
+                entry.outcome = Some(outcome.clone());
+            }
+        }
+        outcome
+    }
+}
+
+impl Waiting {
+    /// This entry, and others that hold under the same fences and fit the transaction.
+    fn group(&self, own: u64) -> (Vec<u64>, Vec<Write>) {
+        let (mut numbers, mut writes) = (Vec::new(), Vec::new());
+        let Some(first) = self.entries.get(&own) else {
+            return (numbers, writes);
+        };
+        let others = self.entries.iter().filter(|(number, entry)| {
+            **number != own && entry.outcome.is_none() && entry.fences == first.fences
+        });
+        for (number, entry) in std::iter::once((&own, first)).chain(others) {
+            if !numbers.is_empty() && writes.len() + entry.writes.len() > GROUP {
+                continue;
+            }
+            numbers.push(*number);
+            writes.extend(entry.writes.iter().cloned());
+        }
+        (numbers, writes)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -36,6 +144,7 @@ impl Ledger {
             store,
             prefix: format!("ledger/{configurator_uid}/"),
             recorded: Arc::default(),
+            commits: Arc::default(),
         }
     }
 
@@ -72,6 +181,7 @@ impl Ledger {
     }
 
     /// Records the objects that are not recorded yet, all in one transaction, which holds only while the fences stand.
+    /// Runs that record at the same time share transactions.
     ///
     /// # Errors
     /// When the store cannot be written; then nothing may be done for the objects.
@@ -101,7 +211,7 @@ impl Ledger {
                 Some(Write::Put(format!("{}{uid}", self.prefix), text))
             })
             .collect();
-        self.store.write(writes, fences).await?;
+        self.commits.write(&*self.store, writes, fences).await?;
         let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         recorded.extend(new.into_iter().map(|(_, uid)| uid.clone()));
         Ok(())
@@ -149,5 +259,133 @@ impl Ledger {
                 .await?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use configurator_core::fault::FaultKind;
+    use configurator_core::request::ConfigOperation;
+    use futures::future::join_all;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::sinks::configstore::Transacted;
+
+    /// Notes what is written, when it is let through.
+    struct Noting {
+        gate: Semaphore,
+        written: Mutex<Vec<(usize, usize)>>,
+    }
+
+    #[async_trait]
+    impl ConfigStore for Noting {
+        async fn transact(
+            &self,
+            _: &[ConfigOperation],
+            _: &str,
+            _: &[Fence],
+        ) -> Result<Transacted, Fault> {
+            Ok(Transacted::default())
+        }
+
+        async fn scan(&self, _: &str) -> Result<Vec<(String, String)>, Fault> {
+            Ok(Vec::new())
+        }
+
+        async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault> {
+            let permit = self.gate.acquire().await;
+            let permit =
+                permit.map_err(|_| Fault::new(FaultKind::ConfigstoreUnavailable, "away"))?;
+            permit.forget();
+            let mut written = self.written.lock().unwrap();
+            written.push((writes.len(), fences.len()));
+            Ok(())
+        }
+
+        async fn raise(&self, _: &Fence) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        async fn probe(&self) -> Result<(), Fault> {
+            Ok(())
+        }
+    }
+
+    fn store(permits: usize) -> Arc<Noting> {
+        Arc::new(Noting {
+            gate: Semaphore::new(permits),
+            written: Mutex::default(),
+        })
+    }
+
+    fn object(number: usize) -> [(ObjectRef, String); 1] {
+        let key = ObjectRef {
+            namespace: "shop".into(),
+            name: format!("web-{number}"),
+        };
+        [(key, format!("uid-{number}"))]
+    }
+
+    #[tokio::test]
+    async fn what_is_recorded_at_the_same_time_shares_transactions() {
+        let store = store(usize::MAX >> 4);
+        let ledger = Ledger::new(store.clone(), "c");
+        let objects: Vec<_> = (0..250).map(object).collect();
+        let recording = objects.iter().map(|object| ledger.record(object, &[]));
+        assert!(join_all(recording).await.iter().all(Result::is_ok));
+        // The first finds nobody to share with only when it has begun before the others came.
+        let written = store.written.lock().unwrap().clone();
+        let sum: usize = written.iter().map(|(writes, _)| writes).sum();
+        assert_eq!(sum, 250);
+        assert!(written.len() <= 4, "{written:?}");
+        assert!(ledger.commits.waiting().entries.is_empty());
+    }
+
+    #[tokio::test]
+    async fn under_other_fences_there_is_another_transaction() {
+        let store = store(usize::MAX >> 4);
+        let ledger = Ledger::new(store.clone(), "c");
+        let objects: Vec<_> = (0..20).map(object).collect();
+        let fences = [Fence::new("a", 1, "h"), Fence::new("b", 1, "h")];
+        let recording = objects.iter().enumerate().map(|(number, object)| {
+            let fences = fences.get(..number % 2 + 1).unwrap_or_default();
+            ledger.record(object, fences)
+        });
+        assert!(join_all(recording).await.iter().all(Result::is_ok));
+        let written = store.written.lock().unwrap().clone();
+        let under = |fences: usize| -> usize {
+            let of = written.iter().filter(|(_, found)| *found == fences);
+            of.map(|(writes, _)| writes).sum()
+        };
+        assert_eq!((under(1), under(2)), (10, 10), "{written:?}");
+    }
+
+    #[tokio::test]
+    async fn when_the_one_that_writes_is_dropped_another_does() {
+        let store = store(0);
+        let ledger = Ledger::new(store.clone(), "c");
+        let (first, second) = (object(1), object(2));
+        let mut writing = Box::pin(ledger.record(&first, &[]));
+        assert!(futures::poll!(&mut writing).is_pending());
+        let mut waiting = Box::pin(ledger.record(&second, &[]));
+        assert!(futures::poll!(&mut waiting).is_pending());
+        drop(writing);
+        store.gate.add_permits(1);
+        assert!(waiting.await.is_ok());
+        assert_eq!(*store.written.lock().unwrap(), [(1, 0)]);
+        assert!(ledger.commits.waiting().entries.is_empty());
+    }
+
+    #[tokio::test]
+    async fn all_of_a_transaction_hear_why_it_failed() {
+        let store = store(0);
+        let ledger = Ledger::new(store.clone(), "c");
+        let objects: Vec<_> = (0..3).map(object).collect();
+        store.gate.close();
+        let recording = objects.iter().map(|object| ledger.record(object, &[]));
+        assert!(join_all(recording).await.iter().all(Result::is_err));
+        assert!(ledger.commits.waiting().entries.is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::{cargo, debian, guests};
+use crate::{cargo, controlplane, debian, guests};
 
 /// Measures. Each prints a table, and at its end a line `name: value` for each figure.
 #[derive(clap::Args)]
@@ -18,27 +18,39 @@ enum What {
     Chain {
         /// Parts to measure: call, chain, host. Default: all.
         parts: Vec<String>,
+        /// On real servers instead, beside a bare loop that sends the same requests.
+        #[arg(long, conflicts_with = "parts")]
+        real: bool,
     },
+    /// 100,000 objects of a real control plane: start to ready beside a bare watcher, and memory of an idle object.
+    Objects,
 }
 
 impl Bench {
     /// Builds what is measured, optimised, and measures it.
     pub fn run(self) -> Result<()> {
         debian::protoc()?;
-        match self.what {
-            What::Chain { parts } => {
-                guests::build(&["pod-config", "nothing"])?;
-                let mut arguments = vec![
-                    "bench",
-                    "--package",
-                    "configurator-tests",
-                    "--bench",
-                    "chain",
-                    "--",
-                ];
-                arguments.extend(parts.iter().map(String::as_str));
-                cargo::run(&arguments)
+        let parts = match self.what {
+            What::Chain { parts, real: false } => parts,
+            What::Chain { real: true, .. } => {
+                controlplane::build()?;
+                vec!["real".to_owned()]
             }
-        }
+            What::Objects => {
+                controlplane::build()?;
+                vec!["objects".to_owned()]
+            }
+        };
+        guests::build(&["pod-config", "nothing"])?;
+        let mut arguments = vec![
+            "bench",
+            "--package",
+            "configurator-tests",
+            "--bench",
+            "chain",
+            "--",
+        ];
+        arguments.extend(parts.iter().map(String::as_str));
+        cargo::run(&arguments)
     }
 }

@@ -14,10 +14,10 @@ use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::run::{Finish, Member, Pause, Run, RunStart, Step};
 use configurator_core::time::Timestamp;
 use futures::stream::{FuturesUnordered, SelectAll};
-use futures::{FutureExt, StreamExt};
+use futures::{FutureExt, Stream, StreamExt};
 use kube::Client;
 use kube::api::{Api, ApiResource};
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::{self, Event, InitialListStrategy};
 use kube::runtime::{WatchStreamExt, watcher as watch_kind};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -39,7 +39,7 @@ use crate::tasks::{TaskKind, Tasks};
 
 /// Objects that were given up and are shown in the status.
 pub const FAILURES_SHOWN: usize = 50;
-/// Objects of one page of the first listing.
+/// Objects of one page of a listing, where it is not streamed.
 const PAGE_SIZE: u32 = 500;
 /// At most this often the worker says something of itself: counting takes time.
 const REPORT_INTERVAL: Duration = Duration::from_millis(200);
@@ -331,7 +331,11 @@ impl Worker {
 
     fn streams(&self) -> SelectAll<ObjectStream> {
         let watched = &self.parts.configurator.watch;
-        let mut config = watcher::Config::default().page_size(PAGE_SIZE);
+        // The state comes as events of the watch, one after another: neither side holds a page of it, and there is one
+        // request where pages are many.
+        let mut config = watcher::Config::default()
+            .page_size(PAGE_SIZE)
+            .streaming_lists();
         if !watched.label_selector.is_empty() {
             config = config.labels(&watched.label_selector);
         }
@@ -352,8 +356,7 @@ impl Worker {
             } else {
                 Api::namespaced_with(client, &namespace, &self.parts.resource)
             };
-            let events =
-                watch_kind(api, config.clone()).backoff(WatchBackoff::new(self.parts.seed));
+            let events = watched_by(api, config.clone(), self.parts.seed);
             streams.push(events.map(move |event| (namespace.clone(), event)).boxed());
         }
         streams
@@ -685,6 +688,36 @@ impl Worker {
             is_new
         });
     }
+}
+
+/// Watches, and begins anew with a listing in pages where the server refuses to stream one.
+fn watched_by(
+    api: Api<Watched>,
+    config: watcher::Config,
+    seed: u64,
+) -> impl Stream<Item = watcher::Result<Event<Watched>>> + Send {
+    let paged = watcher::Config {
+        initial_list_strategy: InitialListStrategy::ListWatch,
+        ..config.clone()
+    };
+    let backoff = move || WatchBackoff::new(seed);
+    let streamed = watch_kind(api.clone(), config).backoff(backoff()).boxed();
+    let first = (streamed, Some((api, paged)));
+    futures::stream::unfold(first, move |(mut events, mut fallback)| async move {
+        let mut event = events.next().await?;
+        if event.as_ref().err().is_some_and(refuses_to_stream)
+            && let Some((api, paged)) = fallback.take()
+        {
+            events = watch_kind(api, paged).backoff(backoff()).boxed();
+            event = events.next().await?;
+        }
+        Some((event, (events, fallback)))
+    })
+}
+
+/// Whether a server answers that it does not know, or does not allow, what a streamed listing is asked for with.
+fn refuses_to_stream(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if matches!(status.code, 400 | 422))
 }
 
 /// Returns when shards were gained or lost; never where hosts do not share.

@@ -111,7 +111,7 @@ async fn a_mount_that_is_missing_or_of_the_first_version_is_waited_for() -> Resu
     let told = cluster
         .until_condition("storing", "Degraded", "True SinkUnavailable")
         .await?;
-    expect![[r#"True SinkUnavailable: runs are parked until the secretstore sink is back: get secret "made": Vault has nothing mounted at later/: mount a KV engine of version 2 there with `vault secrets enable -path=later kv-v2`, or correct the setting `mount`"#]].assert_eq(&told);
+    expect![[r#"True SinkUnavailable: runs are parked until the secretstore sink is back: create secret "made": Vault has nothing mounted at later/: mount a KV engine of version 2 there with `vault secrets enable -path=later kv-v2`, or correct the setting `mount`"#]].assert_eq(&told);
     vault(
         &cluster,
         "sys/mounts/later",

@@ -144,9 +144,7 @@ impl SecretstoreSink {
                 answer(name, &secret, false)
             }
             SecretVerb::Create => {
-                if let Some(secret) = self.store.get(name).await? {
-                    return answer(name, &secret, false);
-                }
+                // Whether there is one is for the store to see: asked here as well, it would be two requests.
                 let value = match value {
                     Some(value) if value.size() > MAX_VALUE => {
                         return Err(generic(format!(

@@ -1,4 +1,5 @@
-//! `cargo xtask bench chain`: what a run through both phases of pod-config costs, on durable embedded stores.
+//! `cargo xtask bench`: what a run through both phases of pod-config costs, on durable embedded stores and on real servers,
+//! and what many objects cost that nothing happens to.
 
 #![allow(
     clippy::unwrap_used,
@@ -33,8 +34,14 @@ use futures::StreamExt as _;
 use kube::api::{Api, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
+mod measure;
+mod objects;
+mod real;
+
+use measure::{cpu_time, resident_bytes};
+
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: measure::Counting = measure::Counting;
 
 const PODS: usize = 10_000;
 const IDLE: usize = 200;
@@ -46,6 +53,8 @@ fn main() -> Result<()> {
         .skip(1)
         .filter(|argument| !argument.starts_with('-'))
         .collect();
+    // These need real servers, so they are measured only where they are named.
+    let is_named = |part: &str| wanted.iter().any(|name| name == part);
     let is_wanted = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
     let mut figures = Vec::new();
     println!("| what | figure |\n|---|---|");
@@ -98,9 +107,15 @@ fn main() -> Result<()> {
             host.cpu_us - host.guest_us,
         ));
     }
+    if is_named("real") {
+        runtime.block_on(real::measure(&mut figures))?;
+    }
+    if is_named("objects") {
+        runtime.block_on(objects::measure(&mut figures))?;
+    }
     println!();
     for (name, figure) in figures {
-        println!("{name}: {figure:.1}");
+        println!("{name}: {figure:.2}");
     }
     Ok(())
 }
@@ -335,28 +350,4 @@ fn guest_time(world: &World) -> Result<f64> {
     let line = world.metric("configurator_call_cpu_seconds_sum");
     let (_, seconds) = line.rsplit_once(' ').context("the metric of calls")?;
     Ok(seconds.parse()?)
-}
-
-/// CPU time of this process.
-fn cpu_time() -> Result<Duration> {
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
-    let fields: Vec<&str> = stat
-        .rsplit_once(')')
-        .context("stat")?
-        .1
-        .split_whitespace()
-        .collect();
-    let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
-    Ok(Duration::from_millis(ticks * 10))
-}
-
-/// Resident memory of this process, in bytes.
-fn resident_bytes() -> Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmRSS:"))
-        .context("VmRSS")?;
-    let kib: u64 = line.split_whitespace().nth(1).context("VmRSS")?.parse()?;
-    Ok(kib * 1024)
 }
