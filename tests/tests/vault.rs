@@ -1092,7 +1092,10 @@ async fn sealed_uninitialised_and_strangers_are_told_apart() -> Result<()> {
         ] {
             // What is left of it, when it is asked again.
             let left = fault.retry_after.unwrap();
-            assert!(left.abs_diff(Duration::from_secs(7)) < Duration::from_secs(6), "{fault}");
+            assert!(
+                left.abs_diff(Duration::from_secs(7)) < Duration::from_secs(6),
+                "{fault}"
+            );
             said += &shown(&fault, &[(&door.url, "URL")]);
         }
     }

@@ -20,7 +20,6 @@ use super::settings::{LogFormat, Settings, user_folder};
 use super::terminal::{FAINT, GOOD, NAME, Terminal};
 use super::{embedded, manifests, probes, servers, telemetry};
 use crate::cluster;
-use crate::cluster;
 use crate::declaration;
 use crate::host::{Host, HostBuilder};
 use crate::module_source::ModuleDirectory;

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	nodes "sigs.k8s.io/kwok/kustomize/stage/node/fast"
@@ -443,17 +444,16 @@ func (p *plane) stop() {
 }
 
 // taken are the addresses that were handed out; their servers may not listen yet.
-var taken = map[string]bool{}
+var taken sync.Map
 
 // address is one on loopback that is free now. It lies below the ports that the system gives to clients, so that it stays
 // free while its server is down.
 func address() string {
 	for {
 		address := fmt.Sprintf("127.0.0.1:%d", 15000+rand.IntN(15000))
-		if taken[address] {
+		if _, found := taken.LoadOrStore(address, true); found {
 			continue
 		}
-		taken[address] = true
 		if listener, err := net.Listen("tcp", address); err == nil {
 			listener.Close()
 			return address
