@@ -1,7 +1,7 @@
 //! Sharing the objects with other hosts.
 //!
-//! The decisions are those of [`configurator_core::ring`]; [`Election`] carries them out on Leases, and [`Shards`] is
-//! what the rest of the host asks: which objects are its own, and whether a request may still be sent.
+//! The decisions are those of [`configurator_core::ring`]; `Election` carries them out on Leases, and `Shards` is what the
+//! rest of the host asks: which objects are its own, and whether a request may still be sent.
 
 mod election;
 mod permit;
