@@ -154,7 +154,7 @@ async fn a_watch_that_is_refused_begins_when_it_may_and_a_status_is_asked_for_on
     let told = cluster
         .until_condition("teller", "Ready", "False WatchFailed")
         .await?;
-    expect![[r#"False WatchFailed: pods is forbidden: User "system:serviceaccount:default:teller" cannot list resource "pods" in API group "" in the namespace "rights-tales""#]].assert_eq(&told);
+    expect![[r#"False WatchFailed: pods is forbidden: User "system:serviceaccount:default:teller" cannot watch resource "pods" in API group "" in the namespace "rights-tales""#]].assert_eq(&told);
     let told = cluster
         .until_condition("teller", "Permitted", "False")
         .await?;

@@ -163,7 +163,6 @@ async fn the_program_needs_no_more_rights_than_are_printed() {
         "get namespaces",
         "list configurators configurator.dev",
         "list leases coordination.k8s.io",
-        "list pods",
         "patch configmaps",
         "patch configurators/status configurator.dev",
         "patch leases coordination.k8s.io",
