@@ -381,13 +381,17 @@ impl Scene {
             .await
     }
 
-    /// How often the host has listed its pods, as the API's record has it.
+    /// How often the host has listed its pods, in a stream or in pages, as the API's record has it.
     pub fn lists(&self) -> Result<usize> {
         let events = lines(&self.about.kubernetes.audit)?;
+        let is_streamed = |event: &Value| {
+            let uri = event["requestURI"].as_str().unwrap_or_default();
+            event["stage"] == "ResponseStarted" && uri.contains("sendInitialEvents=true")
+        };
         let is_list = |event: &&Value| {
             event["userAgent"] == self.name.as_str()
-                && event["verb"] == "list"
                 && event["objectRef"]["resource"] == "pods"
+                && (event["verb"] == "list" || is_streamed(event))
         };
         Ok(events.iter().filter(is_list).count())
     }
