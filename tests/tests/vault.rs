@@ -1101,7 +1101,7 @@ async fn sealed_uninitialised_and_strangers_are_told_apart() -> Result<()> {
     }
     expect![[r#"
         SecretstoreUnavailable: the secret store: Vault at URL is sealed: unseal it with `vault operator unseal`
-        SecretstoreUnavailable: the token for Vault: Vault at URL is sealed: unseal it with `vault operator unseal`
+        SecretstoreUnavailable: the token for Vault: Vault at URL has asked to be left alone
         SecretstoreUnavailable: the secret store: Vault at URL is not initialised: initialise it with `vault operator init`
         SecretstoreUnavailable: the token for Vault: Vault at URL is not initialised: initialise it with `vault operator init`
         SecretstoreUnavailable: the secret store: Vault at URL is a disaster-recovery replica, which serves no requests
@@ -1109,7 +1109,7 @@ async fn sealed_uninitialised_and_strangers_are_told_apart() -> Result<()> {
         SecretstoreUnavailable: the secret store: Vault at URL answers 502, and not as Vault does
         SecretstoreUnavailable: the token for Vault: Vault at URL answers 502, and not as Vault does
         SecretstoreUnavailable: the secret store: Vault at URL answers 503, and not as Vault does
-        SecretstoreUnavailable: the token for Vault: Vault at URL answers 503, and not as Vault does
+        SecretstoreUnavailable: the token for Vault: Vault at URL has asked to be left alone
         SecretstoreUnavailable: the secret store: Vault at URL is a standby, and there is no active node
         SecretstoreUnavailable: the token for Vault: Vault at URL is a standby, and there is no active node
         SecretstoreUnavailable: the secret store: Vault at URL answers 404, and not as Vault does

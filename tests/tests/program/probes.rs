@@ -124,7 +124,13 @@ fn metrics_count_what_happened() -> Result<()> {
         configurator_requests_total{sink="secretstore",outcome="ok"} 2
         # HELP configurator_runs Runs that ended or rest, by how.
         # TYPE configurator_runs counter
-        configurator_runs_total{configurator="pod-config",outcome="succeeded"} 2"##]]
+        configurator_runs_total{configurator="pod-config",outcome="succeeded"} 2
+        # HELP configurator_shards Shards that are this host's, where hosts share the objects.
+        # TYPE configurator_shards gauge
+        configurator_shards 0
+        # HELP configurator_shards_lost Shards that were lost instead of given back.
+        # TYPE configurator_shards_lost counter
+        configurator_shards_lost_total 0"##]]
     .assert_eq(&lines.join("\n"));
     Ok(())
 }
