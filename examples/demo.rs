@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use configurator_apiserver::{ApiServer, ApiServerOptions};
 use configurator_host::cli::terminal::{FAINT, GOOD, NAME, Terminal};
 use configurator_host::cluster;
-use configurator_host::controller::supervisor::HostReport;
+use configurator_host::controller::report::HostReport;
 use configurator_host::host::Host;
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::objects;

@@ -1,8 +1,10 @@
 //! A host on embedded stores, and real servers, as tests want them.
 
+pub mod configurator;
 pub mod controlplane;
 pub mod gate;
 pub mod guests;
+pub mod operator;
 pub mod program;
 pub mod proxy;
 pub mod world;

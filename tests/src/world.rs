@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use configurator_apiserver::{ApiServer, ApiServerOptions};
 use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::GuestRuntime;
-use configurator_host::controller::supervisor::HostReport;
+use configurator_host::controller::report::HostReport;
 use configurator_host::host::{Host, HostBuilder};
 use configurator_host::metrics::Metrics;
 use configurator_host::module_source::ModuleDirectory;

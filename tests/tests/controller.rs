@@ -16,6 +16,7 @@ use anyhow::{Context as _, Result};
 use configurator_core::run::{Finish, Run};
 use configurator_host::observer::{RunEnd, RunObserver};
 use configurator_host::resource::Configurator;
+use configurator_tests::configurator;
 use configurator_tests::gate::{Gate, Pass};
 use configurator_tests::world::{Place, World};
 use expect_test::{Expect, expect};
@@ -25,21 +26,15 @@ use serde_json::{Value, json};
 
 /// A Configurator of the ConfigMaps with a label, that does what the script of its one phase says.
 fn scripted(name: &str, script: Value) -> Value {
-    json!({
-        "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
-        "metadata": {"name": name},
-        "spec": {
-            "watch": {"version": "v1", "kind": "ConfigMap", "labelSelector": "handled=yes"},
-            "module": {"file": "scripted.wasm"},
-            "phases": [{"name": "root"}],
-            "parameters": {"root": script},
-            "capabilities": {
-                "kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["get", "apply", "delete"]}],
-                "configstore": [{"prefixes": [""], "verbs": ["get", "create", "update", "delete"]}],
-            },
-        },
-    })
+    configurator::scripted(
+        name,
+        json!({"version": "v1", "kind": "ConfigMap", "labelSelector": "handled=yes"}),
+        script,
+        json!({
+            "kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["get", "apply", "delete"]}],
+            "configstore": [{"prefixes": [""], "verbs": ["get", "create", "update", "delete"]}],
+        }),
+    )
 }
 
 fn put(name: &str, key: &str) -> Value {

@@ -11,6 +11,7 @@
 use anyhow::{Context as _, Result};
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::resource::Configurator;
+use configurator_tests::configurator::configurator;
 use configurator_tests::guests;
 use configurator_tests::world::{Place, World};
 use expect_test::{Expect, expect};
@@ -19,17 +20,12 @@ use serde_json::{Value, json};
 
 /// A Configurator of Namespaces with the smallest module.
 fn hello() -> Value {
-    json!({
-        "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
-        "metadata": {"name": "hello"},
-        "spec": {
-            "watch": {"version": "v1", "kind": "Namespace", "fieldSelector": "metadata.name=shop"},
-            "module": {"file": "rust_hello.wasm"},
-            "phases": [{"name": "root"}],
-            "capabilities": {"kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["apply"]}]},
-        },
-    })
+    let watch =
+        json!({"version": "v1", "kind": "Namespace", "fieldSelector": "metadata.name=shop"});
+    let mut hello = configurator("hello", "rust_hello.wasm", watch);
+    hello["spec"]["capabilities"] =
+        json!({"kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["apply"]}]});
+    hello
 }
 
 fn shop() -> Value {

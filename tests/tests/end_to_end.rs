@@ -11,6 +11,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
+use configurator_tests::configurator::configurator;
 use configurator_tests::controlplane::ControlPlane;
 use configurator_tests::world::{Place, Servers, World};
 use expect_test::expect;
@@ -137,17 +138,14 @@ async fn many_are_listed(servers: Servers, namespace: &str) -> Result<()> {
         .try_collect::<()>()
         .await?;
     world
-        .apply(&json!({
-            "apiVersion": "configurator.dev/v1alpha1", "kind": "Configurator", "metadata": {"name": namespace},
-            "spec": {
-                "watch": {
-                    "version": "v1", "kind": "ConfigMap", "namespaces": [namespace],
-                    "labelSelector": format!("app={namespace}"),
-                },
-                "module": {"file": "nothing.wasm"},
-                "phases": [{"name": "root"}],
-            },
-        }))
+        .apply(&configurator(
+            namespace,
+            "nothing.wasm",
+            json!({
+                "version": "v1", "kind": "ConfigMap", "namespaces": [namespace],
+                "labelSelector": format!("app={namespace}"),
+            }),
+        ))
         .await?;
     world.settled(&[namespace]).await?;
     let runs = world.metric("configurator_runs_total");

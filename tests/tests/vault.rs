@@ -24,6 +24,7 @@ use configurator_host::sinks::secretstore::vault::{
 };
 use configurator_tests::controlplane::{About, ControlPlane, Do, Plan};
 use configurator_tests::guests::workspace;
+use configurator_tests::operator::Operator;
 use configurator_tests::world::PATIENCE;
 use expect_test::{Expect, expect};
 use k8s_openapi::api::authentication::v1::TokenRequest;
@@ -35,72 +36,29 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-// ---- Vault, as its operator sees it ----
+// ---- A test's part of Vault ----
 
-/// Vault, as its operator sees it. Each test has a name, under which its policies, roles and secrets are.
-struct Operator {
+/// One test's part of Vault: its policies, roles and secrets are under its name.
+struct Tenant {
+    operator: Operator,
     about: About,
-    http: reqwest::Client,
-    test: String,
+    name: String,
     folder: tempfile::TempDir,
 }
 
-impl Operator {
+impl Tenant {
     /// Of the servers that tests share.
-    async fn of_shared(test: &str) -> Result<Self> {
-        Self::new(ControlPlane::shared().await?, test)
+    async fn of_shared(name: &str) -> Result<Self> {
+        Self::new(ControlPlane::shared().await?, name)
     }
 
-    fn new(about: About, test: &str) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        // Installs a provider of TLS.
-        VaultSecretStore::new(VaultOptions::new(
-            vec![about.vault.url.clone()],
-            VaultAuth::token("x"),
-        ))?;
-        let ca = reqwest::Certificate::from_pem(&std::fs::read(&about.ca)?)?;
+    fn new(about: About, name: &str) -> Result<Self> {
         Ok(Self {
-            http: reqwest::Client::builder()
-                .tls_certs_only([ca])
-                .no_proxy()
-                .build()?,
+            operator: Operator::new(&about)?,
             about,
-            test: test.into(),
-            folder,
+            name: name.into(),
+            folder: tempfile::tempdir()?,
         })
-    }
-
-    async fn ask_at(
-        &self,
-        node: &str,
-        method: Method,
-        path: &str,
-        body: Value,
-    ) -> Result<(u16, Value)> {
-        let answer = self
-            .http
-            .request(method, format!("{node}/v1/{path}"))
-            .header("X-Vault-Token", &self.about.vault.token)
-            .body(body.to_string())
-            .send()
-            .await?;
-        let status = answer.status().as_u16();
-        let text = answer.text().await?;
-        Ok((status, serde_json::from_str(&text).unwrap_or(Value::Null)))
-    }
-
-    async fn write(&self, path: &str, body: Value) -> Result<Value> {
-        let url = &self.about.vault.url;
-        let (status, answer) = self.ask_at(url, Method::POST, path, body).await?;
-        anyhow::ensure!(status < 300, "{path}: {status}: {answer}");
-        Ok(answer)
-    }
-
-    async fn read(&self, path: &str) -> Result<Value> {
-        let url = &self.about.vault.url;
-        let (status, answer) = self.ask_at(url, Method::GET, path, Value::Null).await?;
-        anyhow::ensure!(status < 300, "{path}: {status}: {answer}");
-        Ok(answer)
     }
 
     /// The policy that `docs/vault.md` tells people to write, for this test's names.
@@ -110,28 +68,32 @@ impl Operator {
             .split_once("```hcl\n")
             .and_then(|(_, rest)| Some(rest.split_once("```")?.0))
             .context("docs/vault.md shows no policy")?;
-        let policy = policy.replace("/configurator/", &format!("/{}/", self.test));
-        self.write(
-            &format!("sys/policies/acl/{}", self.test),
-            json!({ "policy": policy }),
-        )
-        .await
-        .map(drop)
+        let policy = policy.replace("/configurator/", &format!("/{}/", self.name));
+        self.operator
+            .write(
+                &format!("sys/policies/acl/{}", self.name),
+                json!({ "policy": policy }),
+            )
+            .await
+            .map(drop)
     }
 
     /// A role for machines with that policy and nothing else; `more` adds to it.
     async fn approle(&self, more: Value) -> Result<(String, String)> {
         self.policy().await?;
-        let role = format!("auth/approle/role/{}", self.test);
+        let role = format!("auth/approle/role/{}", self.name);
         let mut body = json!({
-            "token_policies": [&self.test], "token_no_default_policy": true, "token_ttl": "1h"
+            "token_policies": [&self.name], "token_no_default_policy": true, "token_ttl": "1h"
         });
         for (key, value) in more.as_object().unwrap() {
             body[key] = value.clone();
         }
-        self.write(&role, body).await?;
-        let role_id = self.read(&format!("{role}/role-id")).await?;
-        let secret_id = self.write(&format!("{role}/secret-id"), json!({})).await?;
+        self.operator.write(&role, body).await?;
+        let role_id = self.operator.read(&format!("{role}/role-id")).await?;
+        let secret_id = self
+            .operator
+            .write(&format!("{role}/secret-id"), json!({}))
+            .await?;
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         Ok((
             text(&role_id["data"]["role_id"]),
@@ -142,17 +104,16 @@ impl Operator {
     /// A token with that policy and nothing else; `more` adds to it.
     async fn token(&self, more: Value) -> Result<String> {
         self.policy().await?;
-        let mut body = json!({"policies": [&self.test], "no_default_policy": true, "ttl": "1h"});
+        let mut body = json!({"policies": [&self.name], "no_default_policy": true, "ttl": "1h"});
         for (key, value) in more.as_object().unwrap() {
             body[key] = value.clone();
         }
-        let answer = self.write("auth/token/create", body).await?;
-        Ok(answer["auth"]["client_token"].as_str().unwrap().to_owned())
+        self.operator.token(body).await
     }
 
     fn options(&self, auth: VaultAuth) -> VaultOptions {
         VaultOptions {
-            prefix: self.test.clone(),
+            prefix: self.name.clone(),
             ca: Some(self.about.ca.clone()),
             ..VaultOptions::new(vec![self.about.vault.url.clone()], auth)
         }
@@ -202,13 +163,16 @@ impl Operator {
 
     async fn accessor(&self, token: &str) -> Result<String> {
         let body = json!({ "token": token });
-        let answer = self.write("auth/token/lookup", body).await?;
+        let answer = self.operator.write("auth/token/lookup", body).await?;
         Ok(answer["data"]["accessor"].as_str().unwrap().to_owned())
     }
 
     async fn revoke(&self, accessor: &str) -> Result<()> {
         let body = json!({ "accessor": accessor });
-        let revoked = self.write("auth/token/revoke-accessor", body).await;
+        let revoked = self
+            .operator
+            .write("auth/token/revoke-accessor", body)
+            .await;
         revoked.map(drop)
     }
 }
@@ -266,7 +230,7 @@ fn shown(fault: &Fault, names: &[(&str, &str)]) -> String {
 
 #[tokio::test]
 async fn a_token_of_the_documented_policy_suffices() -> Result<()> {
-    let vault = Operator::of_shared("by-token").await?;
+    let vault = Tenant::of_shared("by-token").await?;
     let token = vault.token(json!({})).await?;
     check_use(&*vault.store(VaultAuth::token(&token))?).await?;
     // With what an editor leaves at the end of a file.
@@ -280,7 +244,7 @@ async fn a_token_of_the_documented_policy_suffices() -> Result<()> {
 
 #[tokio::test]
 async fn a_role_for_machines_logs_in() -> Result<()> {
-    let vault = Operator::of_shared("by-approle").await?;
+    let vault = Tenant::of_shared("by-approle").await?;
     let (role_id, secret_id) = vault.approle(json!({})).await?;
     check_use(&*vault.store(VaultAuth::approle(&role_id, &secret_id))?).await?;
     let file = vault.file("secret-id", &secret_id)?;
@@ -295,7 +259,7 @@ async fn a_role_for_machines_logs_in() -> Result<()> {
 
 #[tokio::test]
 async fn a_service_account_logs_in() -> Result<()> {
-    let vault = Operator::of_shared("by-kubernetes").await?;
+    let vault = Tenant::of_shared("by-kubernetes").await?;
     vault.policy().await?;
     let client = vault.about.client().await?;
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
@@ -326,6 +290,7 @@ async fn a_service_account_logs_in() -> Result<()> {
         .create(&PostParams::default(), &binding)
         .await?;
     vault
+        .operator
         .write(
             "auth/kubernetes/config",
             json!({
@@ -337,12 +302,13 @@ async fn a_service_account_logs_in() -> Result<()> {
         )
         .await?;
     vault
+        .operator
         .write(
-            &format!("auth/kubernetes/role/{}", vault.test),
+            &format!("auth/kubernetes/role/{}", vault.name),
             json!({
                 "bound_service_account_names": ["configurator"],
                 "bound_service_account_namespaces": ["default"],
-                "token_policies": [&vault.test],
+                "token_policies": [&vault.name],
                 "token_no_default_policy": true,
                 "token_ttl": "1h",
             }),
@@ -351,7 +317,7 @@ async fn a_service_account_logs_in() -> Result<()> {
     let jwt_file = vault.file("jwt", &token_of("configurator").await?)?;
     let auth = VaultAuth::Kubernetes {
         mount: "kubernetes".into(),
-        role: vault.test.clone(),
+        role: vault.name.clone(),
         jwt_file,
     };
     check_use(&*vault.store(auth)?).await?;
@@ -360,7 +326,7 @@ async fn a_service_account_logs_in() -> Result<()> {
     let jwt = token_of("stranger").await?;
     let auth = VaultAuth::Kubernetes {
         mount: "kubernetes".into(),
-        role: vault.test.clone(),
+        role: vault.name.clone(),
         jwt_file: vault.file("jwt", &jwt)?,
     };
     let fault = vault.store(auth)?.get("a").await.unwrap_err();
@@ -373,7 +339,7 @@ async fn a_service_account_logs_in() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_requests_share_one_login_and_so_after_it_was_revoked() -> Result<()> {
-    let vault = Operator::of_shared("single-flight").await?;
+    let vault = Tenant::of_shared("single-flight").await?;
     let (role_id, secret_id) = vault.approle(json!({})).await?;
     let store = vault.store(VaultAuth::approle(&role_id, secret_id))?;
     for logins in 1..=3 {
@@ -397,7 +363,7 @@ async fn many_requests_share_one_login_and_so_after_it_was_revoked() -> Result<(
 
 #[tokio::test]
 async fn a_login_is_renewed_before_it_ends_and_made_anew_at_the_end_of_its_life() -> Result<()> {
-    let vault = Operator::of_shared("renewal").await?;
+    let vault = Tenant::of_shared("renewal").await?;
     let (role_id, secret_id) = vault
         .approle(json!({"token_ttl": "3s", "token_max_ttl": "9s"}))
         .await?;
@@ -435,7 +401,13 @@ async fn a_login_is_renewed_before_it_ends_and_made_anew_at_the_end_of_its_life(
             let body = json!({ "accessor": second });
             let url = &vault.about.vault.url;
             let path = "auth/token/lookup-accessor";
-            if vault.ask_at(url, Method::POST, path, body).await?.0 >= 400 {
+            if vault
+                .operator
+                .ask_at(url, Method::POST, path, body)
+                .await?
+                .0
+                >= 400
+            {
                 return anyhow::Ok(());
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -447,7 +419,7 @@ async fn a_login_is_renewed_before_it_ends_and_made_anew_at_the_end_of_its_life(
 
 #[tokio::test]
 async fn a_token_of_somebody_else_is_renewed_as_well() -> Result<()> {
-    let vault = Operator::of_shared("periodic").await?;
+    let vault = Tenant::of_shared("periodic").await?;
     let token = vault.token(json!({"period": "2s"})).await?;
     let store = vault.store(VaultAuth::token(&token))?;
     store.create("a", document("1")).await?;
@@ -459,7 +431,7 @@ async fn a_token_of_somebody_else_is_renewed_as_well() -> Result<()> {
 
 #[tokio::test]
 async fn a_wrong_credential_parks_and_a_right_one_heals() -> Result<()> {
-    let vault = Operator::of_shared("healing").await?;
+    let vault = Tenant::of_shared("healing").await?;
     let (role_id, secret_id) = vault.approle(json!({})).await?;
     let missing = vault.folder.path().join("secret-id");
     let store = vault.store(VaultAuth::AppRole {
@@ -513,9 +485,10 @@ async fn a_wrong_credential_parks_and_a_right_one_heals() -> Result<()> {
 
 #[tokio::test]
 async fn what_cannot_be_used_is_said() -> Result<()> {
-    let vault = Operator::of_shared("refusals").await?;
+    let vault = Tenant::of_shared("refusals").await?;
     let token = vault.token(json!({})).await?;
     vault
+        .operator
         .write(
             "sys/policies/acl/refusals-wide",
             json!({"policy": r#"
@@ -526,6 +499,7 @@ async fn what_cannot_be_used_is_said() -> Result<()> {
         )
         .await?;
     let answer = vault
+        .operator
         .write(
             "auth/token/create",
             json!({"policies": ["refusals-wide"], "no_default_policy": true}),
@@ -614,6 +588,7 @@ async fn what_cannot_be_used_is_said() -> Result<()> {
     "#]].assert_eq(&said);
     // In version 1 nothing was written.
     let (status, _) = vault
+        .operator
         .ask_at(
             &vault.about.vault.url,
             Method::GET,
@@ -627,7 +602,7 @@ async fn what_cannot_be_used_is_said() -> Result<()> {
 
 #[tokio::test]
 async fn options_without_sense_are_refused_and_nothing_is_sent() -> Result<()> {
-    let vault = Operator::of_shared("options").await?;
+    let vault = Tenant::of_shared("options").await?;
     let check = |change: &dyn Fn(&mut VaultOptions), expected: Expect| {
         let mut options = vault.options(VaultAuth::token("x"));
         change(&mut options);
@@ -696,7 +671,7 @@ async fn options_without_sense_are_refused_and_nothing_is_sent() -> Result<()> {
 
 #[tokio::test]
 async fn a_server_that_the_authority_does_not_vouch_for_gets_nothing() -> Result<()> {
-    let vault = Operator::of_shared("authority").await?;
+    let vault = Tenant::of_shared("authority").await?;
     let key = rcgen_ca()?;
     let mut options = vault.options(VaultAuth::token("hvs.never-sent"));
     options.ca = Some(vault.file("other.pem", &key)?);
@@ -728,20 +703,23 @@ fn rcgen_ca() -> Result<String> {
 
 #[tokio::test]
 async fn a_quota_is_respected() -> Result<()> {
-    let vault = Operator::of_shared("quota").await?;
+    let vault = Tenant::of_shared("quota").await?;
     vault
+        .operator
         .write(
             "sys/mounts/limited",
             json!({"type": "kv", "options": {"version": "2"}}),
         )
         .await?;
     vault
+        .operator
         .write(
             "sys/quotas/config",
             json!({"enable_rate_limit_response_headers": true}),
         )
         .await?;
     vault
+        .operator
         .write(
             "sys/quotas/rate-limit/limited",
             json!({"path": "limited/", "rate": 1, "interval": "60s"}),
@@ -778,7 +756,7 @@ async fn a_quota_is_respected() -> Result<()> {
 
 #[tokio::test]
 async fn what_others_wrote_is_handed_out_as_its_fields() -> Result<()> {
-    let vault = Operator::of_shared("others").await?;
+    let vault = Tenant::of_shared("others").await?;
     let store = vault.store(VaultAuth::token(vault.token(json!({})).await?))?;
     let mut said = String::new();
     for fields in [
@@ -791,6 +769,7 @@ async fn what_others_wrote_is_handed_out_as_its_fields() -> Result<()> {
         json!({}),
     ] {
         vault
+            .operator
             .write("secret/data/others/a", json!({ "data": fields }))
             .await?;
         let secret = store.get("a").await?.unwrap();
@@ -801,6 +780,7 @@ async fn what_others_wrote_is_handed_out_as_its_fields() -> Result<()> {
         deep = json!([deep]);
     }
     vault
+        .operator
         .write("secret/data/others/a", json!({"data": {"deep": deep}}))
         .await?;
     said += &shown(&store.get("a").await.unwrap_err(), &[]);
@@ -820,16 +800,18 @@ async fn what_others_wrote_is_handed_out_as_its_fields() -> Result<()> {
 
 #[tokio::test]
 async fn operators_who_restore_destroy_and_remove_are_understood() -> Result<()> {
-    let vault = Operator::of_shared("restores").await?;
+    let vault = Tenant::of_shared("restores").await?;
     let store = vault.store(VaultAuth::token(vault.token(json!({})).await?))?;
     store.create("a", document("1")).await?;
     store.delete("a").await?;
     vault
+        .operator
         .write("secret/undelete/restores/a", json!({"versions": [1]}))
         .await?;
     assert_eq!(store.get("a").await?.unwrap().value.as_str(), "1");
     assert!(!store.create("a", document("2")).await?.1);
     vault
+        .operator
         .write("secret/destroy/restores/a", json!({"versions": [1]}))
         .await?;
     assert_eq!(store.get("a").await?, None);
@@ -837,6 +819,7 @@ async fn operators_who_restore_destroy_and_remove_are_understood() -> Result<()>
     assert_eq!(store.create("a", document("2")).await?.0.version, 2);
     let url = &vault.about.vault.url;
     vault
+        .operator
         .ask_at(
             url,
             Method::DELETE,
@@ -851,7 +834,7 @@ async fn operators_who_restore_destroy_and_remove_are_understood() -> Result<()>
 
 #[tokio::test]
 async fn a_create_whose_answer_was_lost_is_decided_by_what_is_there() -> Result<()> {
-    let vault = Operator::of_shared("lost").await?;
+    let vault = Tenant::of_shared("lost").await?;
     let token = vault.token(json!({})).await?;
     let is_write = |seen: &Seen| seen.line.starts_with("POST /v1/secret/");
     let door = Door::to(&vault, move |seen| match is_write(seen) {
@@ -891,14 +874,14 @@ async fn outages_park_and_end() -> Result<()> {
         ..Plan::default()
     })
     .await?;
-    let vault = Operator::new(plane.about().clone(), "outages")?;
+    let vault = Tenant::new(plane.about().clone(), "outages")?;
     let (role_id, secret_id) = vault.approle(json!({})).await?;
     let mut options = vault.options(VaultAuth::approle(&role_id, secret_id));
     options.timeout_seconds = 1;
     let store = VaultSecretStore::new(options)?;
     store.create("a", document("1")).await?;
     // Its logins end during the outages.
-    let other = Operator::new(plane.about().clone(), "outages-short")?;
+    let other = Tenant::new(plane.about().clone(), "outages-short")?;
     let (role_id, secret_id) = other.approle(json!({"token_ttl": "1s"})).await?;
     let short = other.store(VaultAuth::approle(&role_id, secret_id))?;
     short.create("a", document("1")).await?;
@@ -919,7 +902,7 @@ async fn outages_park_and_end() -> Result<()> {
         said
     };
 
-    vault.write("sys/seal", json!({})).await?;
+    vault.operator.write("sys/seal", json!({})).await?;
     said += &away().await;
     plane.unseal().await?;
     for store in [&store, &*short] {
@@ -966,7 +949,7 @@ async fn a_standby_names_the_active_node_and_is_followed() -> Result<()> {
         ..Plan::default()
     })
     .await?;
-    let vault = Operator::new(plane.about().clone(), "standby")?;
+    let vault = Tenant::new(plane.about().clone(), "standby")?;
     let (role_id, secret_id) = vault.approle(json!({})).await?;
     let auth = VaultAuth::approle(&role_id, secret_id);
     let standby = vault.about.vault.standby.clone().unwrap();
@@ -1018,7 +1001,7 @@ async fn a_standby_names_the_active_node_and_is_followed() -> Result<()> {
     for store in [&store, &both] {
         store.get("a").await?;
     }
-    vault.write("sys/step-down", json!({})).await?;
+    vault.operator.write("sys/step-down", json!({})).await?;
     for store in [&store, &both] {
         let waiting = async {
             loop {
@@ -1039,7 +1022,7 @@ async fn a_standby_names_the_active_node_and_is_followed() -> Result<()> {
 
 #[tokio::test]
 async fn another_node_is_asked_when_one_is_away() -> Result<()> {
-    let vault = Operator::of_shared("several").await?;
+    let vault = Tenant::of_shared("several").await?;
     let token = vault.token(json!({})).await?;
     let nobody = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let sealed = Door::new(|_| Act::Say(503, vec![], r#"{"errors":["Vault is sealed"]}"#)).await?;
@@ -1101,7 +1084,7 @@ async fn sealed_uninitialised_and_strangers_are_told_apart() -> Result<()> {
     }
     expect![[r#"
         SecretstoreUnavailable: the secret store: Vault at URL is sealed: unseal it with `vault operator unseal`
-        SecretstoreUnavailable: the token for Vault: Vault at URL has asked to be left alone
+        SecretstoreUnavailable: the token for Vault: Vault at URL is sealed: unseal it with `vault operator unseal`; it has asked to be left alone for now
         SecretstoreUnavailable: the secret store: Vault at URL is not initialised: initialise it with `vault operator init`
         SecretstoreUnavailable: the token for Vault: Vault at URL is not initialised: initialise it with `vault operator init`
         SecretstoreUnavailable: the secret store: Vault at URL is a disaster-recovery replica, which serves no requests
@@ -1109,7 +1092,7 @@ async fn sealed_uninitialised_and_strangers_are_told_apart() -> Result<()> {
         SecretstoreUnavailable: the secret store: Vault at URL answers 502, and not as Vault does
         SecretstoreUnavailable: the token for Vault: Vault at URL answers 502, and not as Vault does
         SecretstoreUnavailable: the secret store: Vault at URL answers 503, and not as Vault does
-        SecretstoreUnavailable: the token for Vault: Vault at URL has asked to be left alone
+        SecretstoreUnavailable: the token for Vault: Vault at URL answers 503, and not as Vault does; it has asked to be left alone for now
         SecretstoreUnavailable: the secret store: Vault at URL is a standby, and there is no active node
         SecretstoreUnavailable: the token for Vault: Vault at URL is a standby, and there is no active node
         SecretstoreUnavailable: the secret store: Vault at URL answers 404, and not as Vault does
@@ -1118,7 +1101,7 @@ async fn sealed_uninitialised_and_strangers_are_told_apart() -> Result<()> {
 
     // Once logged in, what has nothing to do with Vault is no absent secret.
     let is_data = |seen: &Seen| seen.line.contains("/v1/secret/data/");
-    let vault = Operator::of_shared("strangers").await?;
+    let vault = Tenant::of_shared("strangers").await?;
     let token = vault.token(json!({})).await?;
     for body in ["<html>Not Found</html>", r#"{"message":"no route"}"#] {
         let door = Door::to(&vault, move |seen| match is_data(seen) {
@@ -1138,7 +1121,7 @@ async fn sealed_uninitialised_and_strangers_are_told_apart() -> Result<()> {
 
 #[tokio::test]
 async fn the_namespace_goes_with_every_request_but_health() -> Result<()> {
-    let vault = Operator::of_shared("namespaces").await?;
+    let vault = Tenant::of_shared("namespaces").await?;
     let (role_id, secret_id) = vault.approle(json!({})).await?;
     let door = Door::to(&vault, |_| Act::Forward).await?;
     let store = VaultSecretStore::new(VaultOptions {
@@ -1197,7 +1180,7 @@ async fn no_secret_is_shown_to_anybody() -> Result<()> {
     // For every thread: what is logged at a place is decided by whoever gets there first.
     tracing::subscriber::set_global_default(subscriber)?;
 
-    let vault = Operator::of_shared("silence").await?;
+    let vault = Tenant::of_shared("silence").await?;
     let (role_id, secret_id) = vault.approle(json!({"token_ttl": "2s"})).await?;
     let options = vault.options(VaultAuth::approle(&role_id, &secret_id));
     let mut said = format!("{options:?}");
@@ -1302,10 +1285,10 @@ impl Door {
     }
 
     async fn to(
-        vault: &Operator,
+        vault: &Tenant,
         act: impl Fn(&Seen) -> Act + Send + Sync + 'static,
     ) -> Result<Self> {
-        let target = (vault.http.clone(), vault.about.vault.url.clone());
+        let target = (vault.operator.http().clone(), vault.about.vault.url.clone());
         Self::before(Some(target), act).await
     }
 

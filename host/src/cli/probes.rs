@@ -10,7 +10,7 @@ use axum::routing::get;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::controller::supervisor::HostReport;
+use crate::controller::report::HostReport;
 use crate::metrics::Metrics;
 
 /// Serves them at this address until `stop`. The second of what is watched is why the host has not started. Returns the address, with the port that was taken.

@@ -18,8 +18,10 @@ use tokio::sync::watch;
 
 use super::driver::{CallMode, RunContext};
 use super::finalizer::Finalizer;
+use super::report::{KeeperReport, Reporter};
 use super::rights::{Reviewed, RightsReview, Verdict, wait_for_rights};
 use super::status::{self, Known, Refusal};
+use super::voice::{Said, Voice};
 use super::worker::{self, WorkerHandle, WorkerParts, WorkerReport, needs_ledger};
 use crate::clock::until;
 use crate::declaration;
@@ -30,16 +32,13 @@ use crate::objects;
 use crate::observer::Notice;
 use crate::resource;
 use crate::rights::Watched;
-use crate::shards::Shards;
 use crate::sinks::kubernetes::is_of_another;
 use crate::tasks::{TaskKind, Tasks};
 
-/// At most this often the status is written.
-const STATUS_INTERVAL: Duration = Duration::from_secs(1);
-/// The wait before a status that could not be written is written again.
-const STATUS_AGAIN: Duration = Duration::from_secs(5);
 /// The longest wait before a module or a kind that was missing is looked for again.
 const MAX_LOOK_AGAIN: Duration = Duration::from_secs(15);
+/// The wait before it is seen again whether other hosts have let go of a Configurator that is being deleted.
+const OTHERS_AGAIN: Duration = Duration::from_secs(1);
 /// The wait before finalizers that could not be released are tried again.
 const RELEASE_AGAIN: Duration = Duration::from_secs(5);
 /// A new value of this annotation has every object that was given up tried again at once.
@@ -49,35 +48,36 @@ const OWN_FINALIZER: &str = "configurator.dev/release";
 
 /// What a keeper is to keep running.
 pub type Desired = watch::Receiver<Arc<resource::Configurator>>;
-/// What the hosts that share the objects say, each for itself.
-pub type Said = watch::Receiver<Vec<resource::HostStatus>>;
 
-/// What a keeper says of itself.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct KeeperReport {
-    /// Whether every object that existed at start has settled, or the Configurator cannot run.
-    pub is_bootstrapped: bool,
-    /// Whether nothing runs, is queued or waits to be tried again.
-    pub is_settled: bool,
+/// Whether a keeper still works.
+#[derive(Debug)]
+pub struct KeeperLife(watch::Receiver<()>);
+
+impl KeeperLife {
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.0.has_changed().is_err()
+    }
+
+    /// Returns when it has ended.
+    pub async fn end(mut self) {
+        while self.0.changed().await.is_ok() {}
+    }
 }
 
 pub(crate) struct Keeper {
     shared: Arc<Shared>,
     tasks: Tasks,
     desired: Desired,
-    reports: watch::Sender<KeeperReport>,
+    reporter: Reporter,
     worker: Option<WorkerHandle>,
     rights: RightsReview,
     known: Known,
-    written: Option<resource::ConfiguratorStatus>,
-    /// When the status is to be written.
-    status_due: Option<Timestamp>,
+    voice: Voice,
     look_again: Option<Timestamp>,
     failures: u32,
     retried: Option<String>,
-    said: Said,
-    /// What this host has said for itself.
-    own: Option<resource::HostStatus>,
     /// The kind whose objects may have finalizers of an earlier generation.
     to_let_go: Option<ApiResource>,
 }
@@ -101,28 +101,25 @@ impl Keeper {
         tasks: Tasks,
         desired: Desired,
         said: Said,
-    ) -> (Self, watch::Receiver<KeeperReport>) {
-        let (reports, report) = watch::channel(KeeperReport::default());
+        reporter: Reporter,
+    ) -> Self {
         let known = Known::default();
         let rights = RightsReview::new(shared.client.clone(), shared.clock.clone(), shared.seed);
-        let keeper = Self {
+        let voice = Voice::new(&shared, &desired.borrow(), said);
+        Self {
             shared,
             tasks,
             desired,
-            reports,
+            reporter,
             worker: None,
             rights,
             known,
-            written: None,
-            status_due: None,
+            voice,
             look_again: None,
             failures: 0,
             retried: None,
-            said,
-            own: None,
             to_let_go: None,
-        };
-        (keeper, report)
+        }
     }
 
     /// Works until the host drains or the Configurator is gone (its sender is dropped).
@@ -130,7 +127,6 @@ impl Keeper {
     /// What is done seldom is boxed, so that a keeper that waits is small.
     pub(crate) async fn run(mut self) {
         let resource = self.desired.borrow_and_update().clone();
-        self.written = resource.status.clone();
         self.retried = resource.annotations().get(RETRY_ANNOTATION).cloned();
         Box::pin(self.take_over(&resource)).await;
         Box::pin(self.write_status()).await;
@@ -139,7 +135,7 @@ impl Keeper {
         loop {
             let clock = self.shared.clock.clone();
             let again = until(clock.clone(), self.look_again);
-            let status = until(clock.clone(), self.status_due);
+            let status = until(clock.clone(), self.voice.due());
             let drain = self.tasks.drain_token().clone();
             tokio::select! {
                 biased;
@@ -162,13 +158,10 @@ impl Keeper {
                 report = next_report(self.worker.as_mut()) => {
                     self.rights.look_at(&report);
                     self.known.report = report;
-                    self.report();
-                    // What comes within the interval is written with it.
-                    self.status_due.get_or_insert(clock.now().after(STATUS_INTERVAL));
+                    self.voice.speak_soon();
                 }
-                () = changed(changes.as_mut(), &mut self.said) => {
-                    self.status_due.get_or_insert(clock.now().after(STATUS_INTERVAL));
-                }
+                () = next_change(changes.as_mut()) => self.voice.speak_soon(),
+                () = self.voice.hear() => self.voice.speak_soon(),
                 () = status => {
                     Box::pin(self.write_status()).await;
                 }
@@ -182,7 +175,7 @@ impl Keeper {
         if let Some(worker) = self.worker.take() {
             worker.stop().await;
         }
-        Box::pin(self.fall_silent()).await;
+        Box::pin(self.voice.fall_silent()).await;
     }
 
     /// Has what was given up tried again, when a person asks for it.
@@ -288,9 +281,14 @@ impl Keeper {
                     ));
                 }
                 self.known.refusal = Some(refusal);
+                if self.worker.is_none() {
+                    self.reporter.say(KeeperReport {
+                        is_bootstrapped: true,
+                        is_settled: true,
+                    });
+                }
             }
         }
-        self.report();
     }
 
     async fn load(&self, resource: &resource::Configurator) -> Result<Loaded, Refused> {
@@ -391,6 +389,7 @@ impl Keeper {
         self.known.is_suspended = configurator.suspend;
         self.known.report = WorkerReport::default();
         self.rights.begin(configurator.clone(), watched);
+        self.reporter.say(KeeperReport::default());
         tracing::info!(
             configurator = name,
             digest,
@@ -411,6 +410,7 @@ impl Keeper {
             tasks: self.tasks.clone(),
             seed: shared.seed,
             shards: shared.shards.clone(),
+            reporter: self.reporter.clone(),
         }));
         self.shared
             .observer
@@ -460,14 +460,18 @@ impl Keeper {
         }
         self.known.running = None;
         self.rights.end();
+        self.reporter.say(KeeperReport {
+            is_bootstrapped: true,
+            is_settled: false,
+        });
         let name = resource.name_any();
-        self.fall_silent().await;
-        if !is_held(resource) || !self.speaks() {
+        self.voice.fall_silent().await;
+        if !is_held(resource) {
             return;
         }
         // What another host may still place cannot be taken away for good.
-        if !self.others().is_empty() {
-            self.look_again = Some(self.shared.clock.now().after(STATUS_INTERVAL));
+        if !self.voice.speaks() || !self.voice.others().is_empty() {
+            self.look_again = Some(self.shared.clock.now().after(OTHERS_AGAIN));
             return;
         }
         let watch = &resource.spec.watch;
@@ -484,134 +488,32 @@ impl Keeper {
         }
     }
 
-    fn report(&self) {
-        let is_refused = self.worker.is_none() && self.known.refusal.is_some();
-        let report = KeeperReport {
-            is_bootstrapped: is_refused || self.known.report.is_bootstrapped,
-            is_settled: is_refused || (self.worker.is_some() && self.known.report.is_settled),
-        };
-        self.reports
-            .send_if_modified(|known| std::mem::replace(known, report) != report);
-    }
-
-    /// Whether this host speaks for the Configurator: always, unless hosts share the objects; then one of them does.
-    fn speaks(&self) -> bool {
-        let uid = self.desired.borrow().uid().unwrap_or_default();
-        let shards = self.shared.shards.as_ref();
-        shards.is_none_or(|shards| shards.speaks_for(&uid))
-    }
-
-    /// What the other hosts say that live.
-    fn others(&self) -> Vec<resource::HostStatus> {
-        let Some(shards) = &self.shared.shards else {
-            return Vec::new();
-        };
-        let members = shards.members();
-        let is_other = |host: &&resource::HostStatus| {
-            host.name != shards.identity() && members.contains(&host.name)
-        };
-        self.said
-            .borrow()
-            .iter()
-            .filter(is_other)
-            .cloned()
-            .collect()
-    }
-
-    /// This host says nothing more of the Configurator.
-    async fn fall_silent(&mut self) {
-        let (Some(shards), true) = (&self.shared.shards, self.own.is_some()) else {
-            return;
-        };
-        let name = self.desired.borrow().name_any();
-        match status::write_host(&self.shared.client, &name, shards.identity(), None).await {
-            Ok(()) => self.own = None,
-            Err(error) => {
-                tracing::warn!(configurator = name, %error, "the status could not be written");
-            }
-        }
-    }
-
-    /// Writes what has changed; what cannot be written is tried again.
+    /// Says what is known of it; of one that is being deleted nothing is said.
     async fn write_status(&mut self) {
-        self.status_due = None;
         let resource = self.desired.borrow().clone();
         if resource.metadata.deletion_timestamp.is_some() {
-            if self.shared.shards.is_some() {
-                self.release(&resource).await;
-            }
-            return;
+            return self.voice.fall_silent().await;
         }
-        let name = resource.name_any();
-        if let Some(shards) = self.shared.shards.clone() {
-            self.write_own(&shards, &name).await;
-        }
-        if !self.speaks() {
-            self.written = None;
-            return;
-        }
-        let others = self.others();
+        self.voice.say(&resource, &self.known).await;
         let is_abreast =
             |other: &resource::HostStatus| other.observed_generation >= self.known.generation;
-        if self.shared.shards.is_some() && others.iter().all(is_abreast) {
+        if self.shared.shards.is_some()
+            && self.voice.speaks()
+            && self.voice.others().iter().all(is_abreast)
+        {
             self.let_go().await;
-        }
-        let before = self.written.as_ref().or(resource.status.as_ref());
-        let status = status::status_of(&self.known, &others, before, self.shared.clock.now());
-        if self.written.as_ref() == Some(&status) {
-            return;
-        }
-        match status::write(&self.shared.client, &name, &status).await {
-            Ok(()) => self.written = Some(status),
-            Err(error) => {
-                tracing::warn!(configurator = name, %error, "the status could not be written; it is tried again");
-                self.status_due = Some(self.shared.clock.now().after(STATUS_AGAIN));
-            }
-        }
-    }
-
-    /// Writes what this host says for itself, and takes away what hosts said that are gone.
-    async fn write_own(&mut self, shards: &Shards, name: &str) {
-        let client = &self.shared.client;
-        let held = u16::try_from(shards.held().len()).unwrap_or(u16::MAX);
-        let own = status::host_status(&self.known, shards.identity(), held);
-        if self.own.as_ref() != Some(&own) {
-            match status::write_host(client, name, shards.identity(), Some(&own)).await {
-                Ok(()) => self.own = Some(own),
-                Err(error) => {
-                    tracing::warn!(configurator = name, %error, "the status could not be written; it is tried again");
-                    self.status_due = Some(self.shared.clock.now().after(STATUS_AGAIN));
-                }
-            }
-        }
-        if !self.speaks() {
-            return;
-        }
-        let members = shards.members();
-        let said = self.said.borrow().clone();
-        for host in said.iter().map(|host| &host.name) {
-            if host != shards.identity()
-                && !members.contains(host)
-                && let Err(error) = status::write_host(client, name, host, None).await
-            {
-                tracing::warn!(configurator = name, host, %error, "what a host said that is gone could not be taken away");
-            }
         }
     }
 }
 
-/// Returns when shards were gained or lost, or hosts came, went or said something; never where hosts do not share.
-async fn changed(changes: Option<&mut watch::Receiver<()>>, said: &mut Said) {
-    let Some(changes) = changes else {
-        return std::future::pending().await;
-    };
-    let is_over = tokio::select! {
-        changed = changes.changed() => changed.is_err(),
-        changed = said.changed() => changed.is_err(),
-    };
-    if is_over {
-        std::future::pending().await
+/// Returns when shards were gained or lost, or hosts came or went; never where hosts do not share.
+async fn next_change(changes: Option<&mut watch::Receiver<()>>) {
+    if let Some(changes) = changes
+        && changes.changed().await.is_ok()
+    {
+        return;
     }
+    std::future::pending().await
 }
 
 async fn next_report(worker: Option<&mut WorkerHandle>) -> WorkerReport {
@@ -733,14 +635,17 @@ pub(crate) fn start(
     tasks: &Tasks,
     desired: Desired,
     said: Said,
-    before: Option<watch::Receiver<KeeperReport>>,
-) -> watch::Receiver<KeeperReport> {
-    let (keeper, report) = Keeper::new(shared.clone(), tasks.clone(), desired, said);
+    reporter: Reporter,
+    before: Option<KeeperLife>,
+) -> KeeperLife {
+    let (life, lives) = watch::channel(());
+    let keeper = Keeper::new(shared.clone(), tasks.clone(), desired, said, reporter);
     tasks.spawn(TaskKind::Worker, async move {
-        if let Some(mut before) = before {
-            while before.changed().await.is_ok() {}
+        if let Some(before) = before {
+            before.end().await;
         }
         keeper.run().await;
+        drop(life);
     });
-    report
+    KeeperLife(lives)
 }

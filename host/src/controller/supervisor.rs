@@ -11,7 +11,8 @@ use kube::runtime::{WatchStreamExt, watcher as watch_kind};
 use kube::{Resource, ResourceExt};
 use tokio::sync::watch;
 
-use super::keeper::{self, KeeperReport, RETRY_ANNOTATION};
+use super::keeper::{self, KeeperLife, RETRY_ANNOTATION};
+use super::report::{HostReport, Reporter};
 use crate::cluster::WatchBackoff;
 use crate::host::Shared;
 use crate::ledger::Ledger;
@@ -19,36 +20,12 @@ use crate::objects;
 use crate::resource::{Configurator, HostStatus};
 use crate::tasks::Tasks;
 
-/// What a host says of itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HostReport {
-    /// Whether the Configurators are known.
-    pub is_listed: bool,
-    /// Of each Configurator.
-    pub keepers: BTreeMap<String, KeeperReport>,
-    /// Why the Configurators cannot be watched at the moment.
-    pub watch_error: Option<String>,
-}
-
-impl HostReport {
-    /// Whether every Configurator has settled every object that existed at start.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        self.is_listed && self.keepers.values().all(|keeper| keeper.is_bootstrapped)
-    }
-
-    /// Whether nothing runs, is queued or waits to be tried again.
-    #[must_use]
-    pub fn is_settled(&self) -> bool {
-        self.is_listed && self.keepers.values().all(|keeper| keeper.is_settled)
-    }
-}
-
 struct Kept {
     uid: String,
     desired: watch::Sender<Arc<Configurator>>,
     hosts: watch::Sender<Vec<HostStatus>>,
-    report: watch::Receiver<KeeperReport>,
+    reporter: Reporter,
+    life: KeeperLife,
 }
 
 pub(crate) struct Supervisor {
@@ -56,11 +33,9 @@ pub(crate) struct Supervisor {
     tasks: Tasks,
     kept: BTreeMap<String, Kept>,
     /// Keepers that end: another of the same name waits for them.
-    ending: BTreeMap<String, watch::Receiver<KeeperReport>>,
+    ending: BTreeMap<String, KeeperLife>,
     reports: watch::Sender<HostReport>,
-    is_listed: bool,
     listing: Vec<String>,
-    watch_error: Option<String>,
 }
 
 impl Supervisor {
@@ -75,9 +50,7 @@ impl Supervisor {
             kept: BTreeMap::new(),
             ending: BTreeMap::new(),
             reports,
-            is_listed: false,
             listing: Vec::new(),
-            watch_error: None,
         }
     }
 
@@ -89,17 +62,15 @@ impl Supervisor {
             .boxed();
         let drain = self.tasks.drain_token().clone();
         loop {
-            self.report();
             tokio::select! {
                 biased;
                 () = drain.cancelled() => return,
-                () = any_changed(&mut self.kept) => {}
                 event = events.next() => match event {
                     Some(Ok(event)) => self.on_event(event).await,
                     Some(Err(error)) => {
                         let error = objects::explained(&error);
                         tracing::warn!(error, "the Configurators cannot be watched; it is tried again");
-                        self.watch_error = Some(error);
+                        self.say_watched(Some(error));
                     }
                     None => return,
                 },
@@ -110,7 +81,7 @@ impl Supervisor {
     async fn on_event(&mut self, event: Event<DeserializeGuard<Configurator>>) {
         // Listing again is yet to succeed.
         if !matches!(event, Event::Init) {
-            self.watch_error = None;
+            self.say_watched(None);
         }
         match event {
             Event::Init => self.listing.clear(),
@@ -131,7 +102,10 @@ impl Supervisor {
                 for name in gone {
                     self.let_go(&name);
                 }
-                if !std::mem::replace(&mut self.is_listed, true) {
+                let is_first = self
+                    .reports
+                    .send_if_modified(|report| !std::mem::replace(&mut report.is_listed, true));
+                if is_first {
                     self.sweep().await;
                 }
             }
@@ -140,8 +114,9 @@ impl Supervisor {
 
     fn let_go(&mut self, name: &str) {
         if let Some(kept) = self.kept.remove(name) {
-            self.ending.retain(|_, report| report.has_changed().is_ok());
-            self.ending.insert(name.to_owned(), kept.report);
+            kept.reporter.retire();
+            self.ending.retain(|_, life| !life.is_over());
+            self.ending.insert(name.to_owned(), kept.life);
         }
     }
 
@@ -225,55 +200,34 @@ impl Supervisor {
                 let before = self.ending.remove(&name);
                 let (desired, receiver) = watch::channel(resource);
                 let (hosts, said) = watch::channel(hosts);
-                let report = keeper::start(&self.shared, &self.tasks, receiver, said, before);
+                let reporter = Reporter::new(self.reports.clone(), &name);
+                let life = keeper::start(
+                    &self.shared,
+                    &self.tasks,
+                    receiver,
+                    said,
+                    reporter.clone(),
+                    before,
+                );
                 self.kept.insert(
                     name,
                     Kept {
                         uid,
                         desired,
                         hosts,
-                        report,
+                        reporter,
+                        life,
                     },
                 );
             }
         }
     }
 
-    fn report(&self) {
-        let report = HostReport {
-            is_listed: self.is_listed,
-            keepers: self
-                .kept
-                .iter()
-                .map(|(name, kept)| (name.clone(), *kept.report.borrow()))
-                .collect(),
-            watch_error: self.watch_error.clone(),
-        };
-        self.reports.send_if_modified(|known| {
-            let is_new = *known != report;
-            if is_new {
-                *known = report;
-            }
+    fn say_watched(&self, error: Option<String>) {
+        self.reports.send_if_modified(|report| {
+            let is_new = report.watch_error != error;
+            report.watch_error = error;
             is_new
         });
     }
-}
-
-/// Returns when a keeper has something new to say.
-async fn any_changed(kept: &mut BTreeMap<String, Kept>) {
-    let changes: Vec<_> = kept
-        .values_mut()
-        .map(|kept| {
-            Box::pin(async move {
-                if kept.report.changed().await.is_err() {
-                    // The keeper has ended: nothing more will come.
-                    std::future::pending::<()>().await;
-                }
-            })
-        })
-        .collect();
-    if changes.is_empty() {
-        std::future::pending::<()>().await;
-    }
-    futures::future::select_all(changes).await;
 }

@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use super::driver::{Driven, RunContext, drive};
 use super::finalizer::finalizer_name;
 use super::parking::Parked;
+use super::report::{KeeperReport, Reporter};
 use super::watched::Watched;
 use crate::clock::until;
 use crate::cluster::WatchBackoff;
@@ -74,6 +75,8 @@ pub struct WorkerParts {
     pub seed: u64,
     /// Where hosts share the objects: which are this host's.
     pub(crate) shards: Option<Arc<Shards>>,
+    /// Told at once.
+    pub reporter: Reporter,
 }
 
 /// What a worker says of itself.
@@ -150,6 +153,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         is_bootstrapped: false,
         report_due: Timestamp::default(),
         is_unreported: true,
+        has_said_settled: false,
         chores: None,
         parts,
     };
@@ -189,6 +193,7 @@ struct Worker {
     is_bootstrapped: bool,
     report_due: Timestamp,
     is_unreported: bool,
+    has_said_settled: bool,
     chores: Option<mpsc::Sender<Chore>>,
 }
 
@@ -229,7 +234,9 @@ impl Worker {
                 let actions = self.queue.tick(now);
                 self.act(actions).await;
             }
-            if now >= self.report_due {
+            // That something runs is said before anything comes of it.
+            let is_news = self.has_said_settled && !self.queue.is_quiet();
+            if is_news || now >= self.report_due {
                 self.report();
                 self.report_due = now.after(REPORT_INTERVAL);
                 self.is_unreported = false;
@@ -663,7 +670,7 @@ impl Worker {
             .publish(HostEvent::warning(subject, reason, message));
     }
 
-    fn report(&self) {
+    fn report(&mut self) {
         // Other hosts have every object.
         let is_idle = self.parts.shards.is_some() && self.held.is_empty();
         let report = WorkerReport {
@@ -680,6 +687,11 @@ impl Worker {
             .context
             .metrics
             .counts(&self.parts.configurator.name, report.counts);
+        self.has_said_settled = report.is_settled;
+        self.parts.reporter.say(KeeperReport {
+            is_bootstrapped: report.is_bootstrapped,
+            is_settled: report.is_settled,
+        });
         self.reports.send_if_modified(|known| {
             let is_new = *known != report;
             if is_new {

@@ -87,7 +87,7 @@ struct World<'a> {
 struct Running {
     stop: CancellationToken,
     task: tokio::task::JoinHandle<()>,
-    report: tokio::sync::watch::Receiver<crate::controller::supervisor::HostReport>,
+    report: tokio::sync::watch::Receiver<crate::controller::report::HostReport>,
 }
 
 impl<'a> World<'a> {

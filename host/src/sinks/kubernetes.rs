@@ -325,7 +325,7 @@ impl KubernetesSink {
         );
         // An eviction is refused for the sake of a disruption budget: that is about this one Pod.
         if request.subresource.as_deref() != Some("eviction") {
-            self.throttle.note(parts.status.as_u16(), fault.retry_after);
+            self.note(&what, &fault);
         }
         Err(match is_mismatch {
             true => Fault {
@@ -342,10 +342,10 @@ impl KubernetesSink {
         what: &str,
         outgoing: Request<Body>,
     ) -> Result<(Parts, String), Fault> {
-        if let Some(left) = self.throttle.left() {
+        if let Some((left, why)) = self.throttle.left() {
             let fault = Fault::new(
                 FaultKind::ApiServerUnavailable,
-                format!("{what}: not sent, because the server has asked to be left alone"),
+                format!("{what}: not sent, because the server has asked to be left alone: {why}"),
             );
             return Err(fault.with_retry_after(Some(left)));
         }
@@ -384,8 +384,17 @@ impl KubernetesSink {
         }
         let told = serde_json::from_str::<Told>(&body).unwrap_or_default();
         let fault = classify(WHAT, false, parts.status, &parts.headers, told);
-        self.throttle.note(parts.status.as_u16(), fault.retry_after);
+        self.note(WHAT, &fault);
         Err(fault)
+    }
+
+    /// Heeds a wish to be left alone, in the answer to the request that is named `what`.
+    fn note(&self, what: &str, fault: &Fault) {
+        let status = fault.status.unwrap_or_default();
+        self.throttle.note(status, fault.retry_after, || {
+            let said = fault.message.strip_prefix(what).unwrap_or(&fault.message);
+            said.trim_start_matches(": ").to_owned()
+        });
     }
 }
 

@@ -11,30 +11,40 @@ use tokio::time::Instant;
 /// The longest wait that a server may ask for.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
 
-/// Until when a server is left alone.
+/// Until when a server is left alone, and why.
 #[derive(Debug, Default)]
 pub struct Throttle {
-    until: Mutex<Option<Instant>>,
+    wish: Mutex<Option<Wish>>,
+}
+
+#[derive(Debug)]
+struct Wish {
+    until: Instant,
+    why: String,
 }
 
 impl Throttle {
-    /// The server has answered with this status, and `Retry-After` where it has given one. The longest wish counts.
-    pub fn note(&self, status: u16, retry_after: Option<Duration>) {
+    /// The server has answered with this status, and `Retry-After` where it has given one; `why` is what else it has
+    /// said. The longest wish counts.
+    pub fn note(&self, status: u16, retry_after: Option<Duration>, why: impl FnOnce() -> String) {
         // Of other statuses it is about the request alone.
         let (429 | 503, Some(wait)) = (status, retry_after) else {
             return;
         };
-        let wished = Instant::now() + wait.min(MAX_WAIT);
-        let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        *until = Some(until.map_or(wished, |until| until.max(wished)));
+        let until = Instant::now() + wait.min(MAX_WAIT);
+        let mut wish = self.wish.lock().unwrap_or_else(PoisonError::into_inner);
+        if wish.as_ref().is_none_or(|wish| wish.until <= until) {
+            *wish = Some(Wish { until, why: why() });
+        }
     }
 
-    /// How long the server is still to be left alone.
-    pub fn left(&self) -> Option<Duration> {
-        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = until?.saturating_duration_since(Instant::now());
+    /// How long the server is still to be left alone, and why.
+    pub fn left(&self) -> Option<(Duration, String)> {
+        let wish = self.wish.lock().unwrap_or_else(PoisonError::into_inner);
+        let wish = wish.as_ref()?;
+        let left = wish.until.saturating_duration_since(Instant::now());
         // Clocks of the host count milliseconds; none is to come back too early.
-        (!left.is_zero()).then(|| left + Duration::from_millis(1))
+        (!left.is_zero()).then(|| (left + Duration::from_millis(1), wish.why.clone()))
     }
 }
 
@@ -45,12 +55,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_longest_wish_counts_and_ends() {
         let throttle = Throttle::default();
-        throttle.note(429, None);
-        throttle.note(500, Some(Duration::from_secs(9)));
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        throttle.note(429, None, || "no wish".into());
+        throttle.note(500, seconds(9), || "of the request".into());
         assert_eq!(throttle.left(), None);
-        throttle.note(429, Some(Duration::from_secs(5)));
-        throttle.note(503, Some(Duration::from_secs(2)));
-        assert_eq!(throttle.left(), Some(Duration::from_millis(5001)));
+        throttle.note(429, seconds(5), || "long".into());
+        throttle.note(503, seconds(2), || "short".into());
+        let left = Duration::from_millis(5001);
+        assert_eq!(throttle.left(), Some((left, "long".into())));
         tokio::time::advance(Duration::from_secs(5)).await;
         assert_eq!(throttle.left(), None);
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use configurator_core::projection::Projection;
+use configurator_tests::configurator::configurator;
 use configurator_tests::controlplane::{ControlPlane, Plan};
 use configurator_tests::world::World;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -147,21 +148,16 @@ async fn start_world(plane: &ControlPlane, name: &str, event: &str) -> Result<(f
 /// How long it takes from a Configurator to its objects being ready.
 async fn watch(world: &World, name: &str, selector: &str, event: &str) -> Result<Duration> {
     let since = Instant::now();
-    world
-        .apply(&json!({
-            "apiVersion": "configurator.dev/v1alpha1", "kind": "Configurator",
-            "metadata": {"name": name},
-            "spec": {
-                "watch": {
-                    "version": "v1", "kind": "ConfigMap", "namespaces": [NAMESPACE],
-                    "labelSelector": selector, "events": [event], "fields": FIELDS,
-                },
-                "module": {"file": "nothing.wasm"},
-                "phases": [{"name": "root"}],
-                "concurrency": 32,
-            },
-        }))
-        .await?;
+    let mut watching = configurator(
+        name,
+        "nothing.wasm",
+        json!({
+            "version": "v1", "kind": "ConfigMap", "namespaces": [NAMESPACE],
+            "labelSelector": selector, "events": [event], "fields": FIELDS,
+        }),
+    );
+    watching["spec"]["concurrency"] = json!(32);
+    world.apply(&watching).await?;
     world.settled_within(&[name], PATIENCE).await?;
     Ok(since.elapsed())
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::Result;
 use configurator_core::run::{Pause, Run};
 use configurator_host::observer::{RunEnd, RunObserver};
+use configurator_tests::configurator::{configurator, scripted};
 use configurator_tests::world::World;
 use expect_test::expect;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -15,15 +16,8 @@ use crate::cluster::Cluster;
 
 /// A Configurator that does nothing with objects of this kind.
 fn idle(group: &str, version: &str, kind: &str) -> Value {
-    json!({
-        "apiVersion": "configurator.dev/v1alpha1", "kind": "Configurator",
-        "metadata": {"name": "idle"},
-        "spec": {
-            "watch": {"group": group, "version": version, "kind": kind},
-            "module": {"file": "nothing.wasm"},
-            "phases": [{"name": "root"}],
-        },
-    })
+    let watch = json!({"group": group, "version": version, "kind": kind});
+    configurator("idle", "nothing.wasm", watch)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -113,20 +107,15 @@ async fn a_namespace_that_is_being_deleted_is_waited_for_until_it_is_there_again
         .await?;
     let made = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "made", "namespace": "leaving"}, "data": {"a": "1"}});
-    cluster
-        .apply(&json!({
-            "apiVersion": "configurator.dev/v1alpha1", "kind": "Configurator",
-            "metadata": {"name": "maker"},
-            "spec": {
-                "watch": {"version": "v1", "kind": "ConfigMap", "labelSelector": "tests.configurator.dev/make=yes"},
-                "module": {"file": "scripted.wasm"},
-                "phases": [{"name": "root"}],
-                "parameters": {"root": {"requests": [{"name": "made", "apply": made}]}},
-                "capabilities": {"kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["apply"]}]},
-                "retry": {"maxAttempts": 1000, "initialDelay": "100ms", "maxDelay": "500ms"},
-            },
-        }))
-        .await?;
+    let mut maker = scripted(
+        "maker",
+        json!({"version": "v1", "kind": "ConfigMap", "labelSelector": "tests.configurator.dev/make=yes"}),
+        json!({"requests": [{"name": "made", "apply": made}]}),
+        json!({"kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["apply"]}]}),
+    );
+    maker["spec"]["retry"] =
+        json!({"maxAttempts": 1000, "initialDelay": "100ms", "maxDelay": "500ms"});
+    cluster.apply(&maker).await?;
     cluster
         .apply(&json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "maker", "namespace": "default", "labels": {"tests.configurator.dev/make": "yes"}}}))

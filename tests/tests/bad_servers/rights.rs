@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use anyhow::Result;
 use bytes::Bytes;
 use configurator_host::resource::{Configurator, FailureStatus};
+use configurator_tests::configurator::{configurator, scripted};
 use configurator_tests::world::{PATIENCE, Place, Servers, World};
 use expect_test::expect;
 use http::{Request, Response};
@@ -32,17 +33,11 @@ fn own(watched: &str) -> Value {
 }
 
 fn greeter(kubernetes: Value) -> Value {
-    json!({
-        "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
-        "metadata": {"name": "greeter"},
-        "spec": {
-            "watch": {"version": "v1", "kind": "Namespace", "fieldSelector": "metadata.name=rights-shop"},
-            "module": {"file": "rust_hello.wasm"},
-            "phases": [{"name": "root"}],
-            "capabilities": {"kubernetes": kubernetes},
-        },
-    })
+    let watch =
+        json!({"version": "v1", "kind": "Namespace", "fieldSelector": "metadata.name=rights-shop"});
+    let mut greeter = configurator("greeter", "rust_hello.wasm", watch);
+    greeter["spec"]["capabilities"] = json!({"kubernetes": kubernetes});
+    greeter
 }
 
 fn greeting_rule() -> Value {
@@ -140,16 +135,12 @@ async fn a_watch_that_is_refused_begins_when_it_may_and_a_status_is_asked_for_on
     let world = World::start_on(servers, |builder| builder.clock(Hurried)).await?;
     cluster.namespace("rights-tales").await?;
     cluster
-        .apply(&json!({
-            "apiVersion": "configurator.dev/v1alpha1", "kind": "Configurator",
-            "metadata": {"name": "teller"},
-            "spec": {
-                "watch": {"version": "v1", "kind": "Pod", "namespaces": ["rights-tales"], "fields": [".metadata.labels"]},
-                "module": {"file": "scripted.wasm"},
-                "phases": [{"name": "root"}],
-                "parameters": {"root": {"status": {"message": "seen"}}},
-            },
-        }))
+        .apply(&scripted(
+            "teller",
+            json!({"version": "v1", "kind": "Pod", "namespaces": ["rights-tales"], "fields": [".metadata.labels"]}),
+            json!({"status": {"message": "seen"}}),
+            json!({}),
+        ))
         .await?;
     let told = cluster
         .until_condition("teller", "Ready", "False WatchFailed")

@@ -8,6 +8,8 @@ use configurator_host::sinks::configstore::ConfigStore as _;
 use configurator_host::sinks::configstore::etcd::EtcdConfigStore;
 use configurator_host::sinks::secretstore::SecretStore as _;
 use configurator_host::sinks::secretstore::vault::{VaultOptions, VaultSecretStore};
+use configurator_tests::configurator::scripted;
+use configurator_tests::operator::Operator;
 use configurator_tests::world::{Servers, World};
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -16,20 +18,15 @@ use crate::cluster::Cluster;
 
 /// A Configurator of one ConfigMap with a request to a store.
 fn storing(request: Value) -> Value {
-    json!({
-        "apiVersion": "configurator.dev/v1alpha1", "kind": "Configurator",
-        "metadata": {"name": "storing"},
-        "spec": {
-            "watch": {"version": "v1", "kind": "ConfigMap", "labelSelector": "tests.configurator.dev/store=yes"},
-            "module": {"file": "scripted.wasm"},
-            "phases": [{"name": "root"}],
-            "parameters": {"root": {"requests": [request]}},
-            "capabilities": {
-                "configstore": [{"prefixes": [""], "verbs": ["update"]}],
-                "secretstore": [{"names": ["*"], "verbs": ["create"]}],
-            },
-        },
-    })
+    scripted(
+        "storing",
+        json!({"version": "v1", "kind": "ConfigMap", "labelSelector": "tests.configurator.dev/store=yes"}),
+        json!({"requests": [request]}),
+        json!({
+            "configstore": [{"prefixes": [""], "verbs": ["update"]}],
+            "secretstore": [{"names": ["*"], "verbs": ["create"]}],
+        }),
+    )
 }
 
 fn object() -> Value {
@@ -70,32 +67,10 @@ async fn keys_of_another_cluster_are_left_alone_until_they_are_free() -> Result<
     world.stop().await
 }
 
-/// Vault, asked by its operator.
-async fn vault(cluster: &Cluster, path: &str, body: Value) -> Result<()> {
-    let about = &cluster.about;
-    let ca = reqwest::Certificate::from_pem(&std::fs::read(&about.ca)?)?;
-    let http = reqwest::Client::builder()
-        .tls_certs_only([ca])
-        .no_proxy()
-        .build()?;
-    let answer = http
-        .post(format!("{}/v1/{path}", about.vault.url))
-        .header("X-Vault-Token", &about.vault.token)
-        .body(body.to_string())
-        .send()
-        .await?;
-    let status = answer.status();
-    anyhow::ensure!(
-        status.is_success(),
-        "{path}: {status}: {}",
-        answer.text().await?
-    );
-    Ok(())
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mount_that_is_missing_or_of_the_first_version_is_waited_for() -> Result<()> {
     let cluster = Cluster::new().await?;
+    let vault = Operator::new(&cluster.about)?;
     let secrets = Arc::new(VaultSecretStore::new(VaultOptions {
         mount: "later".into(),
         ..cluster.about.vault_options()
@@ -112,24 +87,24 @@ async fn a_mount_that_is_missing_or_of_the_first_version_is_waited_for() -> Resu
         .until_condition("storing", "Degraded", "True SinkUnavailable")
         .await?;
     expect![[r#"True SinkUnavailable: runs are parked until the secretstore sink is back: create secret "made": Vault has nothing mounted at later/: mount a KV engine of version 2 there with `vault secrets enable -path=later kv-v2`, or correct the setting `mount`"#]].assert_eq(&told);
-    vault(
-        &cluster,
-        "sys/mounts/later",
-        json!({"type": "kv", "options": {"version": "1"}}),
-    )
-    .await?;
+    vault
+        .write(
+            "sys/mounts/later",
+            json!({"type": "kv", "options": {"version": "1"}}),
+        )
+        .await?;
     cluster
         .until("the probe has seen the mount", async || {
             let probed = secrets.probe().await;
             Ok(probed.is_err_and(|fault| fault.message.contains("version 1")))
         })
         .await?;
-    vault(
-        &cluster,
-        "sys/mounts/later/tune",
-        json!({"options": {"version": "2"}}),
-    )
-    .await?;
+    vault
+        .write(
+            "sys/mounts/later/tune",
+            json!({"options": {"version": "2"}}),
+        )
+        .await?;
     cluster
         .until_condition("storing", "Degraded", "False AsExpected")
         .await?;

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use configurator_host::resource::Configurator;
 use configurator_host::sinks::kubernetes::is_of_another;
+use configurator_tests::configurator::scripted;
 use configurator_tests::world::{Place, World};
 use expect_test::{Expect, expect};
 use kube::Client;
@@ -12,19 +13,16 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 
 /// A Configurator of Pods with this script, which gives up early.
-fn scripted(script: Value) -> Value {
-    json!({
-        "apiVersion": "configurator.dev/v1alpha1", "kind": "Configurator",
-        "metadata": {"name": "writing"},
-        "spec": {
-            "watch": {"version": "v1", "kind": "Pod", "namespaces": ["default"], "fields": [".metadata.labels"]},
-            "module": {"file": "scripted.wasm"},
-            "phases": [{"name": "root"}],
-            "parameters": {"root": script},
-            "capabilities": {"kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["apply"]}]},
-            "retry": {"maxAttempts": 2, "initialDelay": "100ms", "maxDelay": "100ms"},
-        },
-    })
+fn writing(script: Value) -> Value {
+    let mut writing = scripted(
+        "writing",
+        json!({"version": "v1", "kind": "Pod", "namespaces": ["default"], "fields": [".metadata.labels"]}),
+        script,
+        json!({"kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["apply"]}]}),
+    );
+    writing["spec"]["retry"] =
+        json!({"maxAttempts": 2, "initialDelay": "100ms", "maxDelay": "100ms"});
+    writing
 }
 
 fn pod() -> Value {
@@ -41,7 +39,7 @@ async fn fields_of_the_wrong_type_are_given_up_and_park_nothing() -> Result<()> 
     let wrong = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "wrong", "namespace": "default"}, "data": {"a": {"b": 1}}});
     let check = async |script: Value, expected: Expect| -> Result<()> {
-        cluster.apply(&scripted(script)).await?;
+        cluster.apply(&writing(script)).await?;
         let all: Api<Configurator> = Api::all(cluster.client.clone());
         let mut told = String::new();
         cluster

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use configurator_tests::program::Program;
 use expect_test::{Expect, expect};
+use serde_json::Value;
 
 use crate::cluster::rbac;
 
@@ -22,9 +23,73 @@ fn written(text: &str) -> tempfile::NamedTempFile {
 }
 
 #[track_caller]
-fn check(text: &str, flags: &str, expected: Expect) {
+fn check_printed(text: &str, flags: &str, expected: Expect) {
     let file = written(text);
     expected.assert_eq(&rbac(&[file.path()], flags));
+}
+
+/// What is printed, with a line for each rule and each binding.
+#[track_caller]
+fn check(text: &str, flags: &str, expected: Expect) {
+    let file = written(text);
+    let printed = rbac(&[file.path()], flags);
+    let mut lines: Vec<String> = printed
+        .lines()
+        .filter(|line| line.starts_with('#'))
+        .map(str::to_owned)
+        .collect();
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&printed).unwrap();
+    for object in &objects {
+        lines.extend(in_short(object));
+    }
+    expected.assert_eq(&lines.join("\n"));
+}
+
+/// Every field of a role or a binding, in few lines.
+fn in_short(object: &Value) -> Vec<String> {
+    fn words(value: &Value) -> String {
+        let words: Vec<&str> = value
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|word| word.as_str().unwrap())
+            .collect();
+        words.join(",")
+    }
+    let place = |object: &Value| match &object["namespace"] {
+        Value::String(namespace) => format!("{namespace}/{}", object["name"].as_str().unwrap()),
+        _ => object["name"].as_str().unwrap().to_owned(),
+    };
+    let head = format!(
+        "{} {}",
+        object["kind"].as_str().unwrap(),
+        place(&object["metadata"])
+    );
+    if let Some(rules) = object["rules"].as_array() {
+        let rule = |rule: &Value| {
+            let mut line = format!("  {} {}", words(&rule["verbs"]), words(&rule["resources"]));
+            let groups = words(&rule["apiGroups"]);
+            if !groups.is_empty() {
+                line += &format!(" of {groups}");
+            }
+            if rule.get("resourceNames").is_some() {
+                line += &format!(" named {}", words(&rule["resourceNames"]));
+            }
+            line
+        };
+        return [head].into_iter().chain(rules.iter().map(rule)).collect();
+    }
+    let role = &object["roleRef"];
+    let subjects = object["subjects"].as_array().unwrap().iter();
+    let subjects: Vec<String> = subjects
+        .map(|subject| format!("{} {}", subject["kind"].as_str().unwrap(), place(subject)))
+        .collect();
+    vec![format!(
+        "{head}: {} {} for {}",
+        role["kind"].as_str().unwrap(),
+        role["name"].as_str().unwrap(),
+        subjects.join(", ")
+    )]
 }
 
 #[track_caller]
@@ -223,7 +288,7 @@ fn what_has_a_namespace_is_granted_there() {
       - {groups: [''], resources: [configmaps], namespaces: [shop], names: [web], verbs: [get, apply]}
       - {groups: [''], resources: [services], namespaces: ['team-*'], names: ['*-web'], verbs: [delete]}",
     );
-    check(
+    check_printed(
         &team,
         "--name team --namespace hosts --no-statuses",
         expect![[r##"
@@ -831,7 +896,7 @@ fn values_of_the_chart_hold_the_same_rules() {
         "one",
         "  watch: {version: v1, kind: ConfigMap, namespaces: [shop]}",
     );
-    check(
+    check_printed(
         &text,
         "--output values",
         expect![[r##"

@@ -15,6 +15,7 @@ use configurator_host::sinks::configstore::etcd::{EtcdConfigStore, EtcdOptions};
 use configurator_host::sinks::secretstore::SecretStore;
 use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, VaultSecretStore};
 use configurator_tests::controlplane::{About, ControlPlane, Plan};
+use configurator_tests::operator::Operator;
 use configurator_tests::proxy::{Line, Proxy, Rule};
 use configurator_tests::world::{PATIENCE, Servers, World};
 use etcd_client::{
@@ -54,6 +55,8 @@ pub struct Scene {
     /// Before each member of the config store.
     pub store: Vec<Proxy>,
     pub vault: Proxy,
+    /// Of the Vault behind its proxy.
+    pub operator: Operator,
     etcd: etcd_client::Client,
     /// The config store's revision before anything was written.
     revision: i64,
@@ -214,7 +217,10 @@ impl Scene {
         Api::all(client.clone())
             .create(&PostParams::default(), &namespace)
             .await?;
-        let token = root_token(&about, name).await?;
+        let operator = Operator::new(&about)?;
+        let token = operator
+            .token(json!({"policies": ["root"], "display_name": name}))
+            .await?;
         let through = |url: String, auth| VaultOptions {
             prefix: name.to_owned(),
             timeout_seconds: 5,
@@ -270,6 +276,7 @@ impl Scene {
             kubernetes,
             store,
             vault,
+            operator,
             etcd,
             revision,
             turn: None,
@@ -435,17 +442,16 @@ impl Scene {
         Ok(found.context("nobody leads")?.name().to_owned())
     }
 
-    /// Writes to Vault, as its operator.
-    pub async fn operate(&self, path: &str, body: Value) -> Result<Value> {
-        operate(&self.about, path, body).await
-    }
-
     /// Returns when Vault does not know a token any more.
     pub async fn until_ended(&self, token: &str) -> Result<()> {
         self.world
             .until("the end of the token", || async {
                 let body = json!({"token": token});
-                Ok(self.operate("auth/token/lookup", body).await.is_err())
+                Ok(self
+                    .operator
+                    .write("auth/token/lookup", body)
+                    .await
+                    .is_err())
             })
             .await
     }
@@ -815,37 +821,4 @@ pub async fn connect(about: &About, endpoints: &[&str]) -> Result<etcd_client::C
 pub async fn revision(etcd: &mut etcd_client::Client) -> Result<i64> {
     let answer = etcd.get("none", None).await?;
     Ok(answer.header().context("no header")?.revision())
-}
-
-/// A token of Vault that may do everything and is known by this name.
-async fn root_token(about: &About, name: &str) -> Result<String> {
-    let answer = operate(
-        about,
-        "auth/token/create",
-        json!({"policies": ["root"], "display_name": name}),
-    )
-    .await?;
-    let token = answer["auth"]["client_token"].as_str();
-    Ok(token.context("no token")?.to_owned())
-}
-
-/// Writes to Vault, as its operator.
-pub async fn operate(about: &About, path: &str, body: Value) -> Result<Value> {
-    // Installs a provider of TLS.
-    VaultSecretStore::new(about.vault_options())?;
-    let ca = reqwest::Certificate::from_pem(&std::fs::read(&about.ca)?)?;
-    let http = reqwest::Client::builder()
-        .tls_certs_only([ca])
-        .no_proxy()
-        .build()?;
-    let answer = http
-        .post(format!("{}/v1/{path}", about.vault.url))
-        .header("X-Vault-Token", &about.vault.token)
-        .body(body.to_string())
-        .send()
-        .await?;
-    let status = answer.status();
-    let text = answer.text().await?;
-    anyhow::ensure!(status.is_success(), "{path}: {status}: {text}");
-    Ok(serde_json::from_str(&text).unwrap_or(Value::Null))
 }

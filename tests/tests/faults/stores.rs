@@ -107,7 +107,10 @@ async fn vault_is_stopped() -> Result<()> {
 async fn vault_is_sealed() -> Result<()> {
     let (scene, plane): (Scene, ControlPlane) = Scene::on_own("sealed", Options::default()).await?;
     scene.begin().await?;
-    scene.operate("sys/seal", serde_json::json!({})).await?;
+    scene
+        .operator
+        .write("sys/seal", serde_json::json!({}))
+        .await?;
     scene.go_on().await?;
     scene.outlasts_every_backoff("secretstore").await?;
     plane.unseal().await?;

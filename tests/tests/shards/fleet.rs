@@ -8,6 +8,7 @@ use configurator_host::clock::VirtualClock;
 use configurator_host::controller::driver::CallMode;
 use configurator_host::resource::Configurator;
 use configurator_host::shards::Sharding;
+use configurator_tests::configurator::scripted;
 use configurator_tests::world::{Place, Servers, World};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
@@ -40,22 +41,17 @@ fn configurator() -> Value {
     };
     let root = json!({"serial": true, "requests": [put("first"), put("second"), put("third")]});
     let remove = json!({"name": "remove", "remove": "first-{name}"});
-    json!({
-        "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
-        "metadata": {"name": "shared"},
-        "spec": {
-            "watch": {"version": "v1", "kind": "ConfigMap", "labelSelector": "handled=yes"},
-            "module": {"file": "scripted.wasm"},
-            "phases": [{"name": "root"}],
-            "deletion": {"by": "Ledger", "phases": [{"name": "gone", "handler": "root"}]},
-            "parameters": {"root": root, "gone": {"requests": [remove]}},
-            "concurrency": 64,
-            "capabilities": {
-                "configstore": [{"prefixes": [""], "verbs": ["get", "create", "update", "delete"]}],
-            },
-        },
-    })
+    let mut shared = scripted(
+        "shared",
+        json!({"version": "v1", "kind": "ConfigMap", "labelSelector": "handled=yes"}),
+        root,
+        json!({"configstore": [{"prefixes": [""], "verbs": ["get", "create", "update", "delete"]}]}),
+    );
+    let spec = &mut shared["spec"];
+    spec["deletion"] = json!({"by": "Ledger", "phases": [{"name": "gone", "handler": "root"}]});
+    spec["parameters"]["gone"] = json!({"requests": [remove]});
+    spec["concurrency"] = json!(64);
+    shared
 }
 
 impl Fleet {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use configurator_core::ring::shard_of;
+use configurator_tests::configurator::scripted;
 use configurator_tests::controlplane::{About, ControlPlane, Plan};
 use configurator_tests::guests;
 use configurator_tests::program::{Program, Running};
@@ -33,21 +34,15 @@ fn configurator() -> Value {
         "data": {"run": "{run}"},
     });
     let put = json!({"name": "put", "put": {"key": "{name}", "value": "{run}"}});
-    json!({
-        "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
-        "metadata": {"name": "shared"},
-        "spec": {
-            "watch": {"version": "v1", "kind": "ConfigMap", "labelSelector": "handled=yes"},
-            "module": {"file": "scripted.wasm"},
-            "phases": [{"name": "root"}],
-            "parameters": {"root": {"requests": [put, {"name": "copy", "apply": copy}]}},
-            "capabilities": {
-                "kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["apply"]}],
-                "configstore": [{"prefixes": [""], "verbs": ["create", "update"]}],
-            },
-        },
-    })
+    scripted(
+        "shared",
+        json!({"version": "v1", "kind": "ConfigMap", "labelSelector": "handled=yes"}),
+        json!({"requests": [put, {"name": "copy", "apply": copy}]}),
+        json!({
+            "kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["apply"]}],
+            "configstore": [{"prefixes": [""], "verbs": ["create", "update"]}],
+        }),
+    )
 }
 
 impl Processes {

@@ -11,6 +11,7 @@ use configurator_store::{
     OpenError, Read as _, Store, StoreError, StoreOptions, Transaction, WriteError,
 };
 
+use super::fence::Fenced;
 use super::{ConfigStore, Fence, Transacted};
 
 /// A config store in one file, or in memory.
@@ -47,16 +48,19 @@ impl ConfigStore for EmbeddedConfigStore {
         default_namespace: &str,
         fences: &[Fence],
     ) -> Result<Transacted, Fault> {
-        let mut reads = layers::reads(operations, default_namespace)?;
-        reads.extend(fences.iter().map(Fence::read));
+        let fenced = Fenced {
+            operations,
+            default_namespace,
+            fences,
+        };
+        let reads = fenced.reads()?;
         // Most runs find everything as it should be: that is seen without a place in the writers' queue.
         let stored = self
             .store
             .read(|view| look_up(view, &reads))
             .and_then(|stored| stored)
             .map_err(|error| unavailable(&error))?;
-        Fence::check(fences, &stored)?;
-        let plan = layers::plan(operations, default_namespace, &stored)?;
+        let plan = fenced.plan(&stored)?;
         if plan.writes.is_empty() {
             return Ok(Transacted {
                 answers: plan.answers,
@@ -68,8 +72,12 @@ impl ConfigStore for EmbeddedConfigStore {
         let fences = fences.to_vec();
         let transaction = move |transaction: &mut Transaction<'_>| {
             let stored = look_up(transaction, &reads).map_err(|error| unavailable(&error))?;
-            Fence::check(&fences, &stored)?;
-            let plan = layers::plan(&operations, &default_namespace, &stored)?;
+            let fenced = Fenced {
+                operations: &operations,
+                default_namespace: &default_namespace,
+                fences: &fences,
+            };
+            let plan = fenced.plan(&stored)?;
             let changed = !plan.writes.is_empty();
             carry_out(transaction, plan.writes).map_err(|error| unavailable(&error))?;
             Ok(Transacted {

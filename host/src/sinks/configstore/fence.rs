@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use configurator_core::fault::{Fault, FaultKind};
-use configurator_core::layers::Read;
+use configurator_core::layers::{self, ConfigPlan, Read};
+use configurator_core::request::ConfigOperation;
 
 /// A key of the store whose value names whoever may write. The next one overwrites it, and from then on nothing of the
 /// one before comes through, however late it arrives.
@@ -78,5 +79,27 @@ impl Fence {
                 self.key
             ),
         )
+    }
+}
+
+/// Operations, and the fences that must stand for them.
+pub(super) struct Fenced<'a> {
+    pub(super) operations: &'a [ConfigOperation],
+    pub(super) default_namespace: &'a str,
+    pub(super) fences: &'a [Fence],
+}
+
+impl Fenced<'_> {
+    /// What [`plan`](Self::plan) needs to see.
+    pub(super) fn reads(&self) -> Result<Vec<Read>, Fault> {
+        let mut reads = layers::reads(self.operations, self.default_namespace)?;
+        reads.extend(self.fences.iter().map(Fence::read));
+        Ok(reads)
+    }
+
+    /// What the operations come to, where every fence stands.
+    pub(super) fn plan(&self, stored: &BTreeMap<String, String>) -> Result<ConfigPlan, Fault> {
+        Fence::check(self.fences, stored)?;
+        layers::plan(self.operations, self.default_namespace, stored)
     }
 }

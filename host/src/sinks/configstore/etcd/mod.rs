@@ -25,6 +25,7 @@ use self::connection::Connection;
 use self::errors::{classify, is_transient};
 pub use self::options::EtcdOptions;
 use self::snapshot::Snapshot;
+use super::fence::Fenced;
 use super::{ConfigStore, Fence, Transacted};
 
 /// How often a transaction is decided anew because others changed what it rests on.
@@ -134,16 +135,19 @@ impl ConfigStore for EtcdConfigStore {
         default_namespace: &str,
         fences: &[Fence],
     ) -> Result<Transacted, Fault> {
-        let mut reads = layers::reads(operations, default_namespace)?;
-        reads.extend(fences.iter().map(Fence::read));
+        let fenced = Fenced {
+            operations,
+            default_namespace,
+            fences,
+        };
+        let reads = fenced.reads()?;
         let mut snapshot = self.read(&reads).await?;
         let mut conflicts = 0;
         let mut retry = Retry::new(self.patience);
         // An earlier attempt may have been carried out although its answer was lost.
         let mut may_be_written = false;
         loop {
-            Fence::check(fences, &snapshot.stored)?;
-            let plan = layers::plan(operations, default_namespace, &snapshot.stored)?;
+            let plan = fenced.plan(&snapshot.stored)?;
             if plan.writes.is_empty() {
                 return Ok(Transacted {
                     answers: plan.answers,

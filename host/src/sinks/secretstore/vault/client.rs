@@ -281,10 +281,10 @@ impl Client {
     async fn send_to(&self, node: &Url, request: Request<'_>) -> Result<Reply, Trouble> {
         let address = shown(node);
         let throttle = self.throttle(node);
-        if let Some(left) = throttle.left() {
+        if let Some((left, why)) = throttle.left() {
             return Err(Trouble {
                 cause: Cause::Throttled,
-                text: format!("Vault at {address} has asked to be left alone"),
+                text: format!("{why}; it has asked to be left alone for now"),
                 retry_after: Some(left),
             });
         }
@@ -330,30 +330,41 @@ impl Client {
             .map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER));
         let location = header(LOCATION);
         let status = response.status().as_u16();
-        throttle.note(status, retry_after);
-        let mut body = Vec::new();
+        let mut reply = Reply {
+            status,
+            body: Vec::new(),
+            address,
+            retry_after,
+            location,
+            token: request.token.cloned(),
+        };
+        let read = self.receive(&mut response, &mut reply).await;
+        throttle.note(status, retry_after, || reply.trouble().text);
+        read.map(|()| reply)
+    }
+
+    /// Reads the body.
+    async fn receive(
+        &self,
+        response: &mut reqwest::Response,
+        reply: &mut Reply,
+    ) -> Result<(), Trouble> {
+        let address = &reply.address;
         while let Some(chunk) = response
             .chunk()
             .await
-            .map_err(|error| self.failed(&address, error))?
+            .map_err(|error| self.failed(address, error))?
         {
-            if body.len() + chunk.len() > MAX_ANSWER {
+            if reply.body.len() + chunk.len() > MAX_ANSWER {
                 return Err(Trouble {
                     cause: Cause::TooLong,
                     text: format!("Vault at {address} answers with more than {MAX_ANSWER} bytes"),
                     retry_after: None,
                 });
             }
-            body.extend_from_slice(&chunk);
+            reply.body.extend_from_slice(&chunk);
         }
-        Ok(Reply {
-            status,
-            body,
-            address,
-            retry_after,
-            location,
-            token: request.token.cloned(),
-        })
+        Ok(())
     }
 
     /// The node that a standby names. The token goes with the request, so it must be a node that the operator has named,

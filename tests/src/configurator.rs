@@ -1,0 +1,41 @@
+//! Configurators as tests declare them.
+
+use serde_json::{Value, json};
+
+/// A Configurator with one phase, `root`, of this module, for what `watch` names.
+#[must_use]
+pub fn configurator(name: &str, module: &str, watch: Value) -> Value {
+    of(
+        name,
+        json!({
+            "watch": watch,
+            "module": {"file": module},
+            "phases": [{"name": "root"}],
+        }),
+    )
+}
+
+/// One that does what the script says, as far as its capabilities go. The module `tests/modules/scripted` describes
+/// scripts.
+#[must_use]
+pub fn scripted(name: &str, watch: Value, script: Value, capabilities: Value) -> Value {
+    of(
+        name,
+        json!({
+            "watch": watch,
+            "module": {"file": "scripted.wasm"},
+            "phases": [{"name": "root"}],
+            "parameters": {"root": script},
+            "capabilities": capabilities,
+        }),
+    )
+}
+
+fn of(name: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": "configurator.dev/v1alpha1",
+        "kind": "Configurator",
+        "metadata": {"name": name},
+        "spec": spec,
+    })
+}
