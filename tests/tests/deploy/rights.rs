@@ -119,162 +119,29 @@ fn every_verb_becomes_what_the_sink_sends() {
       - {groups: [batch], resources: [jobs], verbs: [create]}",
         ),
         "",
-        expect![[r##"
+        expect![[r#"
             # Made by `configurator rbac`: make it again when a Configurator changes.
             #
             # verbs, spec.capabilities.kubernetes[1]: RBAC knows no name of what is created; the host creates no others
             # than one, two.
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: ClusterRole
-            metadata:
-              name: configurator
-            rules:
-            - apiGroups:
-              - ""
-              resources:
-              - configmaps
-              verbs:
-              - get
-              - list
-            - apiGroups:
-              - ""
-              resources:
-              - namespaces
-              verbs:
-              - list
-              - watch
-            - apiGroups:
-              - ""
-              resources:
-              - namespaces
-              resourceNames:
-              - kube-system
-              verbs:
-              - get
-            - apiGroups:
-              - ""
-              resources:
-              - namespaces/status
-              verbs:
-              - patch
-            - apiGroups:
-              - ""
-              resources:
-              - secrets
-              verbs:
-              - create
-            - apiGroups:
-              - ""
-              resources:
-              - secrets
-              resourceNames:
-              - one
-              - two
-              verbs:
-              - delete
-              - get
-              - patch
-              - update
-            - apiGroups:
-              - apiextensions.k8s.io
-              resources:
-              - customresourcedefinitions
-              resourceNames:
-              - configurators.configurator.dev
-              verbs:
-              - get
-            - apiGroups:
-              - apps
-              resources:
-              - deployments
-              resourceNames:
-              - web
-              verbs:
-              - create
-              - patch
-            - apiGroups:
-              - apps
-              resources:
-              - deployments/scale
-              - deployments/status
-              verbs:
-              - get
-              - patch
-            - apiGroups:
-              - batch
-              resources:
-              - jobs
-              verbs:
-              - create
-              - get
-            - apiGroups:
-              - configurator.dev
-              resources:
-              - configurators
-              verbs:
-              - list
-              - watch
-            - apiGroups:
-              - configurator.dev
-              resources:
-              - configurators/status
-              resourceNames:
-              - verbs
-              verbs:
-              - patch
-            - apiGroups:
-              - events.k8s.io
-              resources:
-              - events
-              verbs:
-              - create
-              - patch
-            ---
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: ClusterRoleBinding
-            metadata:
-              name: configurator
-            roleRef:
-              apiGroup: rbac.authorization.k8s.io
-              kind: ClusterRole
-              name: configurator
-            subjects:
-            - kind: ServiceAccount
-              name: configurator
-              namespace: configurator
-            ---
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: Role
-            metadata:
-              name: configurator
-              namespace: configurator
-            rules:
-            - apiGroups:
-              - coordination.k8s.io
-              resources:
-              - leases
-              verbs:
-              - create
-              - delete
-              - get
-              - list
-              - patch
-              - watch
-            ---
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: RoleBinding
-            metadata:
-              name: configurator
-              namespace: configurator
-            roleRef:
-              apiGroup: rbac.authorization.k8s.io
-              kind: Role
-              name: configurator
-            subjects:
-            - kind: ServiceAccount
-              name: configurator
-              namespace: configurator
-        "##]],
+            ClusterRole configurator
+              get,list configmaps
+              list,watch namespaces
+              get namespaces named kube-system
+              patch namespaces/status
+              create secrets
+              delete,get,patch,update secrets named one,two
+              get customresourcedefinitions of apiextensions.k8s.io named configurators.configurator.dev
+              create,patch deployments of apps named web
+              get,patch deployments/scale,deployments/status of apps
+              create,get jobs of batch
+              list,watch configurators of configurator.dev
+              patch configurators/status of configurator.dev named verbs
+              create,patch events of events.k8s.io
+            ClusterRoleBinding configurator: ClusterRole configurator for ServiceAccount configurator/configurator
+            Role configurator/configurator
+              create,delete,get,list,patch,watch leases of coordination.k8s.io
+            RoleBinding configurator/configurator: Role configurator for ServiceAccount configurator/configurator"#]],
     );
 }
 
@@ -515,140 +382,23 @@ fn what_is_granted_everywhere_is_not_granted_again() {
     check(
         &format!("{one}{all}"),
         "--no-statuses",
-        expect![[r##"
+        expect![[r#"
             # Made by `configurator rbac`: make it again when a Configurator changes.
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: ClusterRole
-            metadata:
-              name: configurator
-            rules:
-            - apiGroups:
-              - ""
-              resources:
-              - namespaces
-              resourceNames:
-              - kube-system
-              verbs:
-              - get
-            - apiGroups:
-              - ""
-              resources:
-              - pods
-              verbs:
-              - list
-              - watch
-            - apiGroups:
-              - ""
-              resources:
-              - pods
-              resourceNames:
-              - web
-              verbs:
-              - get
-            - apiGroups:
-              - apiextensions.k8s.io
-              resources:
-              - customresourcedefinitions
-              resourceNames:
-              - configurators.configurator.dev
-              verbs:
-              - get
-            - apiGroups:
-              - configurator.dev
-              resources:
-              - configurators
-              verbs:
-              - list
-              - watch
-            - apiGroups:
-              - configurator.dev
-              resources:
-              - configurators/status
-              resourceNames:
-              - all
-              - one
-              verbs:
-              - patch
-            - apiGroups:
-              - events.k8s.io
-              resources:
-              - events
-              verbs:
-              - create
-              - patch
-            ---
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: ClusterRoleBinding
-            metadata:
-              name: configurator
-            roleRef:
-              apiGroup: rbac.authorization.k8s.io
-              kind: ClusterRole
-              name: configurator
-            subjects:
-            - kind: ServiceAccount
-              name: configurator
-              namespace: configurator
-            ---
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: Role
-            metadata:
-              name: configurator
-              namespace: configurator
-            rules:
-            - apiGroups:
-              - coordination.k8s.io
-              resources:
-              - leases
-              verbs:
-              - create
-              - delete
-              - get
-              - list
-              - patch
-              - watch
-            ---
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: RoleBinding
-            metadata:
-              name: configurator
-              namespace: configurator
-            roleRef:
-              apiGroup: rbac.authorization.k8s.io
-              kind: Role
-              name: configurator
-            subjects:
-            - kind: ServiceAccount
-              name: configurator
-              namespace: configurator
-            ---
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: Role
-            metadata:
-              name: configurator
-              namespace: shop
-            rules:
-            - apiGroups:
-              - ""
-              resources:
-              - pods
-              verbs:
-              - get
-            ---
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: RoleBinding
-            metadata:
-              name: configurator
-              namespace: shop
-            roleRef:
-              apiGroup: rbac.authorization.k8s.io
-              kind: Role
-              name: configurator
-            subjects:
-            - kind: ServiceAccount
-              name: configurator
-              namespace: configurator
-        "##]],
+            ClusterRole configurator
+              get namespaces named kube-system
+              list,watch pods
+              get pods named web
+              get customresourcedefinitions of apiextensions.k8s.io named configurators.configurator.dev
+              list,watch configurators of configurator.dev
+              patch configurators/status of configurator.dev named all,one
+              create,patch events of events.k8s.io
+            ClusterRoleBinding configurator: ClusterRole configurator for ServiceAccount configurator/configurator
+            Role configurator/configurator
+              create,delete,get,list,patch,watch leases of coordination.k8s.io
+            RoleBinding configurator/configurator: Role configurator for ServiceAccount configurator/configurator
+            Role shop/configurator
+              get pods
+            RoleBinding shop/configurator: Role configurator for ServiceAccount configurator/configurator"#]],
     );
 }
 
@@ -685,170 +435,29 @@ fn kinds_of_ones_own_come_with_their_definition() {
     check(
         &format!("{WHEELS}{wheels}"),
         "",
-        expect![[r##"
+        expect![[r#"
             # Made by `configurator rbac`: make it again when a Configurator changes.
             #
             # wheels: objects that have its finalizer are looked for in every namespace, so that none is forgotten when
             # `watch.namespaces` changes; so wheels are listed everywhere.
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: ClusterRole
-            metadata:
-              name: configurator
-            rules:
-            - apiGroups:
-              - ""
-              resources:
-              - namespaces
-              resourceNames:
-              - kube-system
-              verbs:
-              - get
-            - apiGroups:
-              - apiextensions.k8s.io
-              resources:
-              - customresourcedefinitions
-              resourceNames:
-              - configurators.configurator.dev
-              verbs:
-              - get
-            - apiGroups:
-              - configurator.dev
-              resources:
-              - configurators
-              verbs:
-              - list
-              - watch
-            - apiGroups:
-              - configurator.dev
-              resources:
-              - configurators
-              - configurators/status
-              resourceNames:
-              - wheels
-              verbs:
-              - patch
-            - apiGroups:
-              - shop.example
-              resources:
-              - wheels
-              verbs:
-              - list
-            ---
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: ClusterRoleBinding
-            metadata:
-              name: configurator
-            roleRef:
-              apiGroup: rbac.authorization.k8s.io
-              kind: ClusterRole
-              name: configurator
-            subjects:
-            - kind: ServiceAccount
-              name: configurator
-              namespace: configurator
-            ---
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: Role
-            metadata:
-              name: configurator
-              namespace: configurator
-            rules:
-            - apiGroups:
-              - coordination.k8s.io
-              resources:
-              - leases
-              verbs:
-              - create
-              - delete
-              - get
-              - list
-              - patch
-              - watch
-            ---
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: RoleBinding
-            metadata:
-              name: configurator
-              namespace: configurator
-            roleRef:
-              apiGroup: rbac.authorization.k8s.io
-              kind: Role
-              name: configurator
-            subjects:
-            - kind: ServiceAccount
-              name: configurator
-              namespace: configurator
-            ---
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: Role
-            metadata:
-              name: configurator
-              namespace: default
-            rules:
-            - apiGroups:
-              - events.k8s.io
-              resources:
-              - events
-              verbs:
-              - create
-              - patch
-            ---
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: RoleBinding
-            metadata:
-              name: configurator
-              namespace: default
-            roleRef:
-              apiGroup: rbac.authorization.k8s.io
-              kind: Role
-              name: configurator
-            subjects:
-            - kind: ServiceAccount
-              name: configurator
-              namespace: configurator
-            ---
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: Role
-            metadata:
-              name: configurator
-              namespace: shop
-            rules:
-            - apiGroups:
-              - events.k8s.io
-              resources:
-              - events
-              verbs:
-              - create
-              - patch
-            - apiGroups:
-              - shop.example
-              resources:
-              - wheels
-              verbs:
-              - get
-              - patch
-              - watch
-            - apiGroups:
-              - shop.example
-              resources:
-              - wheels/status
-              verbs:
-              - patch
-            ---
-            apiVersion: rbac.authorization.k8s.io/v1
-            kind: RoleBinding
-            metadata:
-              name: configurator
-              namespace: shop
-            roleRef:
-              apiGroup: rbac.authorization.k8s.io
-              kind: Role
-              name: configurator
-            subjects:
-            - kind: ServiceAccount
-              name: configurator
-              namespace: configurator
-        "##]],
+            ClusterRole configurator
+              get namespaces named kube-system
+              get customresourcedefinitions of apiextensions.k8s.io named configurators.configurator.dev
+              list,watch configurators of configurator.dev
+              patch configurators,configurators/status of configurator.dev named wheels
+              list wheels of shop.example
+            ClusterRoleBinding configurator: ClusterRole configurator for ServiceAccount configurator/configurator
+            Role configurator/configurator
+              create,delete,get,list,patch,watch leases of coordination.k8s.io
+            RoleBinding configurator/configurator: Role configurator for ServiceAccount configurator/configurator
+            Role default/configurator
+              create,patch events of events.k8s.io
+            RoleBinding default/configurator: Role configurator for ServiceAccount configurator/configurator
+            Role shop/configurator
+              create,patch events of events.k8s.io
+              get,patch,watch wheels of shop.example
+              patch wheels/status of shop.example
+            RoleBinding shop/configurator: Role configurator for ServiceAccount configurator/configurator"#]],
     );
 }
 
