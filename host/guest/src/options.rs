@@ -18,7 +18,7 @@ pub struct GuestOptions {
     pub max_module_size: u64,
     /// Stack of a guest, in bytes. Default: 512 KiB.
     pub stack: usize,
-    /// How often the deadlines of running calls are looked at. Default: 2 ms.
+    /// How often the deadlines of running calls are looked at: a call may last as much longer. Default: 10 ms.
     pub tick: Duration,
     /// Limits of the one call of `describe` at load. Default: 5 s, 256 MiB, 1 MiB of output.
     pub describe: CallLimits,
@@ -39,7 +39,7 @@ impl Default for GuestOptions {
             max_memory: 1 << 30,
             max_module_size: 128 << 20,
             stack: 512 << 10,
-            tick: Duration::from_millis(2),
+            tick: Duration::from_millis(10),
             describe: CallLimits {
                 deadline: Duration::from_secs(5),
                 memory: 256 << 20,

@@ -6,7 +6,7 @@ mod to_guest;
 
 use configurator_core::handler::{CallFault, HandlerInput, HandlerOutput, ModuleDescription};
 use wasmtime::component::types::ComponentItem;
-use wasmtime::component::{HasSelf, InstancePre, Linker};
+use wasmtime::component::{ComponentExportIndex, Func, HasSelf, InstancePre, Linker, TypedFunc};
 use wasmtime::{Engine, Store};
 
 use crate::log::{LogLevel, LogLine};
@@ -42,7 +42,17 @@ pub(crate) const IMPORTS: [&str; 3] = [
 pub(crate) const VERSION: &str = "0.1";
 
 /// A module of this version, ready to be instantiated.
-pub(crate) struct Pre(bindings::ConfiguratorPre<CallState>);
+///
+/// The bindings would check the types of all exports with every instance, which costs as much as the call of a small
+/// handler. They are checked once here.
+pub(crate) struct Pre {
+    instance: InstancePre<CallState>,
+    describe: ComponentExportIndex,
+    handle: ComponentExportIndex,
+}
+
+type Described = (wit::ModuleDescription,);
+type Handled = (Result<wit::HandlerOutput, wit::HandlerError>,);
 
 /// Why [`Pre::handle`] gave no output.
 pub(crate) enum HandleError {
@@ -62,25 +72,59 @@ impl Pre {
     }
 
     /// Looks up the exports and checks their types.
-    pub(crate) fn new(pre: InstancePre<CallState>) -> wasmtime::Result<Self> {
-        check_types(&pre)?;
-        bindings::ConfiguratorPre::new(pre).map(Self)
+    pub(crate) fn new(instance: InstancePre<CallState>) -> wasmtime::Result<Self> {
+        let component = instance.component();
+        let types = instance.instance_type();
+        let function = |name: &str| {
+            let missing = || wasmtime::Error::msg(format!("it has no function {name:?}"));
+            let (_, interface) = component
+                .get_export(None, format!("{EXPORT}@{VERSION}.0"))
+                .ok_or_else(missing)?;
+            match component.get_export(Some(&interface), name) {
+                Some((ComponentItem::ComponentFunc(function), index)) => Ok((function, index)),
+                _ => Err(missing()),
+            }
+        };
+        let within = |name: &str, error: wasmtime::Error| {
+            wasmtime::Error::msg(format!("the function {name:?} has another type: {error:#}"))
+        };
+        let (function_type, describe) = function("describe")?;
+        function_type
+            .typecheck::<(), Described>(&types)
+            .map_err(|error| within("describe", error))?;
+        let (function_type, handle) = function("handle")?;
+        function_type
+            .typecheck::<(&str, &wit::HandlerInput), Handled>(&types)
+            .map_err(|error| within("handle", error))?;
+        Ok(Self {
+            instance,
+            describe,
+            handle,
+        })
     }
 
     /// Calls `describe` in a new instance.
+    #[allow(
+        unsafe_code,
+        reason = "functions whose types were checked are not checked again with every instance"
+    )]
     pub(crate) fn describe(
         &self,
         store: &mut Store<CallState>,
         limit: u64,
     ) -> Result<ModuleDescription, HandleError> {
-        let module = self.0.instantiate(&mut *store)?;
-        let description = module
-            .configurator_handler_handler()
-            .call_describe(&mut *store)?;
+        let function = self.function(store, &self.describe)?;
+        // SAFETY: `new` has checked that this export of the component has these types.
+        let function = unsafe { TypedFunc::<(), Described>::new_unchecked(function) };
+        let (description,) = function.call(&mut *store, ())?;
         Ok(from_guest::module_description(description, limit)?)
     }
 
     /// Calls a handler in a new instance.
+    #[allow(
+        unsafe_code,
+        reason = "functions whose types were checked are not checked again with every instance"
+    )]
     pub(crate) fn handle(
         &self,
         store: &mut Store<CallState>,
@@ -88,40 +132,26 @@ impl Pre {
         input: &HandlerInput,
         output_limit: u64,
     ) -> Result<HandlerOutput, HandleError> {
-        let module = self.0.instantiate(&mut *store)?;
+        let function = self.function(store, &self.handle)?;
+        // SAFETY: `new` has checked that this export of the component has these types.
+        let function =
+            unsafe { TypedFunc::<(&str, &wit::HandlerInput), Handled>::new_unchecked(function) };
         let input = to_guest::handler_input(input);
-        let output =
-            module
-                .configurator_handler_handler()
-                .call_handle(&mut *store, handler, &input)?;
+        let (output,) = function.call(&mut *store, (handler, &input))?;
         Ok(from_guest::handler_output(output, output_limit)?)
     }
-}
 
-/// The bindings would find a wrong type only when they make an instance.
-fn check_types(pre: &InstancePre<CallState>) -> wasmtime::Result<()> {
-    let component = pre.component();
-    let types = pre.instance_type();
-    let function = |name: &str| {
-        let missing = || wasmtime::Error::msg(format!("it has no function {name:?}"));
-        let (_, interface) = component
-            .get_export(None, format!("{EXPORT}@{VERSION}.0"))
-            .ok_or_else(missing)?;
-        match component.get_export(Some(&interface), name) {
-            Some((ComponentItem::ComponentFunc(function), _)) => Ok(function),
-            _ => Err(missing()),
-        }
-    };
-    let within = |name: &str, error: wasmtime::Error| {
-        wasmtime::Error::msg(format!("the function {name:?} has another type: {error:#}"))
-    };
-    function("describe")?
-        .typecheck::<(), (wit::ModuleDescription,)>(&types)
-        .map_err(|error| within("describe", error))?;
-    type Handled = Result<wit::HandlerOutput, wit::HandlerError>;
-    function("handle")?
-        .typecheck::<(&str, &wit::HandlerInput), (Handled,)>(&types)
-        .map_err(|error| within("handle", error))
+    /// An export of a new instance.
+    fn function(
+        &self,
+        store: &mut Store<CallState>,
+        export: &ComponentExportIndex,
+    ) -> wasmtime::Result<Func> {
+        self.instance
+            .instantiate(&mut *store)?
+            .get_func(&mut *store, export)
+            .ok_or_else(|| wasmtime::Error::msg("the export has gone"))
+    }
 }
 
 impl From<wasmtime::Error> for HandleError {

@@ -161,7 +161,7 @@ async fn fill(client: &Client, name: &str) -> Result<()> {
         .await
 }
 
-/// The Pods go at once, so that no controller is at work on them in the next round.
+/// The Pods go at once, and what they own is waited for, so that no controller is at work on them in the next round.
 async fn empty(client: &Client, name: &str) -> Result<()> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), name);
     let at_once = DeleteParams::default().grace_period(0);
@@ -172,6 +172,19 @@ async fn empty(client: &Client, name: &str) -> Result<()> {
         let _ = nodes
             .delete(&format!("{name}-{number}"), &DeleteParams::default())
             .await;
+    }
+    let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), name);
+    let since = Instant::now();
+    // One is the cluster's own.
+    while config_maps
+        .list_metadata(&Default::default())
+        .await?
+        .items
+        .len()
+        > 1
+    {
+        ensure!(since.elapsed() < PATIENCE, "ConfigMaps of {name} are left");
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
     Ok(())
 }
