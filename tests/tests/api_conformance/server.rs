@@ -98,14 +98,19 @@ impl Watch {
         }
     }
 
-    /// The next `count` events, or all until the watch ends.
+    /// The next `count` events, or all until the watch ends. Bookmarks count where they end initial events: of others it
+    /// is the server's to say when they come.
     pub async fn events(&mut self, count: Option<usize>) -> Vec<Value> {
         let mut events = Vec::new();
         let read = async {
             while count != Some(events.len()) {
                 if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
                     let line: Vec<u8> = self.rest.drain(..=end).collect();
-                    events.push(document(&line));
+                    let event = document(&line);
+                    let annotations = "/object/metadata/annotations";
+                    if event["type"] != "BOOKMARK" || event.pointer(annotations).is_some() {
+                        events.push(event);
+                    }
                     continue;
                 }
                 match self.lines.next().await {
