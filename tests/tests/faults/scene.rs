@@ -60,6 +60,8 @@ pub struct Scene {
     etcd: etcd_client::Client,
     /// The config store's revision before anything was written.
     revision: i64,
+    /// What each member of the config store had been asked for until then.
+    asked: Vec<usize>,
     secrets: VaultSecretStore,
     turn: Option<MutexGuard<'static, ()>>,
 }
@@ -127,7 +129,9 @@ pub struct Record {
     pub kubernetes: usize,
     /// Requests to Vault, and those that were refused before it.
     pub vault: usize,
-    /// Transactions that changed the config store.
+    /// Transactions that etcd was asked for, of such as read and such as write.
+    pub asked: usize,
+    /// Those that changed the config store.
     pub transactions: usize,
     /// What changed anything and succeeded, and how often that was sent.
     pub changes: BTreeMap<String, usize>,
@@ -255,6 +259,7 @@ impl Scene {
         }
         let mut etcd = connect(&about, &members).await?;
         let revision = revision(&mut etcd).await?;
+        let asked = patiently(async || asked(&about).await).await?;
         let world = World::start_on(servers, |builder| {
             builder.client(hosts).clock(options.clock)
         })
@@ -279,6 +284,7 @@ impl Scene {
             operator,
             etcd,
             revision,
+            asked,
             turn: None,
             about,
         })
@@ -293,21 +299,25 @@ impl Scene {
     /// Gives the host all pods at once, so that it does not keep pace with their creation; returns when it has begun
     /// with them.
     pub async fn begin(&self) -> Result<()> {
-        self.suspend(true).await?;
-        self.create().await?;
-        self.suspend(false).await?;
-        self.until_configured(BEGUN).await
-    }
-
-    async fn suspend(&self, suspend: bool) -> Result<()> {
         let api = self
             .world
             .objects("configurator.dev/v1alpha1", "Configurator", "")
             .await?;
-        let patch = json!({"spec": {"suspend": suspend}});
-        api.patch(&self.name, &PatchParams::default(), &Patch::Merge(&patch))
+        let suspend = async |suspend: bool| {
+            let patch = json!({"spec": {"suspend": suspend}});
+            api.patch(&self.name, &PatchParams::default(), &Patch::Merge(&patch))
+                .await
+        };
+        let generation = json!(suspend(true).await?.metadata.generation);
+        self.world
+            .until("the Configurator is suspended", || async {
+                let found = api.get(&self.name).await?.data;
+                Ok(found["status"]["observedGeneration"] == generation)
+            })
             .await?;
-        Ok(())
+        self.create().await?;
+        suspend(false).await?;
+        self.until_configured(BEGUN).await
     }
 
     /// Changes pods, and deletes others.
@@ -529,6 +539,10 @@ impl Scene {
             record.vault <= 2 * most.vault,
             "{name}: {record} and not {most}"
         );
+        assert!(
+            record.asked <= 2 * most.asked,
+            "{name}: {record} and not {most}"
+        );
         let surplus: Vec<_> = record
             .changes
             .iter()
@@ -670,10 +684,17 @@ impl Scene {
                 *changes.entry(self.said_alike(&change)).or_default() += 1;
             }
         }
+        let asked = asked(&self.about).await?;
+        let asked = asked.iter().zip(&self.asked).map(|(now, before)| {
+            // One that was killed begins anew.
+            now.checked_sub(*before).unwrap_or(*now)
+        });
+        let asked = asked.sum();
         let transactions = self.transactions(&mut changes).await?;
         Ok(Record {
             kubernetes,
             vault,
+            asked,
             transactions,
             changes,
         })
@@ -717,8 +738,8 @@ impl std::fmt::Display for Record {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{} requests to the API, {} to Vault, {} transactions in etcd",
-            self.kubernetes, self.vault, self.transactions
+            "{} requests to the API, {} to Vault, {} to etcd, {} transactions in it",
+            self.kubernetes, self.vault, self.asked, self.transactions
         )
     }
 }
@@ -749,7 +770,7 @@ async fn own() -> Result<ControlPlane> {
 }
 
 /// Tries until it goes well: for questions to servers of which some may be away.
-async fn patiently<T>(attempt: impl AsyncFn() -> Result<T>) -> Result<T> {
+pub async fn patiently<T>(attempt: impl AsyncFn() -> Result<T>) -> Result<T> {
     let trying = async {
         loop {
             match attempt().await {
@@ -834,6 +855,31 @@ pub async fn connect(about: &About, endpoints: &[&str]) -> Result<etcd_client::C
         .with_connect_timeout(ANSWER)
         .with_keep_alive(ANSWER, ANSWER);
     Ok(etcd_client::Client::connect(endpoints, Some(options)).await?)
+}
+
+/// How many transactions each member of the config store has been asked for, as its own metrics have it. Tests ask for
+/// none, only hosts do; these read by transactions as well.
+async fn asked(about: &About) -> Result<Vec<usize>> {
+    let ca = reqwest::Certificate::from_pem(&std::fs::read(&about.ca)?)?;
+    let mut identity = std::fs::read(&about.store.cert)?;
+    identity.extend(std::fs::read(&about.store.key)?);
+    let http = reqwest::Client::builder()
+        .tls_certs_only([ca])
+        .identity(reqwest::Identity::from_pem(&identity)?)
+        .timeout(ANSWER)
+        .no_proxy()
+        .build()?;
+    let mut asked = Vec::new();
+    for endpoint in &about.store.endpoints {
+        let answer = http.get(format!("{endpoint}/metrics")).send().await?;
+        let text = answer.error_for_status()?.text().await?;
+        let handled = text.lines().filter(|line| {
+            line.starts_with("grpc_server_handled_total") && line.contains("grpc_method=\"Txn\"")
+        });
+        let counts = handled.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        asked.push(counts.sum::<f64>() as usize);
+    }
+    Ok(asked)
 }
 
 /// The newest revision.

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use configurator_tests::controlplane::{ControlPlane, Do};
 
-use crate::scene::{Options, Scene};
+use crate::scene::{Options, Scene, patiently};
 
 /// Requests that may be under way at once, whose answers are lost.
 const UNDER_WAY: usize = 4;
@@ -67,7 +67,7 @@ async fn no_leader(name: &str, [end, begin]: [Do; 2]) -> Result<()> {
     let converged = scene.converges(UNDER_WAY).await;
     plane.command(begin, &leader).await?;
     converged?;
-    assert_ne!(scene.leader().await?, leader);
+    assert_ne!(patiently(async || scene.leader().await).await?, leader);
     Ok(())
 }
 
