@@ -61,7 +61,7 @@ pub struct Scene {
     /// The config store's revision before anything was written.
     revision: i64,
     /// What each member of the config store had been asked for until then.
-    asked: Vec<usize>,
+    asked: Vec<Option<usize>>,
     secrets: VaultSecretStore,
     turn: Option<MutexGuard<'static, ()>>,
 }
@@ -259,7 +259,7 @@ impl Scene {
         }
         let mut etcd = connect(&about, &members).await?;
         let revision = revision(&mut etcd).await?;
-        let asked = patiently(async || asked(&about).await).await?;
+        let asked = asked(&about).await?;
         let world = World::start_on(servers, |builder| {
             builder.client(hosts).clock(options.clock)
         })
@@ -686,8 +686,9 @@ impl Scene {
         }
         let asked = asked(&self.about).await?;
         let asked = asked.iter().zip(&self.asked).map(|(now, before)| {
+            let now = now.unwrap_or_default();
             // One that was killed begins anew.
-            now.checked_sub(*before).unwrap_or(*now)
+            now.checked_sub(before.unwrap_or_default()).unwrap_or(now)
         });
         let asked = asked.sum();
         let transactions = self.transactions(&mut changes).await?;
@@ -858,8 +859,8 @@ pub async fn connect(about: &About, endpoints: &[&str]) -> Result<etcd_client::C
 }
 
 /// How many transactions each member of the config store has been asked for, as its own metrics have it. Tests ask for
-/// none, only hosts do; these read by transactions as well.
-async fn asked(about: &About) -> Result<Vec<usize>> {
+/// none, only hosts do; these read by transactions as well. A member that is away does not tell.
+async fn asked(about: &About) -> Result<Vec<Option<usize>>> {
     let ca = reqwest::Certificate::from_pem(&std::fs::read(&about.ca)?)?;
     let mut identity = std::fs::read(&about.store.cert)?;
     identity.extend(std::fs::read(&about.store.key)?);
@@ -871,13 +872,16 @@ async fn asked(about: &About) -> Result<Vec<usize>> {
         .build()?;
     let mut asked = Vec::new();
     for endpoint in &about.store.endpoints {
-        let answer = http.get(format!("{endpoint}/metrics")).send().await?;
+        let Ok(answer) = http.get(format!("{endpoint}/metrics")).send().await else {
+            asked.push(None);
+            continue;
+        };
         let text = answer.error_for_status()?.text().await?;
         let handled = text.lines().filter(|line| {
             line.starts_with("grpc_server_handled_total") && line.contains("grpc_method=\"Txn\"")
         });
         let counts = handled.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-        asked.push(counts.sum::<f64>() as usize);
+        asked.push(Some(counts.sum::<f64>() as usize));
     }
     Ok(asked)
 }

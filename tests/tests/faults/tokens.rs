@@ -6,7 +6,7 @@ use configurator_tests::controlplane::ControlPlane;
 use configurator_tests::operator::Operator;
 use serde_json::json;
 
-use crate::scene::{Options, Scene};
+use crate::scene::{Options, Scene, patiently};
 
 async fn token(vault: &Operator, name: &str, ttl: &str) -> Result<String> {
     vault
@@ -63,7 +63,7 @@ async fn a_token_is_revoked_and_the_host_logs_in_anew() -> Result<()> {
     };
     let scene = Scene::on_shared("revoked", options).await?;
     scene.begin().await?;
-    let token = scene.token()?;
+    let token = patiently(async || scene.token()).await?;
     vault
         .write("auth/token/revoke", json!({"token": token}))
         .await?;
