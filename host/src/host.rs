@@ -202,7 +202,7 @@ impl HostBuilder {
         self
     }
 
-    /// Where handlers are called. Default: on the runtime's own threads.
+    /// How handlers are called. Default: several at a time.
     #[must_use]
     pub fn call_mode(mut self, mode: CallMode) -> Self {
         self.call_mode = mode;

@@ -22,7 +22,7 @@ fn simulator() -> Result<Simulator> {
         .parent()
         .map(|cache| cache.join("modules"));
     Ok(Simulator::with_options(GuestOptions {
-        threads: 1,
+        parallel_calls: 1,
         module_cache: cache,
         ..GuestOptions::default()
     })?)

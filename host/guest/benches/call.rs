@@ -92,10 +92,7 @@ fn measure(runtime: &GuestRuntime, module: &Arc<Module>, handler: &str, input: &
             }
             times
         });
-    println!(
-        "the same through the queue, median us: {:.1}",
-        median(pooled)
-    );
+    println!("the same of a task, median us: {:.1}", median(pooled));
 }
 
 fn median(mut times: Vec<Duration>) -> f64 {

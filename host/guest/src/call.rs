@@ -27,8 +27,8 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Calls a handler on this thread.
-    pub(crate) fn handle(
+    /// Calls a handler. The future waits for nothing: see [`drive`](crate::drive).
+    pub(crate) async fn handle(
         &self,
         module: &Module,
         handler: &str,
@@ -41,40 +41,45 @@ impl Caller {
         }
         let log = CallLog::new(self.log_limits, log);
         let wasi = Wasi::new(input.context.now, input.context.seed);
-        let (result, cost) = self.run(limits, log, wasi, |store| {
-            module
-                .pre()
-                .handle(store, handler, input, limits.output_size)
-        });
+        let (result, cost) = self
+            .run(limits, log, wasi, async |store| {
+                module
+                    .pre()
+                    .handle(store, handler, input, limits.output_size)
+                    .await
+            })
+            .await;
         CallReport { result, cost }
     }
 
-    /// Asks a module what it is, on this thread.
-    pub(crate) fn describe(
+    /// Asks a module what it is.
+    pub(crate) async fn describe(
         &self,
         pre: &Pre,
         limits: &CallLimits,
     ) -> Result<ModuleDescription, CallFault> {
         let log = CallLog::new(self.log_limits, no_log());
         let wasi = Wasi::new(Timestamp::default(), 0);
-        self.run(limits, log, wasi, |store| {
-            pre.describe(store, limits.output_size)
-        })
-        .0
+        let (description, _) = self
+            .run(limits, log, wasi, async |store| {
+                pre.describe(store, limits.output_size).await
+            })
+            .await;
+        description
     }
 
-    fn run<T>(
+    async fn run<T>(
         &self,
         limits: &CallLimits,
         log: CallLog,
         wasi: Wasi,
-        call: impl FnOnce(&mut Store<CallState>) -> Result<T, HandleError>,
+        call: impl AsyncFnOnce(&mut Store<CallState>) -> Result<T, HandleError>,
     ) -> (Result<T, CallFault>, CallCost) {
         let watch = Stopwatch::start();
         let _running = self.ticker.running();
         let limiter = MemoryLimiter::new(limits.memory.min(self.max_memory));
-        let mut store = self.store(limits, CallState { limiter, log, wasi }, watch);
-        let result = call(&mut store).map_err(|error| match error {
+        let mut store = self.store(limits, CallState { limiter, log, wasi }, watch.clone());
+        let result = call(&mut store).await.map_err(|error| match error {
             HandleError::Wasm(error) => classify(&error, limits, store.data()),
             HandleError::Fault(fault) => fault,
         });
@@ -99,7 +104,10 @@ impl Caller {
         let deadline = limits.deadline;
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(move |_| match watch.check(deadline) {
-            Ok(()) => Ok(UpdateDeadline::Continue(1)),
+            Ok(()) => Ok(UpdateDeadline::YieldCustom(
+                1,
+                Box::pin(watch.clone().step_aside()),
+            )),
             Err(exceeded) => Err(wasmtime::Error::new(exceeded)),
         });
         store

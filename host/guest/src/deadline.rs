@@ -1,5 +1,9 @@
 //! How long a call may run.
 
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -7,10 +11,11 @@ use rustix::time::{ClockId, clock_gettime};
 /// Wall time is capped at this many times the deadline.
 const WALL_FACTOR: u32 = 10;
 
-/// The clocks of one call. Made and asked on the thread that runs it.
-#[derive(Debug, Clone, Copy)]
+/// The clocks of one call. Asked on the thread that runs it.
+#[derive(Debug, Clone)]
 pub(crate) struct Stopwatch {
-    cpu: Duration,
+    /// What the CPU clock of the thread showed at the start, in nanoseconds, had all of the call run on this thread.
+    cpu: Arc<AtomicI64>,
     wall: Instant,
 }
 
@@ -26,17 +31,18 @@ pub(crate) enum DeadlineExceeded {
 }
 
 impl Stopwatch {
-    /// Starts now, for this thread.
+    /// Starts now.
     pub(crate) fn start() -> Self {
         Self {
-            cpu: thread_cpu_time(),
+            cpu: Arc::new(AtomicI64::new(thread_cpu_nanos())),
             wall: Instant::now(),
         }
     }
 
-    /// CPU time of this thread since the start.
+    /// CPU time since the start.
     pub(crate) fn cpu(&self) -> Duration {
-        thread_cpu_time().saturating_sub(self.cpu)
+        let used = thread_cpu_nanos().saturating_sub(self.cpu.load(Ordering::Relaxed));
+        Duration::from_nanos(u64::try_from(used).unwrap_or(0))
     }
 
     /// Wall time since the start.
@@ -56,12 +62,28 @@ impl Stopwatch {
         }
         Ok(())
     }
+
+    /// Stops the CPU clock, gives the thread back to who polls the call, and goes on with the clock of the thread on
+    /// which it is polled next. Nobody is woken: see [`drive`](crate::drive).
+    pub(crate) async fn step_aside(self) {
+        let used = thread_cpu_nanos().saturating_sub(self.cpu.load(Ordering::Relaxed));
+        let mut stepped = false;
+        poll_fn(|_| {
+            if std::mem::replace(&mut stepped, true) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        let start = thread_cpu_nanos().saturating_sub(used);
+        self.cpu.store(start, Ordering::Relaxed);
+    }
 }
 
-fn thread_cpu_time() -> Duration {
+fn thread_cpu_nanos() -> i64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(
-        u64::try_from(time.tv_sec).unwrap_or(0),
-        u32::try_from(time.tv_nsec).unwrap_or(0),
-    )
+    time.tv_sec
+        .saturating_mul(1_000_000_000)
+        .saturating_add(time.tv_nsec)
 }

@@ -16,6 +16,8 @@ pub(crate) const TABLE_ELEMENTS: usize = 20_000;
 const KEEP_MEMORY: usize = 16 << 20;
 /// What a slot keeps of a table.
 const KEEP_TABLE: usize = 1 << 20;
+/// What a fiber has of stack for the host, beside the guest's own: conversions of what goes in and comes out.
+const HOST_STACK: usize = 2 << 20;
 /// Bookkeeping of one component instance, with its core instances.
 const INSTANCE_SIZE: usize = 4 << 20;
 
@@ -30,6 +32,7 @@ pub(crate) fn engine(options: &GuestOptions, slots: u32) -> wasmtime::Result<Eng
         .concurrency_support(false)
         .epoch_interruption(true)
         .max_wasm_stack(options.stack)
+        .async_stack_size(options.stack.saturating_add(HOST_STACK))
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool(options, slots)));
     Engine::new(&config)
 }
@@ -37,6 +40,7 @@ pub(crate) fn engine(options: &GuestOptions, slots: u32) -> wasmtime::Result<Eng
 fn pool(options: &GuestOptions, slots: u32) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(slots)
+        .total_stacks(slots)
         .total_core_instances(slots.saturating_mul(CORE_INSTANCES))
         .total_memories(slots.saturating_mul(MEMORIES))
         .total_tables(slots.saturating_mul(TABLES))

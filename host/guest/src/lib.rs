@@ -1,7 +1,7 @@
 //! Runs handler modules.
 //!
 //! A [`GuestRuntime`](runtime::GuestRuntime) loads WebAssembly components of the package `configurator:handler` and
-//! calls their handlers: each call in a fresh instance, on a thread that the runtime owns, under the limits of that call. What goes in and
+//! calls their handlers: each call in a fresh instance, on a stack of its own, under the limits of that call. What goes in and
 //! comes out are the types of `configurator-core`; nothing of wasmtime shows.
 //!
 //! A guest can do nothing but compute. It has no files, no network, no environment; its clock is the call's `now`,
@@ -43,7 +43,7 @@ mod deadline;
 
 mod ticker;
 
-mod pool;
+mod drive;
 
 mod slots;
 

@@ -8,17 +8,16 @@ use configurator_core::handler::CallLimits;
 /// Settings of a [`GuestRuntime`](crate::runtime::GuestRuntime).
 #[derive(Debug, Clone)]
 pub struct GuestOptions {
-    /// Threads that run guests. Default: one per core.
-    pub threads: usize,
-    /// Calls that may wait for a thread; a further caller waits to be admitted. Default: four per thread.
-    pub queue: usize,
+    /// Calls that may run at a time; the others wait for their turn. Default: one per core.
+    pub parallel_calls: u32,
     /// Ceiling of `limits.memory`, in bytes. Address space is reserved for it, not memory. Default: 1 GiB; at most 4 GiB.
     pub max_memory: u64,
     /// Largest module, in bytes. Default: 128 MiB.
     pub max_module_size: u64,
     /// Stack of a guest, in bytes. Default: 512 KiB.
     pub stack: usize,
-    /// How often the deadlines of running calls are looked at: a call may last as much longer. Default: 10 ms.
+    /// How often the deadlines of running calls are looked at: a call may last as much longer. A call that lasts longer
+    /// than this leaves the thread of its caller. Default: 10 ms.
     pub tick: Duration,
     /// Limits of the one call of `describe` at load. Default: 5 s, 256 MiB, 1 MiB of output.
     pub describe: CallLimits,
@@ -32,10 +31,9 @@ pub struct GuestOptions {
 
 impl Default for GuestOptions {
     fn default() -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
-            threads,
-            queue: threads.saturating_mul(4),
+            parallel_calls: u32::try_from(cores).unwrap_or(u32::MAX),
             max_memory: 1 << 30,
             max_module_size: 128 << 20,
             stack: 512 << 10,

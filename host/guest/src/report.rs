@@ -16,11 +16,11 @@ pub struct CallReport {
 /// What a call cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallCost {
-    /// CPU time of the thread that ran it: instantiation, the guest's own work, conversion of input and output.
+    /// CPU time of the threads that ran it: instantiation, the guest's own work, conversion of input and output.
     pub cpu_time: Duration,
-    /// Wall time of the same, without the time in the queue.
+    /// Wall time of the same, without the wait for its turn.
     pub wall_time: Duration,
-    /// Time in the queue.
+    /// How long it waited for its turn: see [`GuestOptions::parallel_calls`](crate::options::GuestOptions::parallel_calls).
     pub queue_time: Duration,
     /// The most linear memory that the guest had, in bytes.
     pub memory_peak: u64,

@@ -4,38 +4,39 @@ use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Instant;
 
-use configurator_core::handler::{CallFault, CallLimits, HandlerInput};
-use tokio::sync::oneshot;
+use configurator_core::handler::{CallLimits, HandlerInput};
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::cache::{CacheError, ModuleCache};
 use crate::call::Caller;
+use crate::drive::{DriveError, drive, drive_blocking};
 use crate::engine::engine;
 use crate::load::{LoadError, Loader};
 use crate::log::LogSink;
 use crate::module::Module;
 use crate::options::GuestOptions;
-use crate::pool::Pool;
 use crate::report::CallReport;
 use crate::slots::Slots;
 use crate::ticker::Ticker;
 use crate::v0_1;
 
-/// Instances that may run at a time on threads of callers: loading, and [`GuestRuntime::call_blocking`].
-const CALLER_SLOTS: u32 = 4;
+/// Instances that may exist at a time for callers that block: loading, and [`GuestRuntime::call_blocking`].
+const BLOCKING_SLOTS: u32 = 4;
 
-/// Native stack of a guest thread beyond the guest's own, in bytes.
-const HOST_STACK: usize = 2 << 20;
+/// Stack of the thread that compiles a module, in bytes.
+const COMPILER_STACK: usize = 4 << 20;
 
-/// Loads modules and calls their handlers. Cloning is cheap; the threads end with the last clone.
+/// Loads modules and calls their handlers. Cloning is cheap.
 #[derive(Clone)]
 pub struct GuestRuntime {
     inner: Arc<Inner>,
-    pool: Arc<Pool>,
 }
 
 struct Inner {
     caller: Caller,
     loader: Loader,
+    /// Turns of [`GuestRuntime::call`].
+    turns: Arc<Semaphore>,
     slots: Slots,
 }
 
@@ -61,34 +62,31 @@ pub enum GuestError {
     /// The folder for precompiled modules cannot be used.
     #[error(transparent)]
     Cache(#[from] CacheError),
-    /// No thread could be started.
-    #[error("the threads for guests do not start")]
-    Threads(#[source] std::io::Error),
+    /// The thread that keeps the deadlines could not be started.
+    #[error("the thread for deadlines does not start")]
+    Thread(#[source] std::io::Error),
 }
 
 impl GuestRuntime {
-    /// Starts the engine and the threads.
+    /// Starts the engine.
     ///
     /// # Errors
-    /// When an option has no sense, or the machine has no room for threads or address space.
+    /// When an option has no sense, or the machine has no room for a thread or address space.
     pub fn new(options: GuestOptions) -> Result<Self, GuestError> {
         check_options(&options)?;
         let engine_error = |error: wasmtime::Error| GuestError::Engine {
             message: format!("{error:#}"),
         };
-        let threads = u32::try_from(options.threads).unwrap_or(u32::MAX);
-        let engine =
-            engine(&options, threads.saturating_add(CALLER_SLOTS)).map_err(engine_error)?;
+        let slots = options.parallel_calls.saturating_add(BLOCKING_SLOTS);
+        let engine = engine(&options, slots).map_err(engine_error)?;
         let linker = v0_1::Pre::linker(&engine).map_err(engine_error)?;
         let cache = options
             .module_cache
             .as_deref()
             .map(|path| ModuleCache::open(path, options.module_cache_size, &engine))
             .transpose()?;
-        let ticker = Ticker::start(engine.clone(), options.tick).map_err(GuestError::Threads)?;
-        let stack = options.stack.saturating_add(HOST_STACK);
-        let pool =
-            Pool::start(options.threads, options.queue, stack).map_err(GuestError::Threads)?;
+        let ticker = Ticker::start(engine.clone(), options.tick).map_err(GuestError::Thread)?;
+        let turns = usize::try_from(options.parallel_calls).unwrap_or(Semaphore::MAX_PERMITS);
         let inner = Inner {
             loader: Loader::new(linker, cache, &options),
             caller: Caller {
@@ -97,11 +95,11 @@ impl GuestRuntime {
                 log_limits: options.log,
                 max_memory: options.max_memory,
             },
-            slots: Slots::new(CALLER_SLOTS),
+            turns: Arc::new(Semaphore::new(turns)),
+            slots: Slots::new(BLOCKING_SLOTS),
         };
         Ok(Self {
             inner: Arc::new(inner),
-            pool: Arc::new(pool),
         })
     }
 
@@ -122,7 +120,7 @@ impl GuestRuntime {
         };
         Builder::new()
             .name("guest-load".into())
-            .stack_size(HOST_STACK * 2)
+            .stack_size(COMPILER_STACK)
             .spawn(move || {
                 let _ = reply.send(runtime.load_blocking(&bytes, &of_thread));
             })
@@ -141,12 +139,15 @@ impl GuestRuntime {
         self.inner.loader.load(&self.inner.caller, bytes, name)
     }
 
-    /// Calls a handler in a fresh instance, on one of the runtime's threads.
+    /// Calls a handler in a fresh instance. Needs a tokio runtime.
+    ///
+    /// A call that lasts less than a tick runs on the thread that polls the future; then it goes on on a thread for
+    /// blocking work. So no guest keeps a thread of the caller's runtime for longer than a tick.
     ///
     /// # Guarantees
     /// The same module and input give the same output, unless a limit of `limits` is hit. Nothing that a guest does
-    /// harms the host or other calls. If the future is dropped before a thread takes the call, it is not made.
-    /// When all threads are busy and the queue is full, the future waits.
+    /// harms the host or other calls. If the future is dropped before its turn, the call is not made.
+    /// When as many calls are running as may, the future waits for its turn, first come, first served.
     pub async fn call(
         &self,
         module: &Arc<Module>,
@@ -156,22 +157,26 @@ impl GuestRuntime {
         log: LogSink,
     ) -> CallReport {
         let queued = Instant::now();
+        let Ok(turn) = Arc::clone(&self.inner.turns).acquire_owned().await else {
+            return CallReport::not_begun(DriveError::Closed.into());
+        };
+        let queue_time = queued.elapsed();
         let inner = Arc::clone(&self.inner);
         let (module, handler) = (Arc::clone(module), handler.to_owned());
-        let job = move || {
-            let queue_time = queued.elapsed();
-            let mut report = inner.caller.handle(&module, &handler, &input, &limits, log);
+        let call = async move {
+            let _turn = turn;
+            let caller = &inner.caller;
+            let mut report = caller.handle(&module, &handler, &input, &limits, log).await;
             report.cost.queue_time = queue_time;
             report
         };
-        self.pool.run(job).await.unwrap_or_else(|error| {
-            CallReport::not_begun(CallFault::Host {
-                message: error.to_string(),
-            })
-        })
+        drive(Box::pin(call))
+            .await
+            .unwrap_or_else(|error| CallReport::not_begun(error.into()))
     }
 
-    /// As [`call`](Self::call), on this thread, which needs about 1 MiB of free stack. Not for threads of an async runtime.
+    /// As [`call`](Self::call), but to its end on this thread, and at the latest when another such call has ended.
+    /// Not for threads of an async runtime that has other work.
     #[must_use]
     pub fn call_blocking(
         &self,
@@ -182,9 +187,9 @@ impl GuestRuntime {
         log: LogSink,
     ) -> CallReport {
         let _slot = self.inner.slots.take();
-        self.inner
-            .caller
-            .handle(module, handler, input, limits, log)
+        let caller = &self.inner.caller;
+        drive_blocking(Box::pin(caller.handle(module, handler, input, limits, log)))
+            .unwrap_or_else(|error| CallReport::not_begun(error.into()))
     }
 }
 
@@ -201,16 +206,10 @@ fn check_options(options: &GuestOptions) -> Result<(), GuestError> {
         }
     };
     rule(
-        (1..=1024).contains(&options.threads),
-        "threads",
-        options.threads.to_string(),
+        (1..=1024).contains(&options.parallel_calls),
+        "parallel_calls",
+        options.parallel_calls.to_string(),
         "1 to 1024",
-    )?;
-    rule(
-        options.queue > 0,
-        "queue",
-        options.queue.to_string(),
-        "at least 1",
     )?;
     rule(
         !options.tick.is_zero(),

@@ -1,8 +1,8 @@
-//! Room for instances outside of the guest threads.
+//! Room for the instances of callers that block.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Counts instances that run on callers' own threads, so that the engine's pool is never exhausted.
+/// Counts instances, so that the engine's pool is never exhausted.
 pub(crate) struct Slots {
     free: Mutex<u32>,
     freed: Condvar,

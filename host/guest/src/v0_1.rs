@@ -4,9 +4,14 @@ mod from_guest;
 
 mod to_guest;
 
+use std::marker::PhantomData;
+
 use configurator_core::handler::{CallFault, HandlerInput, HandlerOutput, ModuleDescription};
 use wasmtime::component::types::ComponentItem;
-use wasmtime::component::{ComponentExportIndex, Func, HasSelf, InstancePre, Linker, TypedFunc};
+use wasmtime::component::{
+    ComponentExportIndex, ComponentNamedList, HasSelf, Instance, InstancePre, Lift, Linker, Lower,
+    TypedFunc,
+};
 use wasmtime::{Engine, Store};
 
 use crate::log::{LogLevel, LogLine};
@@ -42,17 +47,20 @@ pub(crate) const IMPORTS: [&str; 3] = [
 pub(crate) const VERSION: &str = "0.1";
 
 /// A module of this version, ready to be instantiated.
-///
-/// The bindings would check the types of all exports with every instance, which costs as much as the call of a small
-/// handler. They are checked once here.
 pub(crate) struct Pre {
     instance: InstancePre<CallState>,
-    describe: ComponentExportIndex,
-    handle: ComponentExportIndex,
+    describe: Export<(), (wit::ModuleDescription,)>,
+    handle: Export<(String, wit::HandlerInput), (Result<wit::HandlerOutput, wit::HandlerError>,)>,
 }
 
-type Described = (wit::ModuleDescription,);
-type Handled = (Result<wit::HandlerOutput, wit::HandlerError>,);
+/// A function of a component, whose type was checked.
+///
+/// The bindings would check the types of all exports with every instance, which costs as much as the call of a small
+/// handler.
+struct Export<Params, Return> {
+    index: ComponentExportIndex,
+    types: PhantomData<fn(Params) -> Return>,
+}
 
 /// Why [`Pre::handle`] gave no output.
 pub(crate) enum HandleError {
@@ -73,84 +81,85 @@ impl Pre {
 
     /// Looks up the exports and checks their types.
     pub(crate) fn new(instance: InstancePre<CallState>) -> wasmtime::Result<Self> {
-        let component = instance.component();
-        let types = instance.instance_type();
-        let function = |name: &str| {
-            let missing = || wasmtime::Error::msg(format!("it has no function {name:?}"));
-            let (_, interface) = component
-                .get_export(None, format!("{EXPORT}@{VERSION}.0"))
-                .ok_or_else(missing)?;
-            match component.get_export(Some(&interface), name) {
-                Some((ComponentItem::ComponentFunc(function), index)) => Ok((function, index)),
-                _ => Err(missing()),
-            }
-        };
-        let within = |name: &str, error: wasmtime::Error| {
-            wasmtime::Error::msg(format!("the function {name:?} has another type: {error:#}"))
-        };
-        let (function_type, describe) = function("describe")?;
-        function_type
-            .typecheck::<(), Described>(&types)
-            .map_err(|error| within("describe", error))?;
-        let (function_type, handle) = function("handle")?;
-        function_type
-            .typecheck::<(&str, &wit::HandlerInput), Handled>(&types)
-            .map_err(|error| within("handle", error))?;
         Ok(Self {
+            describe: Export::checked(&instance, "describe")?,
+            handle: Export::checked(&instance, "handle")?,
             instance,
-            describe,
-            handle,
         })
     }
 
     /// Calls `describe` in a new instance.
-    #[allow(
-        unsafe_code,
-        reason = "functions whose types were checked are not checked again with every instance"
-    )]
-    pub(crate) fn describe(
+    pub(crate) async fn describe(
         &self,
         store: &mut Store<CallState>,
         limit: u64,
     ) -> Result<ModuleDescription, HandleError> {
-        let function = self.function(store, &self.describe)?;
-        // SAFETY: `new` has checked that this export of the component has these types.
-        let function = unsafe { TypedFunc::<(), Described>::new_unchecked(function) };
-        let (description,) = function.call(&mut *store, ())?;
+        let instance = self.instance.instantiate_async(&mut *store).await?;
+        let function = self.describe.of(&mut *store, &instance)?;
+        let (description,) = function.call_async(&mut *store, ()).await?;
         Ok(from_guest::module_description(description, limit)?)
     }
 
     /// Calls a handler in a new instance.
-    #[allow(
-        unsafe_code,
-        reason = "functions whose types were checked are not checked again with every instance"
-    )]
-    pub(crate) fn handle(
+    pub(crate) async fn handle(
         &self,
         store: &mut Store<CallState>,
         handler: &str,
         input: &HandlerInput,
         output_limit: u64,
     ) -> Result<HandlerOutput, HandleError> {
-        let function = self.function(store, &self.handle)?;
-        // SAFETY: `new` has checked that this export of the component has these types.
-        let function =
-            unsafe { TypedFunc::<(&str, &wit::HandlerInput), Handled>::new_unchecked(function) };
+        let instance = self.instance.instantiate_async(&mut *store).await?;
+        let function = self.handle.of(&mut *store, &instance)?;
         let input = to_guest::handler_input(input);
-        let (output,) = function.call(&mut *store, (handler, &input))?;
+        let (output,) = function
+            .call_async(&mut *store, (handler.into(), input))
+            .await?;
         Ok(from_guest::handler_output(output, output_limit)?)
     }
+}
 
-    /// An export of a new instance.
-    fn function(
+impl<Params, Return> Export<Params, Return>
+where
+    Params: ComponentNamedList + Lower,
+    Return: ComponentNamedList + Lift,
+{
+    fn checked(instance: &InstancePre<CallState>, name: &str) -> wasmtime::Result<Self> {
+        let component = instance.component();
+        let missing = || wasmtime::Error::msg(format!("it has no function {name:?}"));
+        let (_, interface) = component
+            .get_export(None, format!("{EXPORT}@{VERSION}.0"))
+            .ok_or_else(missing)?;
+        let Some((ComponentItem::ComponentFunc(function), index)) =
+            component.get_export(Some(&interface), name)
+        else {
+            return Err(missing());
+        };
+        function
+            .typecheck::<Params, Return>(&instance.instance_type())
+            .map_err(|error| {
+                wasmtime::Error::msg(format!("the function {name:?} has another type: {error:#}"))
+            })?;
+        Ok(Self {
+            index,
+            types: PhantomData,
+        })
+    }
+
+    /// The function in an instance of the component that was checked.
+    #[allow(
+        unsafe_code,
+        reason = "the type is not checked again with every instance"
+    )]
+    fn of(
         &self,
         store: &mut Store<CallState>,
-        export: &ComponentExportIndex,
-    ) -> wasmtime::Result<Func> {
-        self.instance
-            .instantiate(&mut *store)?
-            .get_func(&mut *store, export)
-            .ok_or_else(|| wasmtime::Error::msg("the export has gone"))
+        instance: &Instance,
+    ) -> wasmtime::Result<TypedFunc<Params, Return>> {
+        let function = instance
+            .get_func(store, self.index)
+            .ok_or_else(|| wasmtime::Error::msg("the export has gone"))?;
+        // SAFETY: `checked` has checked that this export of the component has these types.
+        Ok(unsafe { TypedFunc::new_unchecked(function) })
     }
 }
 

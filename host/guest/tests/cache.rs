@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 fn try_runtime(folder: &Path, size: u64) -> Result<GuestRuntime, GuestError> {
     GuestRuntime::new(GuestOptions {
-        threads: 1,
+        parallel_calls: 1,
         module_cache: Some(folder.into()),
         module_cache_size: size,
         ..GuestOptions::default()

@@ -310,3 +310,32 @@ async fn a_loop_does_not_keep_others_waiting() {
     let fault = endless.await.unwrap().result.unwrap_err();
     assert!(matches!(fault, CallFault::Deadline { .. }), "{fault}");
 }
+
+#[tokio::test]
+async fn loops_leave_the_thread_of_their_callers() {
+    let runtime = runtime();
+    let hostile = Guest::new().body("(loop $again (br $again))");
+    let hostile = runtime.load_blocking(&hostile.build(), "hostile").unwrap();
+    let limits = CallLimits {
+        deadline: Duration::from_millis(500),
+        ..limits()
+    };
+    let endless = [(); 3].map(|()| {
+        let (runtime, hostile) = (runtime.clone(), Arc::clone(&hostile));
+        tokio::spawn(async move {
+            runtime
+                .call(&hostile, "root", input("{}"), limits, no_log())
+                .await
+        })
+    });
+    // This runtime has one thread: that of the test.
+    tokio::task::yield_now().await;
+    assert!(!endless.iter().any(tokio::task::JoinHandle::is_finished));
+    for call in endless {
+        let report = call.await.unwrap();
+        let fault = report.result.unwrap_err();
+        assert!(matches!(fault, CallFault::Deadline { .. }), "{fault}");
+        let cost = report.cost;
+        assert!(cost.cpu_time <= cost.wall_time, "{cost:?}");
+    }
+}

@@ -281,11 +281,11 @@ fn a_module_that_describes_itself_wrongly() {
 #[test]
 fn options_without_sense() {
     let error = GuestRuntime::new(GuestOptions {
-        threads: 0,
+        parallel_calls: 0,
         ..GuestOptions::default()
     });
     let error = error.err().unwrap();
-    expect!["the option threads is 0; it must be 1 to 1024"].assert_eq(&error.to_string());
+    expect!["the option parallel_calls is 0; it must be 1 to 1024"].assert_eq(&error.to_string());
 }
 
 proptest! {

@@ -17,7 +17,7 @@ use super::terminal::{FAINT, NAME};
 pub fn inspect(file: &Path) -> anyhow::Result<ExitCode> {
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let guest = GuestRuntime::new(GuestOptions {
-        threads: 1,
+        parallel_calls: 1,
         ..GuestOptions::default()
     })?;
     let module = guest.load_blocking(&bytes, &file.display().to_string())?;

@@ -311,8 +311,8 @@ async fn define(
 /// A builder with what the settings say.
 fn builder(settings: &Settings, client: Client, is_person: bool) -> anyhow::Result<HostBuilder> {
     let mut guest = GuestOptions::default();
-    if let Some(threads) = settings.guest_threads {
-        guest.threads = threads;
+    if let Some(calls) = settings.parallel_calls {
+        guest.parallel_calls = calls;
     }
     guest.module_cache = settings
         .module_cache

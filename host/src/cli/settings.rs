@@ -53,8 +53,8 @@ pub struct Settings {
     pub log: Option<String>,
     /// Where traces are sent, as in `http://127.0.0.1:4318`.
     pub otlp_endpoint: Option<String>,
-    /// Threads that run handlers; by default one for each core.
-    pub guest_threads: Option<usize>,
+    /// Calls of handlers that run at a time; by default one for each core.
+    pub parallel_calls: Option<u32>,
     /// Where precompiled modules are kept; by default under the user's cache folder.
     pub module_cache: Option<PathBuf>,
     /// Seconds that runs may take to end when the host stops.
@@ -90,7 +90,7 @@ impl Default for Settings {
             log_format: LogFormat::Text,
             log: None,
             otlp_endpoint: None,
-            guest_threads: None,
+            parallel_calls: None,
             module_cache: None,
             grace_seconds: 30,
         }

@@ -70,7 +70,7 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
         );
     }
     let simulator = Simulator::with_options(GuestOptions {
-        threads: 1,
+        parallel_calls: 1,
         module_cache: user_folder("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("modules")),
         ..GuestOptions::default()
     })?;

@@ -21,7 +21,7 @@ use crate::resource::Configurator;
 pub fn validate(files: &[PathBuf], modules: &[PathBuf]) -> anyhow::Result<ExitCode> {
     let manifests = manifests::read(files)?;
     let guest = GuestRuntime::new(GuestOptions {
-        threads: 1,
+        parallel_calls: 1,
         ..GuestOptions::default()
     })?;
     let schema = manifests::schema()?;

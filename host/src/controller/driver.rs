@@ -32,12 +32,12 @@ use crate::redaction::Redactor;
 use crate::shards::Permit;
 use crate::sinks::kubernetes::{fault_of, is_of_another};
 
-/// Where handlers are called.
+/// How handlers are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CallMode {
-    /// On the runtime's own threads.
+    /// Several at a time, and off the task's thread when they last.
     #[default]
-    Pool,
+    Parallel,
     /// On the task's thread. For the simulator, where time must not pass while a handler runs.
     Inline,
 }
@@ -46,7 +46,7 @@ pub enum CallMode {
 pub struct RunContext {
     /// Calls handlers.
     pub guest: GuestRuntime,
-    /// Where.
+    /// How.
     pub call_mode: CallMode,
     /// The handlers.
     pub module: Arc<Module>,
@@ -179,7 +179,7 @@ impl Drive {
         );
         let log = self.log_sink(call, span.clone());
         let report = match context.call_mode {
-            CallMode::Pool => {
+            CallMode::Parallel => {
                 let input = Arc::new(call.input.clone());
                 context
                     .guest

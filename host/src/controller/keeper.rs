@@ -312,7 +312,7 @@ impl Keeper {
                 ..refused("ModuleNotFound", error.to_string())
             })?;
         let loaded = match self.shared.call_mode {
-            CallMode::Pool => self.shared.guest.load(bytes, &source).await,
+            CallMode::Parallel => self.shared.guest.load(bytes, &source).await,
             CallMode::Inline => self.shared.guest.load_blocking(&bytes, &source),
         };
         let module = loaded.map_err(|error| refused("ModuleInvalid", error.to_string()))?;

@@ -150,7 +150,7 @@ impl Voice {
     }
 
     fn failed(&mut self, error: &kube::Error) {
-        tracing::warn!(configurator = self.name, %error, "the status could not be written; it is tried again");
+        tracing::warn!(configurator = self.name, %error, "the status could not be written");
         self.due = Some(self.clock.now().after(AGAIN));
     }
 }

@@ -73,7 +73,7 @@ impl Simulator {
     /// When the engine cannot be started.
     pub fn new() -> Result<Self, SimulatorError> {
         Self::with_options(GuestOptions {
-            threads: 1,
+            parallel_calls: 1,
             ..GuestOptions::default()
         })
     }

@@ -321,11 +321,11 @@ impl KubernetesSink {
             request.verb.is_mutating(),
             parts.status,
             &parts.headers,
-            told,
+            &told,
         );
         // An eviction is refused for the sake of a disruption budget: that is about this one Pod.
         if request.subresource.as_deref() != Some("eviction") {
-            self.note(&what, &fault);
+            self.note(parts.status, &fault, &told);
         }
         Err(match is_mismatch {
             true => Fault {
@@ -383,18 +383,15 @@ impl KubernetesSink {
             return Ok(());
         }
         let told = serde_json::from_str::<Told>(&body).unwrap_or_default();
-        let fault = classify(WHAT, false, parts.status, &parts.headers, told);
-        self.note(WHAT, &fault);
+        let fault = classify(WHAT, false, parts.status, &parts.headers, &told);
+        self.note(parts.status, &fault, &told);
         Err(fault)
     }
 
-    /// Heeds a wish to be left alone, in the answer to the request that is named `what`.
-    fn note(&self, what: &str, fault: &Fault) {
-        let status = fault.status.unwrap_or_default();
-        self.throttle.note(status, fault.retry_after, || {
-            let said = fault.message.strip_prefix(what).unwrap_or(&fault.message);
-            said.trim_start_matches(": ").to_owned()
-        });
+    /// Heeds a wish to be left alone.
+    fn note(&self, status: StatusCode, fault: &Fault, told: &Told) {
+        self.throttle
+            .note(status.as_u16(), fault.retry_after, || told.said(status));
     }
 }
 
@@ -492,6 +489,19 @@ impl Told {
             }),
         }
     }
+
+    /// What to tell a person of it.
+    fn said(&self, status: StatusCode) -> String {
+        let mut said = if self.message.is_empty() {
+            status.to_string()
+        } else {
+            self.message.clone()
+        };
+        if !self.reason.is_empty() {
+            said = format!("{said} ({})", self.reason);
+        }
+        said
+    }
 }
 
 /// Whether a 422 says that a precondition does not hold. The failed test of a JSON Patch is an error in the request,
@@ -573,9 +583,9 @@ fn classify(
     mutating: bool,
     status: StatusCode,
     headers: &HeaderMap,
-    told: Told,
+    told: &Told,
 ) -> Fault {
-    let kind = kind_of(status, &told, mutating);
+    let kind = kind_of(status, told, mutating);
     let retry_after = headers
         .get(header::RETRY_AFTER)
         .and_then(|value| value.to_str().ok()?.parse().ok())
@@ -585,17 +595,7 @@ fn classify(
                 .and_then(|details| details.retry_after_seconds)
         })
         .map(Duration::from_secs);
-    let said = if told.message.is_empty() {
-        status.to_string()
-    } else {
-        told.message
-    };
-    let reason = if told.reason.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", told.reason)
-    };
-    Fault::new(kind, format!("{what}: {said}{reason}"))
+    Fault::new(kind, format!("{what}: {}", told.said(status)))
         .with_status(status.as_u16())
         .with_retry_after(retry_after)
 }
@@ -619,7 +619,7 @@ pub(crate) fn fault_of(what: &str, mutating: bool, error: &kube::Error) -> Fault
         return classify_error(what, error);
     };
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    classify(what, mutating, code, &HeaderMap::new(), Told::of(status))
+    classify(what, mutating, code, &HeaderMap::new(), &Told::of(status))
 }
 
 /// Whether a change was refused because the object whose uid was sent has gone: another has its name now, or none. Servers
@@ -927,7 +927,7 @@ mod tests {
             false,
             StatusCode::TOO_MANY_REQUESTS,
             &HeaderMap::new(),
-            told,
+            &told,
         );
         assert_eq!(fault.retry_after, Some(Duration::from_secs(7)));
         expect!["ApiServerUnavailable: get pods a: slow down (TooManyRequests)"]

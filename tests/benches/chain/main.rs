@@ -149,7 +149,7 @@ fn row(what: &str, figure: &str) {
 /// The median of a fresh instance and its call, in microseconds, on this thread.
 fn call(pod: &str, module: &str, handler: &str) -> Result<f64> {
     let guest = GuestRuntime::new(GuestOptions {
-        threads: 1,
+        parallel_calls: 1,
         ..GuestOptions::default()
     })?;
     let module = guest.load_blocking(&std::fs::read(guests::folder()?.join(module))?, module)?;

@@ -1,0 +1,130 @@
+//! On which threads a call runs.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use configurator_core::handler::CallFault;
+
+/// A call. It waits for nothing: when it is pending it has stepped aside at a tick, and goes on when it is polled,
+/// on whichever thread.
+pub(crate) type Running<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Why a call gave no result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DriveError {
+    /// The caller's runtime is being dropped.
+    #[error("the host is shutting down")]
+    Closed,
+    /// The call panicked.
+    #[error("a guest's call panicked: {0}")]
+    Panicked(String),
+}
+
+impl From<DriveError> for CallFault {
+    fn from(error: DriveError) -> Self {
+        Self::Host {
+            message: error.to_string(),
+        }
+    }
+}
+
+/// Runs a call on this thread until its first tick, and if it lasts longer, to its end on a thread for blocking work.
+///
+/// Most calls take less than it costs to wake another thread. None holds a thread of the caller's runtime for more
+/// than a tick.
+pub(crate) async fn drive<T: Send + 'static>(
+    mut call: Running<'static, T>,
+) -> Result<T, DriveError> {
+    match step(&mut call)? {
+        Poll::Ready(result) => Ok(result),
+        Poll::Pending => tokio::task::spawn_blocking(move || drive_blocking(call))
+            .await
+            .map_err(|_| DriveError::Closed)?,
+    }
+}
+
+/// Runs a call to its end on this thread.
+pub(crate) fn drive_blocking<T>(mut call: Running<'_, T>) -> Result<T, DriveError> {
+    loop {
+        if let Poll::Ready(result) = step(&mut call)? {
+            return Ok(result);
+        }
+    }
+}
+
+fn step<T>(call: &mut Running<'_, T>) -> Result<Poll<T>, DriveError> {
+    catch_unwind(AssertUnwindSafe(|| {
+        call.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    }))
+    .map_err(|panic| DriveError::Panicked(panic_text(&*panic)))
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = panic.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "no message".into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::{ThreadId, current};
+
+    use super::*;
+
+    /// A call that steps aside so many times, and gives the threads that it ran on.
+    fn call(ticks: u32) -> Running<'static, Vec<ThreadId>> {
+        Box::pin(async move {
+            let mut threads = vec![current().id()];
+            for _ in 0..ticks {
+                let mut stepped = false;
+                std::future::poll_fn(|_| {
+                    if std::mem::replace(&mut stepped, true) {
+                        Poll::Ready(())
+                    } else {
+                        Poll::Pending
+                    }
+                })
+                .await;
+                threads.push(current().id());
+            }
+            threads.dedup();
+            threads
+        })
+    }
+
+    #[tokio::test]
+    async fn a_short_call_stays_on_its_caller_s_thread() {
+        assert_eq!(drive(call(0)).await.unwrap(), [current().id()]);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_lasts_leaves_its_caller_s_thread_at_the_first_tick() {
+        let threads = drive(call(3)).await.unwrap();
+        assert_eq!(threads.len(), 2);
+        assert_eq!(threads[0], current().id());
+    }
+
+    #[test]
+    fn a_blocking_call_stays_on_its_caller_s_thread() {
+        assert_eq!(drive_blocking(call(3)).unwrap(), [current().id()]);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_reported() {
+        let error = drive::<()>(Box::pin(async { panic!("oh no") }))
+            .await
+            .unwrap_err();
+        assert_eq!(error.to_string(), "a guest's call panicked: oh no");
+        let late = Box::pin(async {
+            call(1).await;
+            panic!("oh {}", "no")
+        });
+        let error = drive::<()>(late).await.unwrap_err();
+        assert_eq!(error.to_string(), "a guest's call panicked: oh no");
+    }
+}
