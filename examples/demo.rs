@@ -135,7 +135,7 @@ async fn real(description: &Path) -> Result<Servers> {
     let token = VaultAuth::token(objects::text(&about, "/vault/token"));
     let address = objects::text(&about, "/vault/url").to_owned();
     Ok(Servers {
-        client: cluster::client(config)?,
+        client: cluster::connect(&config)?.client,
         has_controllers: true,
         config: Arc::new(EtcdConfigStore::new(EtcdOptions {
             endpoints: serde_json::from_value(endpoints.unwrap_or_default())?,

@@ -16,6 +16,8 @@ use configurator_core::backoff;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -24,7 +26,8 @@ use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ConfigExt as _};
 use kube::runtime::utils::Backoff;
 use kube::{Client, Config};
-use tower::{BoxError, Service, ServiceBuilder};
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 
 /// How often a silent connection is asked whether somebody is there.
 const PING: Duration = Duration::from_secs(4);
@@ -77,20 +80,84 @@ impl Backoff for WatchBackoff {
     }
 }
 
+/// A Kubernetes API, as a host reaches it: a cluster by [`connect`], or any other by its [`Client`].
+#[derive(Clone)]
+pub struct Cluster {
+    /// For whoever knows what it asks for.
+    pub client: Client,
+    requests: Requests,
+}
+
+/// Sends requests and hands back the answers as they are. Where it can be had, without the queue that each [`Client`] has.
+#[derive(Clone)]
+pub(crate) struct Requests(BoxCloneSyncService<Request<Body>, Response<Received>, BoxError>);
+
+/// The body of an answer.
+pub(crate) type Received = UnsyncBoxBody<Bytes, kube::Error>;
+
 /// A client as described above. `config` says where the cluster is and who asks, as kube reads it from a kubeconfig or
 /// from a Pod's service account; its `default_retry` is not used.
 ///
 /// # Errors
 /// When a certificate or key in the configuration is unusable.
-pub fn client(config: Config) -> Result<Client, kube::Error> {
-    let connections = Connections::new(&config)?;
+pub fn connect(config: &Config) -> Result<Cluster, kube::Error> {
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .service(connections);
-    Ok(Client::new(service, config.default_namespace.clone()))
+        .service(Connections::new(config)?);
+    Ok(Cluster {
+        client: Client::new(service.clone(), config.default_namespace.clone()),
+        requests: Requests(BoxCloneSyncService::new(service.map_response(
+            |answer: Response<Answer>| {
+                answer.map(|body| body.map_err(kube::Error::HyperError).boxed_unsync())
+            },
+        ))),
+    })
+}
+
+impl Cluster {
+    pub(crate) const fn requests(&self) -> &Requests {
+        &self.requests
+    }
+}
+
+impl From<Client> for Cluster {
+    fn from(client: Client) -> Self {
+        let sending = client.clone();
+        let send = tower::service_fn(move |request: Request<Body>| {
+            let client = sending.clone();
+            async move {
+                let answer = client.send(request).await?;
+                Ok::<_, BoxError>(answer.map(Body::boxed_unsync))
+            }
+        });
+        Self {
+            client,
+            requests: Requests(BoxCloneSyncService::new(send)),
+        }
+    }
+}
+
+impl Requests {
+    /// # Errors
+    /// When there is no answer, as a [`Client`] says it.
+    pub(crate) async fn send(
+        &self,
+        request: Request<Body>,
+    ) -> Result<Response<Received>, kube::Error> {
+        self.0.clone().oneshot(request).await.map_err(|error| {
+            error
+                .downcast::<kube::Error>()
+                .map(|error| *error)
+                .or_else(|error| {
+                    let error = error.downcast::<hyper::Error>()?;
+                    Ok(kube::Error::HyperError(*error))
+                })
+                .unwrap_or_else(kube::Error::Service)
+        })
+    }
 }
 
 /// The same client for what the host itself asks of the server: watches, statuses, Events. Where the server asks to be
@@ -234,7 +301,7 @@ fn is_watch(uri: &http::Uri) -> bool {
     })
 }
 
-/// The body of an answer.
+/// The body of an answer, counted while it lasts.
 struct Answer {
     body: hyper::body::Incoming,
     _counted: Option<Counted>,

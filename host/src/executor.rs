@@ -6,7 +6,7 @@ use configurator_core::fault::Fault;
 use configurator_core::plan::{self, Plan, PlannedAction, PlannedStep};
 use configurator_core::request::{ObjectRef, OnError, Operation};
 use configurator_core::result::{Answer, RequestResult};
-use configurator_core::run::{Run, hex};
+use configurator_core::run::{Member, Run, hex};
 use futures::StreamExt;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -185,7 +185,9 @@ impl Executor {
                     operation: request.operation.clone(),
                     scope: scope(step, run),
                     request_name: request.name.clone(),
-                    owner: owner(step, run),
+                    owner: owner(step, run).map(|member| {
+                        Subject::watched(run.configurator(), &member.key, &member.uid)
+                    }),
                     retry: run.configurator().retry,
                     redactor: redactor.clone(),
                     claim: permit.map(|permit| permit.claim().clone()),
@@ -243,13 +245,12 @@ impl Executor {
 }
 
 /// The object that a request is made for: the one it names, or the first of the run.
-fn owner(step: &PlannedStep, run: &Run) -> Option<Subject> {
+fn owner<'a>(step: &PlannedStep, run: &'a Run) -> Option<&'a Member> {
     let members = run.members();
-    let member = match &step.request.of {
+    match &step.request.of {
         Some(of) => members.iter().find(|member| member.key == *of),
         None => members.first(),
-    };
-    member.map(|member| Subject::watched(run.configurator(), &member.key, &member.uid))
+    }
 }
 
 fn scope(step: &PlannedStep, run: &Run) -> Scope {
@@ -270,7 +271,7 @@ fn scope(step: &PlannedStep, run: &Run) -> Scope {
         configurator: run.configurator().name.clone(),
         request_name: step.request.name.clone(),
         object: owner(step, run)
-            .map(|owner| owner.key.to_string())
+            .map(|member| member.key.to_string())
             .unwrap_or_default(),
         attempt: run.failures().saturating_add(1),
         namespace,

@@ -12,7 +12,7 @@ use kube::Client;
 use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::clock::{Clock, SharedClock, SystemClock};
-use crate::cluster;
+use crate::cluster::{self, Cluster};
 use crate::controller::driver::CallMode;
 use crate::controller::parking::{Parked, ParkingAttendant};
 use crate::controller::report::HostReport;
@@ -92,7 +92,7 @@ pub enum BuildError {
 /// Builds a [`Host`]. Only [`client`](Self::client) must be given; what is left out is kept in memory.
 #[derive(Default)]
 pub struct HostBuilder {
-    client: Option<Client>,
+    cluster: Option<Cluster>,
     config_store: Option<Arc<dyn ConfigStore>>,
     secret_store: Option<Arc<dyn SecretStore>>,
     secret_generator: Option<Arc<dyn SecretGenerator>>,
@@ -113,10 +113,11 @@ pub struct HostBuilder {
 }
 
 impl HostBuilder {
-    /// The Kubernetes API, real or embedded. One of [`cluster::client`] repeats nothing by itself; so should others.
+    /// The Kubernetes API: a cluster of [`cluster::connect`], or the client of any other, as of an embedded one. Those
+    /// repeat nothing by themselves; so should others.
     #[must_use]
-    pub fn client(mut self, client: Client) -> Self {
-        self.client = Some(client);
+    pub fn client(mut self, cluster: impl Into<Cluster>) -> Self {
+        self.cluster = Some(cluster.into());
         self
     }
 
@@ -243,12 +244,12 @@ impl HostBuilder {
     /// # Errors
     /// When there is no client, or the engine for modules cannot be started.
     pub fn build(self) -> Result<Host, BuildError> {
-        let client = self.client.ok_or(BuildError::NoClient)?;
+        let cluster = self.cluster.ok_or(BuildError::NoClient)?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let config_store = self
             .config_store
             .unwrap_or_else(|| Arc::new(EmbeddedConfigStore::memory()));
-        let own_client = cluster::patient(&client);
+        let own_client = cluster::patient(&cluster.client);
         let config_store = if config_store.is_shared() {
             Arc::new(ClaimedStore::new(config_store, own_client.clone()))
         } else {
@@ -266,7 +267,7 @@ impl HostBuilder {
         #[cfg(not(feature = "http"))]
         let default_http: Arc<dyn Sink> = Arc::new(AbsentSink(SinkName::Http));
         let sinks = Sinks {
-            kubernetes: Arc::new(KubernetesSink::new(client.clone())),
+            kubernetes: Arc::new(KubernetesSink::new(&cluster)),
             configstore: Arc::new(ConfigstoreSink::new(config_store.clone())),
             secretstore: Arc::new(SecretstoreSink::new(secret_store, generator)),
             http: self.http_sink.unwrap_or(default_http),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, Result};
-use configurator_host::cluster;
+use configurator_host::cluster::{self, Cluster};
 use configurator_host::sinks::configstore::etcd::{EtcdConfigStore, EtcdOptions};
 use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, VaultSecretStore};
 use kube::Client;
@@ -134,10 +134,18 @@ impl About {
     /// # Errors
     /// When the kubeconfig cannot be read.
     pub async fn client(&self) -> Result<Client> {
+        Ok(self.cluster().await?.client)
+    }
+
+    /// The API as hosts reach it, by whoever may do everything.
+    ///
+    /// # Errors
+    /// When the kubeconfig cannot be read.
+    pub async fn cluster(&self) -> Result<Cluster> {
         let kubeconfig = Kubeconfig::read_from(&self.kubernetes.kubeconfig)?;
         let config =
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-        Ok(cluster::client(config)?)
+        Ok(cluster::connect(&config)?)
     }
 
     /// The API, a config store of its own and the secret store.
@@ -146,7 +154,7 @@ impl About {
     /// When the kubeconfig or a certificate cannot be read.
     pub async fn servers(&self) -> Result<Servers> {
         Ok(Servers {
-            client: self.client().await?,
+            cluster: self.cluster().await?,
             server: None,
             config: Arc::new(self.config_store()),
             secrets: Arc::new(VaultSecretStore::new(self.vault_options())?),

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use configurator_apiserver::{ApiServer, ApiServerOptions};
 use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::GuestRuntime;
+use configurator_host::cluster::Cluster;
 use configurator_host::controller::report::HostReport;
 use configurator_host::host::{Host, HostBuilder};
 use configurator_host::metrics::Metrics;
@@ -58,7 +59,7 @@ pub struct Place {
 #[derive(Clone)]
 pub struct Servers {
     /// Speaks to the API.
-    pub client: Client,
+    pub cluster: Cluster,
     /// The API, where it is embedded.
     pub server: Option<ApiServer>,
     /// The config store.
@@ -88,7 +89,7 @@ impl Place {
         };
         let server = ApiServer::open(store, ApiServerOptions::new(jiff::Timestamp::now)).await?;
         Ok(Servers {
-            client: Client::new(server.clone(), "default"),
+            cluster: Client::new(server.clone(), "default").into(),
             server: Some(server),
             config: Arc::new(config),
             secrets: Arc::new(secrets),
@@ -125,13 +126,14 @@ impl World {
         change: impl FnOnce(HostBuilder) -> HostBuilder,
     ) -> Result<Self> {
         let Servers {
-            client,
+            cluster,
             server,
             config,
             secrets,
         } = servers;
+        let client = cluster.client.clone();
         let builder = Host::builder()
-            .client(client.clone())
+            .client(cluster)
             .config_store(config.clone())
             .secret_store(secrets.clone())
             .modules(ModuleDirectory::new(crate::guests::folder()?))

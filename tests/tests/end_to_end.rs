@@ -203,7 +203,7 @@ async fn the_embedded_api_streams_as_well() -> Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_a_server_does_not_stream_it_is_asked_for_pages() -> Result<()> {
     let servers = Place::default().open().await?;
-    let embedded = servers.client.clone();
+    let embedded = servers.cluster.client.clone();
     let front = tower::service_fn(move |request: Request<Body>| {
         let embedded = embedded.clone();
         async move {
@@ -224,5 +224,9 @@ async fn where_a_server_does_not_stream_it_is_asked_for_pages() -> Result<()> {
         }
     });
     let client = Client::new(front, "default");
-    many_are_listed(Servers { client, ..servers }, "paged").await
+    let servers = Servers {
+        cluster: client.into(),
+        ..servers
+    };
+    many_are_listed(servers, "paged").await
 }

@@ -49,7 +49,7 @@ struct Cluster {
 impl Cluster {
     fn of(client: Client) -> Self {
         Self {
-            sink: KubernetesSink::new(client.clone()),
+            sink: KubernetesSink::new(&client.clone().into()),
             client,
         }
     }
@@ -1582,7 +1582,7 @@ async fn a_server_that_does_not_answer_in_time_is_an_outage() {
     let service = tower::service_fn(|_: Request<Body>| {
         std::future::pending::<Result<Response<MadeUp>, std::convert::Infallible>>()
     });
-    let sink = KubernetesSink::new(Client::new(service, "default"));
+    let sink = KubernetesSink::new(&Client::new(service, "default").into());
     let mut said = String::new();
     for timeout in [None, Some(Duration::from_millis(1500))] {
         let scope = Scope {

@@ -464,7 +464,7 @@ async fn every_name_is_a_name_of_its_own() -> Result<()> {
     ];
     let folder = tempfile::tempdir()?;
     for (store_name, store) in secret_stores(folder.path()).await? {
-        let value = |name: &str| Document::of(&name.into()).unwrap();
+        let value = |name: &str| Document::of(&name).unwrap();
         for name in names {
             let (secret, is_new) = store.create(name, value(name)).await?;
             assert!(is_new && secret.version == 1, "{store_name}: {name:?}");
@@ -493,11 +493,8 @@ async fn of_many_that_create_a_secret_all_get_the_same() -> Result<()> {
             let mut creators = tokio::task::JoinSet::new();
             for number in 0..20 {
                 let store = store.clone();
-                creators.spawn(async move {
-                    store
-                        .create("a", Document::of(&number.into()).unwrap())
-                        .await
-                });
+                creators
+                    .spawn(async move { store.create("a", Document::of(&number).unwrap()).await });
             }
             let mut created = Vec::new();
             while let Some(result) = creators.join_next().await {
@@ -524,7 +521,7 @@ async fn a_sealed_store_opens_with_its_own_key_only_and_holds_no_plain_text() ->
     let key = SealingKey::random()?;
     let store = EmbeddedSecretStore::open(&file, &key).await?;
     store
-        .create("name", Document::of(&"a very secret value".into())?)
+        .create("name", Document::of(&"a very secret value")?)
         .await?;
     drop(store);
     let bytes = std::fs::read(&file)?;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 /// How deep arrays and objects of a document may be nested.
@@ -45,11 +46,12 @@ impl Document {
     /// The document of a value.
     ///
     /// # Errors
-    /// When the value is nested too deep.
-    pub fn of(value: &serde_json::Value) -> Result<Self, DocumentError> {
-        let text: Arc<str> = value.to_string().into();
+    /// When the value cannot be written as JSON, or is nested too deep.
+    pub fn of(value: &impl Serialize) -> Result<Self, DocumentError> {
+        let text = serde_json::to_string(value)
+            .map_err(|error| DocumentError::Malformed(error.to_string()))?;
         check_depth(&text)?;
-        Ok(Self(text))
+        Ok(Self(text.into()))
     }
 
     /// The document `null`.
@@ -103,7 +105,7 @@ impl fmt::Display for Document {
     }
 }
 
-impl serde::Serialize for Document {
+impl Serialize for Document {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::Error as _;
         let raw: &serde_json::value::RawValue =

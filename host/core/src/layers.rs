@@ -129,7 +129,13 @@ fn need<'a>(what: &'static str, field: &'static str, value: &'a str) -> Result<&
 }
 
 fn join(layer: &str, segments: &[&str]) -> String {
-    let mut key = layer.to_owned();
+    // Most segments are encoded as they are.
+    let size = segments
+        .iter()
+        .map(|segment| 1 + segment.len())
+        .sum::<usize>();
+    let mut key = String::with_capacity(layer.len() + size);
+    key.push_str(layer);
     for segment in segments {
         key.push('/');
         key.extend(utf8_percent_encode(segment, ENCODED));
@@ -202,10 +208,10 @@ pub fn reads(operations: &[ConfigOperation], default_namespace: &str) -> Result<
                 }
             }
             ConfigOperation::AppConf(app_conf) => {
-                let (parent, prefix) = pod_of_app_conf(&key);
-                reads.insert(Read::Key(parent));
+                let pod = pod_of_app_conf(&key);
+                reads.insert(Read::Key(entry_of_pod(pod)));
                 if app_conf.verb == ConfigVerb::Delete {
-                    reads.insert(first(prefix));
+                    reads.insert(first(app_conf_of_pod(pod)));
                 }
             }
             ConfigOperation::TwoLayers(two) if two.verb.is_mutating() => {
@@ -437,7 +443,8 @@ impl View<'_> {
     }
 
     fn app_conf(&mut self, key: &str, app_conf: &ConfigAppConf) -> Result<Document, Fault> {
-        let (parent, prefix) = pod_of_app_conf(key);
+        let pod = pod_of_app_conf(key);
+        let parent = entry_of_pod(pod);
         match app_conf.verb {
             ConfigVerb::Get => self.leaf_get(key),
             ConfigVerb::Delete => {
@@ -445,7 +452,7 @@ impl View<'_> {
                 let carries_nothing = self
                     .entry(&parent)?
                     .is_some_and(|entry| entry == Entry::default());
-                if carries_nothing && !self.has_prefix(&prefix) {
+                if carries_nothing && !self.has_prefix(&app_conf_of_pod(pod)) {
                     self.delete(&parent);
                 }
                 answer(key, None, None)
@@ -515,17 +522,24 @@ impl View<'_> {
 fn app_conf_prefix(resource_key: &str) -> Option<String> {
     resource_key
         .strip_prefix("resources/pod/")
-        .map(|pod| format!("appconf/{pod}/"))
+        .map(app_conf_of_pod)
 }
 
-/// The entry that an app-conf key belongs to, and what all keys of that entry begin with.
-fn pod_of_app_conf(key: &str) -> (String, String) {
-    let pod = key
-        .strip_prefix("appconf/")
+/// `{namespace}/{pod}` of an app-conf key.
+fn pod_of_app_conf(key: &str) -> &str {
+    key.strip_prefix("appconf/")
         .and_then(|rest| rest.rsplit_once('/'))
         .map(|(pod, _)| pod)
-        .unwrap_or_default();
-    (format!("resources/pod/{pod}"), format!("appconf/{pod}/"))
+        .unwrap_or_default()
+}
+
+fn entry_of_pod(pod: &str) -> String {
+    ["resources/pod/", pod].concat()
+}
+
+/// What all app-conf keys of a pod begin with.
+fn app_conf_of_pod(pod: &str) -> String {
+    ["appconf/", pod, "/"].concat()
 }
 
 fn index_of(leaf: &str) -> String {
@@ -534,9 +548,7 @@ fn index_of(leaf: &str) -> String {
 }
 
 fn answer(key: &str, uid: Option<&str>, value: Option<&str>) -> Result<Document, Fault> {
-    serde_json::to_string(&AnswerDocument { key, uid, value })
-        .map_err(|error| generic(error.to_string()))
-        .and_then(|text| Document::parse(text).map_err(|error| generic(error.to_string())))
+    Document::of(&AnswerDocument { key, uid, value }).map_err(|error| generic(error.to_string()))
 }
 
 fn needed_value<'a>(key: &str, value: Option<&'a str>) -> Result<&'a str, Fault> {

@@ -69,7 +69,7 @@ pub enum Step {
     /// Call the handler; then [`Run::on_call`].
     Call(Box<Call>),
     /// Execute the requests; then [`Run::on_results`].
-    Execute(Plan),
+    Execute(Arc<Plan>),
     /// Keep the run, without a slot, until this is over; then [`Run::resume`].
     Pause(Pause),
     /// Nothing more; the run is over.
@@ -82,7 +82,7 @@ pub struct Call {
     /// The handler's name.
     pub handler: String,
     /// What it sees.
-    pub input: HandlerInput,
+    pub input: Arc<HandlerInput>,
 }
 
 /// Why a run rests.
@@ -164,7 +164,7 @@ pub struct Run {
     results: Vec<(String, ResultEntry)>,
     args: Vec<(String, Document)>,
     next_args: Vec<(String, Document)>,
-    plan: Option<Plan>,
+    plan: Option<Arc<Plan>>,
     kept: Kept,
     applied: Applied,
     pending: Effects,
@@ -314,13 +314,13 @@ impl Run {
         }
         self.next_args = output.pass_through_args;
         let namespace = refs.first().map_or("", |key| key.namespace.as_str());
-        let plan = Plan::of(
+        let plan = Arc::new(Plan::of(
             output.requests,
             &self.kept,
             &self.configurator.capabilities,
             &self.ceiling,
             namespace,
-        );
+        ));
         let refused = plan.refused(now);
         let is_empty = plan.steps.is_empty();
         self.plan = Some(plan.clone());
@@ -337,7 +337,10 @@ impl Run {
             let fault = Fault::new(FaultKind::ResourceGeneric, "results came without requests");
             return self.react(handler_failure(fault, Reaction::Fail));
         };
-        plan::keep_successes(&plan, &results, &mut self.kept);
+        // Without a failure, the entry of this phase is over, and nothing of it is sent again.
+        if results.iter().any(|result| result.error.is_some()) {
+            plan::keep_successes(&plan, &results, &mut self.kept);
+        }
         let secrets = results
             .iter()
             .filter(|result| result.sink == SinkName::Secretstore);
@@ -454,7 +457,7 @@ impl Run {
         };
         Step::Call(Box::new(Call {
             handler: phase.handler.clone(),
-            input,
+            input: Arc::new(input),
         }))
     }
 

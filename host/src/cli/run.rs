@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::settings::{LogFormat, Settings, user_folder};
 use super::terminal::{FAINT, GOOD, NAME, Terminal};
 use super::{embedded, manifests, probes, servers, telemetry};
-use crate::cluster;
+use crate::cluster::{self, Cluster};
 use crate::declaration;
 use crate::host::{Host, HostBuilder};
 use crate::module_source::ModuleDirectory;
@@ -171,15 +171,18 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
         None => Arc::new(embedded::open_secret_store(settings).await?),
     };
     let mut awaited = None;
-    let (client, serving) = if is_cluster {
+    let (cluster, serving) = if is_cluster {
         let config = servers::cluster_config(settings.kubeconfig.as_deref()).await?;
         // Who wants it settled wants an answer.
         awaited = (!args.until_settled).then(|| config.cluster_url.to_string());
-        (cluster::client(config)?, None)
+        (cluster::connect(&config)?, None)
     } else {
         let server = embedded::open_api(settings).await?;
         let client = embedded::client(&server);
-        (client, serve(server, settings, &stop, is_person).await?)
+        (
+            Cluster::from(client),
+            serve(server, settings, &stop, is_person).await?,
+        )
     };
     let mut module_folders = settings.modules.clone();
     let mut declared = Vec::new();
@@ -197,7 +200,8 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
     if module_folders.is_empty() {
         module_folders.push(PathBuf::from("."));
     }
-    let host = builder(settings, client.clone(), is_person)?
+    let client = cluster.client.clone();
+    let host = builder(settings, cluster, is_person)?
         .config_store(config_store)
         .secret_store(secret_store)
         .modules(ModuleDirectory::of(module_folders));
@@ -309,7 +313,7 @@ async fn define(
 }
 
 /// A builder with what the settings say.
-fn builder(settings: &Settings, client: Client, is_person: bool) -> anyhow::Result<HostBuilder> {
+fn builder(settings: &Settings, cluster: Cluster, is_person: bool) -> anyhow::Result<HostBuilder> {
     let mut guest = GuestOptions::default();
     if let Some(calls) = settings.parallel_calls {
         guest.parallel_calls = calls;
@@ -319,7 +323,7 @@ fn builder(settings: &Settings, client: Client, is_person: bool) -> anyhow::Resu
         .clone()
         .or_else(|| Some(user_folder("XDG_CACHE_HOME", ".cache")?.join("modules")));
     let builder = Host::builder()
-        .client(client)
+        .client(cluster)
         .guest_options(guest)
         .http(HttpOptions {
             inner_hosts: settings.http_inner_hosts.clone(),

@@ -112,7 +112,7 @@ fn machine() -> String {
 /// # Errors
 /// When the kubeconfig or the service account cannot be read.
 pub async fn cluster_client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
-    Ok(cluster::client(cluster_config(kubeconfig).await?)?)
+    Ok(cluster::connect(&cluster_config(kubeconfig).await?)?.client)
 }
 
 /// Where the cluster is, and who asks: as a kubeconfig says, or the Pod that this is.

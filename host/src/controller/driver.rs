@@ -180,10 +180,15 @@ impl Drive {
         let log = self.log_sink(call, span.clone());
         let report = match context.call_mode {
             CallMode::Parallel => {
-                let input = Arc::new(call.input.clone());
                 context
                     .guest
-                    .call(&context.module, &call.handler, input, limits, log)
+                    .call(
+                        &context.module,
+                        &call.handler,
+                        call.input.clone(),
+                        limits,
+                        log,
+                    )
                     .instrument(span.clone())
                     .await
             }

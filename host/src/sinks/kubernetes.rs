@@ -17,7 +17,6 @@ use configurator_core::result::Answer;
 use http::response::Parts;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use kube::Client;
 use kube::client::Body;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
@@ -26,6 +25,7 @@ use serde_json::{Map, Value, json};
 
 use super::throttle::Throttle;
 use super::{Scope, Sink, misrouted};
+use crate::cluster::{Cluster, Requests};
 use crate::objects;
 
 /// How long one attempt may take when the request does not say.
@@ -39,19 +39,19 @@ pub const MAX_ANSWER: usize = 64 << 20;
 /// Objects whose last version is remembered, to tell a write that changed something from one that did not.
 const REMEMBERED_VERSIONS: usize = 65_536;
 
-/// Executes requests through a [`Client`].
+/// Executes requests at a Kubernetes API.
 pub struct KubernetesSink {
-    client: Client,
+    requests: Requests,
     throttle: Throttle,
     versions: Mutex<HashMap<u64, u64>>,
 }
 
 impl KubernetesSink {
-    /// A sink over this client.
+    /// A sink for this API.
     #[must_use]
-    pub fn new(client: Client) -> Self {
+    pub fn new(cluster: &Cluster) -> Self {
         Self {
-            client,
+            requests: cluster.requests().clone(),
             throttle: Throttle::default(),
             versions: Mutex::default(),
         }
@@ -350,7 +350,7 @@ impl KubernetesSink {
             return Err(fault.with_retry_after(Some(left)));
         }
         let response = self
-            .client
+            .requests
             .send(outgoing)
             .await
             .map_err(|error| classify_error(what, &error))?;

@@ -57,7 +57,7 @@ impl Cluster {
     /// The API for whoever has this client, a config store of its own and the secret store.
     pub async fn servers(&self, client: Client) -> Result<Servers> {
         Ok(Servers {
-            client,
+            cluster: client.into(),
             ..self.about.servers().await?
         })
     }
@@ -123,7 +123,7 @@ impl Cluster {
         let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig)?;
         let options = KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-        Ok(cluster::client(config)?)
+        Ok(cluster::connect(&config)?.client)
     }
 
     /// A condition of a Configurator, in one line.

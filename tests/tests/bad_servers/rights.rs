@@ -202,7 +202,7 @@ async fn forgetful(knows: tokio::sync::watch::Receiver<bool>) -> Result<Servers>
         }
     });
     Ok(Servers {
-        client: Client::new(front, "default"),
+        cluster: Client::new(front, "default").into(),
         ..servers
     })
 }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use configurator_core::backoff::mix;
 use configurator_core::time::Timestamp;
 use configurator_host::clock::{Clock, SystemClock};
-use configurator_host::cluster;
+use configurator_host::cluster::{self, Cluster};
 use configurator_host::objects;
 use configurator_host::sinks::configstore::etcd::{EtcdConfigStore, EtcdOptions};
 use configurator_host::sinks::secretstore::SecretStore;
@@ -239,7 +239,7 @@ impl Scene {
             ..about.etcd_options(&prefix)
         });
         let servers = Servers {
-            client: client.clone(),
+            cluster: client.clone().into(),
             server: None,
             config: Arc::new(config),
             secrets: Arc::new(VaultSecretStore::with_clock(
@@ -251,7 +251,6 @@ impl Scene {
             true => kubernetes.url(),
             false => about.kubernetes.url.clone(),
         };
-        let hosts = hosts_client(&about, &url, name).await?;
         let members: Vec<&str> = about.store.endpoints.iter().map(String::as_str).collect();
         for member in &members {
             // One that was killed may still be coming back.
@@ -260,6 +259,7 @@ impl Scene {
         let mut etcd = connect(&about, &members).await?;
         let revision = revision(&mut etcd).await?;
         let asked = asked(&about).await?;
+        let hosts = hosts_cluster(&about, &url, name).await?;
         let world = World::start_on(servers, |builder| {
             builder.client(hosts).clock(options.clock)
         })
@@ -828,8 +828,8 @@ fn lines(path: &std::path::Path) -> Result<Vec<Value>> {
         .collect())
 }
 
-/// The host's client, which the API's record knows by its name.
-async fn hosts_client(about: &About, url: &str, name: &str) -> Result<Client> {
+/// The API as the host reaches it, whose record knows the host by its name.
+async fn hosts_cluster(about: &About, url: &str, name: &str) -> Result<Cluster> {
     let kubeconfig = Kubeconfig::read_from(&about.kubernetes.kubeconfig)?;
     let mut config =
         kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
@@ -837,7 +837,7 @@ async fn hosts_client(about: &About, url: &str, name: &str) -> Result<Client> {
     config
         .headers
         .push((header::USER_AGENT, HeaderValue::from_str(name)?));
-    Ok(cluster::client(config)?)
+    Ok(cluster::connect(&config)?)
 }
 
 /// A client of these members of an etcd.

@@ -71,7 +71,7 @@ impl Fleet {
         let server = self.servers.server.clone().context("an embedded API")?;
         let (way, open) = Way::to(server);
         let servers = Servers {
-            client: Client::new(way, "default"),
+            cluster: Client::new(way, "default").into(),
             ..self.servers.clone()
         };
         let mut sharding = Sharding::new("default", name);
@@ -127,7 +127,7 @@ impl Fleet {
 
     /// Someone else writes their name into a Lease of a host.
     pub async fn rob(&self, name: &str) -> Result<()> {
-        let leases: Api<Lease> = Api::default_namespaced(self.servers.client.clone());
+        let leases: Api<Lease> = Api::default_namespaced(self.servers.cluster.client.clone());
         for lease in leases.list(&ListParams::default()).await? {
             let spec = lease.spec.clone().unwrap_or_default();
             let holder = spec.holder_identity.unwrap_or_default();
@@ -176,7 +176,7 @@ impl Fleet {
     }
 
     fn config_maps(&self) -> Api<k8s_openapi::api::core::v1::ConfigMap> {
-        Api::default_namespaced(self.servers.client.clone())
+        Api::default_namespaced(self.servers.cluster.client.clone())
     }
 
     /// Makes so many objects.
@@ -240,7 +240,7 @@ impl Fleet {
 
     /// What the Configurator says, once it speaks of every object and host.
     pub async fn status(&self) -> Result<String> {
-        let api: Api<Configurator> = Api::all(self.servers.client.clone());
+        let api: Api<Configurator> = Api::all(self.servers.cluster.client.clone());
         let anyone = self.hosts.values().next().context("a host")?;
         let read = async || anyhow::Ok(api.get("shared").await?.status.unwrap_or_default());
         anyone

@@ -327,7 +327,7 @@ fn call_text(call: &Call) -> String {
         pass_through_args,
         context,
         ..
-    } = &call.input;
+    } = &*call.input;
     let cause = if context.cause == Cause::Entered {
         ""
     } else {

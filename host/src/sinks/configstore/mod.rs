@@ -138,9 +138,10 @@ impl Sink for ConfigstoreSink {
             return Err(misrouted(operation, SinkName::Configstore));
         };
         let timeout = scope.timeout.unwrap_or(self.timeout);
-        let transacting = self
-            .store
-            .transact(&request.operations, &scope.namespace, &scope.fences);
+        let transacting =
+            self.store
+                .as_ref()
+                .transact(&request.operations, &scope.namespace, &scope.fences);
         let transacted = tokio::time::timeout(timeout, transacting)
             .await
             .unwrap_or_else(|_| {

@@ -109,8 +109,7 @@ impl SecretGenerator for RandomSecrets {
     fn generate(&self, _: &str) -> Result<Document, Fault> {
         let bytes =
             sealing_key::random::<GENERATED_BYTES>().map_err(|error| generic(error.to_string()))?;
-        Document::of(&URL_SAFE_NO_PAD.encode(bytes).into())
-            .map_err(|error| generic(error.to_string()))
+        Document::of(&URL_SAFE_NO_PAD.encode(bytes)).map_err(|error| generic(error.to_string()))
     }
 }
 
@@ -135,7 +134,7 @@ impl SecretstoreSink {
         }
         match verb {
             SecretVerb::Get => {
-                let secret = self.store.get(name).await?.ok_or_else(|| {
+                let secret = self.store.as_ref().get(name).await?.ok_or_else(|| {
                     Fault::new(
                         FaultKind::ResourceNotFound,
                         format!("the secret store has no {name:?}"),
@@ -155,11 +154,11 @@ impl SecretstoreSink {
                     Some(value) => value.clone(),
                     None => self.generator.generate(name)?,
                 };
-                let (secret, changed) = self.store.create(name, value).await?;
+                let (secret, changed) = self.store.as_ref().create(name, value).await?;
                 answer(name, &secret, changed)
             }
             SecretVerb::Delete => {
-                let changed = self.store.delete(name).await?;
+                let changed = self.store.as_ref().delete(name).await?;
                 Ok(Answer {
                     changed,
                     ..Answer::default()
@@ -188,7 +187,7 @@ impl Sink for SecretstoreSink {
     }
 
     async fn probe(&self) -> Result<(), Fault> {
-        self.store.probe().await
+        self.store.as_ref().probe().await
     }
 }
 

@@ -110,7 +110,7 @@ fn a_handler_gets_one_object_or_a_batch() {
     let Some(Step::Call(call)) = batch.step else {
         panic!("a run begins with a call")
     };
-    assert!(matches!(call.input.resource_object, ResourceObject::Batch(list) if list.len() == 1));
+    assert!(matches!(&call.input.resource_object, ResourceObject::Batch(list) if list.len() == 1));
 }
 
 #[test]

@@ -38,8 +38,9 @@ fn a_resend_asks_again_with_the_same_input() {
     };
     for (again, attempt) in [(second, 2), (third, 3)] {
         let mut expected = first.clone();
-        expected.input.context.attempt = attempt;
-        expected.input.context.cause = Cause::Retry;
+        let input = Arc::make_mut(&mut expected.input);
+        input.context.attempt = attempt;
+        input.context.cause = Cause::Retry;
         assert_eq!(again, &expected);
     }
 }
