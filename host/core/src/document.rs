@@ -115,6 +115,11 @@ impl Serialize for Document {
 }
 
 fn check_depth(text: &str) -> Result<(), DocumentError> {
+    // Most documents have too few brackets to be nested too deep. To count them is quick.
+    let brackets = text.bytes().filter(|byte| matches!(byte, b'{' | b'['));
+    if brackets.count() <= MAX_DEPTH {
+        return Ok(());
+    }
     let mut depth = 0usize;
     let mut in_string = false;
     let mut escaped = false;
