@@ -3,14 +3,15 @@
 //! One key for each object in the config store: `ledger/{uid of the configurator}/{uid}` with `{"namespace", "name"}`. It is
 //! written before the first effect for the object, and removed when the deletion phases are done.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use configurator_core::fault::Fault;
 use configurator_core::layers::Write;
 use configurator_core::request::ObjectRef;
 use serde::{Deserialize, Serialize};
 
+use crate::gather::{Gather, Question};
 use crate::sinks::configstore::{ConfigStore, Fence};
 
 /// The most writes of several runs in one transaction.
@@ -22,110 +23,23 @@ pub struct Ledger {
     store: Arc<dyn ConfigStore>,
     prefix: String,
     recorded: Arc<Mutex<HashSet<String>>>,
-    commits: Arc<GroupCommit>,
-}
-
-/// While one transaction is under way, what others have to write gathers for the next, which one of them writes for all.
-#[derive(Default)]
-struct GroupCommit {
-    waiting: Mutex<Waiting>,
-    /// Held by whoever writes.
-    turn: tokio::sync::Mutex<()>,
-}
-
-#[derive(Default)]
-struct Waiting {
-    last: u64,
-    entries: BTreeMap<u64, Entry>,
+    commits: Arc<Gather<Entry, Result<(), Fault>>>,
 }
 
 /// What one run has to write.
+#[derive(Clone)]
 struct Entry {
     writes: Vec<Write>,
     fences: Vec<Fence>,
-    outcome: Option<Result<(), Fault>>,
 }
 
-/// An entry among those that wait; it leaves with whoever waits for it.
-struct Place<'a> {
-    commits: &'a GroupCommit,
-    number: u64,
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.commits.waiting().entries.remove(&self.number);
-    }
-}
-
-impl GroupCommit {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+impl Question for Entry {
+    fn size(&self) -> usize {
+        self.writes.len()
     }
 
-    fn enter(&self, writes: Vec<Write>, fences: &[Fence]) -> Place<'_> {
-        let mut waiting = self.waiting();
-        waiting.last += 1;
-        let number = waiting.last;
-        let entry = Entry {
-            writes,
-            fences: fences.to_vec(),
-            outcome: None,
-        };
-        waiting.entries.insert(number, entry);
-        Place {
-            commits: self,
-            number,
-        }
-    }
-
-    /// Returns when these are written, by this caller or by another. Whoever writes may be dropped meanwhile: then the
-    /// entries are still there, and the next in turn writes them.
-    async fn write(
-        &self,
-        store: &dyn ConfigStore,
-        writes: Vec<Write>,
-        fences: &[Fence],
-    ) -> Result<(), Fault> {
-        let place = self.enter(writes, fences);
-        let _turn = self.turn.lock().await;
-        let (numbers, writes) = {
-            let waiting = self.waiting();
-            let own = waiting.entries.get(&place.number);
-            if let Some(outcome) = own.and_then(|entry| entry.outcome.clone()) {
-                return outcome;
-            }
-            waiting.group(place.number)
-        };
-        let outcome = store.write(writes, fences).await;
-        let mut waiting = self.waiting();
-        for number in numbers {
-            if let Some(entry) = waiting.entries.get_mut(&number) {
-                entry.outcome = Some(outcome.clone());
-            }
-        }
-        outcome
-    }
-}
-
-impl Waiting {
-    /// This entry, and others that hold under the same fences and fit the transaction.
-    fn group(&self, own: u64) -> (Vec<u64>, Vec<Write>) {
-        let (mut numbers, mut writes) = (Vec::new(), Vec::new());
-        let Some(first) = self.entries.get(&own) else {
-            return (numbers, writes);
-        };
-        let others = self.entries.iter().filter(|(number, entry)| {
-            **number != own && entry.outcome.is_none() && entry.fences == first.fences
-        });
-        for (number, entry) in std::iter::once((&own, first)).chain(others) {
-            if !numbers.is_empty() && writes.len() + entry.writes.len() > GROUP {
-                continue;
-            }
-            numbers.push(*number);
-            writes.extend(entry.writes.iter().cloned());
-        }
-        (numbers, writes)
+    fn goes_with(&self, other: &Self) -> bool {
+        self.fences == other.fences
     }
 }
 
@@ -144,7 +58,7 @@ impl Ledger {
             store,
             prefix: format!("ledger/{configurator_uid}/"),
             recorded: Arc::default(),
-            commits: Arc::default(),
+            commits: Arc::new(Gather::new(GROUP)),
         }
     }
 
@@ -211,7 +125,17 @@ impl Ledger {
                 Some(Write::Put(format!("{}{uid}", self.prefix), text))
             })
             .collect();
-        self.commits.write(&*self.store, writes, fences).await?;
+        let entry = Entry {
+            writes,
+            fences: fences.to_vec(),
+        };
+        let write = async |entries: &[Entry]| {
+            let writes = entries.iter().flat_map(|entry| entry.writes.clone());
+            // They are the same for all.
+            let outcome = self.store.write(writes.collect(), fences).await;
+            vec![outcome; entries.len()]
+        };
+        self.commits.ask(&entry, write).await.transpose()?;
         let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         recorded.extend(new.into_iter().map(|(_, uid)| uid.clone()));
         Ok(())
@@ -338,9 +262,9 @@ mod tests {
         store.gate.add_permits(250);
         assert!(recording.await.iter().all(Result::is_ok));
         // The first had begun when the others came.
-        let written = store.written.lock().unwrap().clone();
-        assert_eq!(written, [(1, 0), (100, 0), (100, 0), (49, 0)]);
-        assert!(ledger.commits.waiting().entries.is_empty());
+        let mut written = store.written.lock().unwrap().clone();
+        written.sort_unstable();
+        assert_eq!(written, [(1, 0), (49, 0), (100, 0), (100, 0)]);
     }
 
     #[tokio::test]
@@ -363,22 +287,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn when_the_one_that_writes_is_dropped_another_does() {
-        let store = store(0);
-        let ledger = Ledger::new(store.clone(), "c");
-        let (first, second) = (object(1), object(2));
-        let mut writing = Box::pin(ledger.record(&first, &[]));
-        assert!(futures::poll!(&mut writing).is_pending());
-        let mut waiting = Box::pin(ledger.record(&second, &[]));
-        assert!(futures::poll!(&mut waiting).is_pending());
-        drop(writing);
-        store.gate.add_permits(1);
-        assert!(waiting.await.is_ok());
-        assert_eq!(*store.written.lock().unwrap(), [(1, 0)]);
-        assert!(ledger.commits.waiting().entries.is_empty());
-    }
-
-    #[tokio::test]
     async fn all_of_a_transaction_hear_why_it_failed() {
         let store = store(0);
         let ledger = Ledger::new(store.clone(), "c");
@@ -386,6 +294,5 @@ mod tests {
         store.gate.close();
         let recording = objects.iter().map(|object| ledger.record(object, &[]));
         assert!(join_all(recording).await.iter().all(Result::is_err));
-        assert!(ledger.commits.waiting().entries.is_empty());
     }
 }

@@ -11,6 +11,7 @@ pub mod rights;
 pub mod controller;
 pub mod declarative;
 pub mod executor;
+mod gather;
 pub mod ledger;
 pub mod redaction;
 pub mod shards;

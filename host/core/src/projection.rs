@@ -1,5 +1,9 @@
 //! Which parts of an object are kept.
 
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// JSONPaths of the parts that are kept. Empty keeps everything.
@@ -71,60 +75,157 @@ impl Projection {
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
-        if self.keeps_all() {
+        let Value::Object(fields) = object else {
             return;
+        };
+        for (name, value) in std::mem::take(fields) {
+            if let Some(Ok(kept)) = self.field(&name).map(|kept| kept.deserialize(value)) {
+                fields.insert(name, kept);
+            }
         }
-        let paths: Vec<&[Segment]> = self.paths.iter().map(Vec::as_slice).collect();
-        keep(object, &paths);
+    }
+
+    /// Reads what is kept of this field of an object; `None` when nothing is.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<Kept<'_>> {
+        if self.keeps_all() {
+            return Some(Kept(vec![&[]]));
+        }
+        let below = Kept::below(self.paths.iter().map(Vec::as_slice), name);
+        (!below.is_empty()).then_some(Kept(below))
     }
 }
 
-/// Keeps of `value` what lies on one of the paths. Items of a list keep their place; one that no path names
+/// Reads of a value only what lies on one of some paths. Items of a list keep their place; one that no path names
 /// becomes `null`.
-fn keep(value: &mut Value, paths: &[&[Segment]]) {
-    if paths.iter().any(|path| path.is_empty()) {
-        return;
+#[derive(Debug)]
+pub struct Kept<'p>(Vec<&'p [Segment]>);
+
+impl<'p> Kept<'p> {
+    fn below(paths: impl Iterator<Item = &'p [Segment]>, name: &str) -> Vec<&'p [Segment]> {
+        paths
+            .filter_map(|path| match path.split_first() {
+                Some((Segment::Field(field), rest)) if field == name => Some(rest),
+                Some((Segment::Every, rest)) => Some(rest),
+                _ => None,
+            })
+            .collect()
     }
-    match value {
-        Value::Object(fields) => {
-            let mut kept = Map::new();
-            for (name, mut field) in std::mem::take(fields) {
-                let below: Vec<&[Segment]> = paths
-                    .iter()
-                    .filter_map(|path| match path.split_first() {
-                        Some((Segment::Field(field), rest)) if *field == name => Some(rest),
-                        Some((Segment::Every, rest)) => Some(rest),
-                        _ => None,
-                    })
-                    .collect();
-                if !below.is_empty() {
-                    keep(&mut field, &below);
-                    kept.insert(name, field);
+
+    fn at(&self, index: usize) -> Vec<&'p [Segment]> {
+        self.0
+            .iter()
+            .filter_map(|path| match path.split_first() {
+                Some((Segment::Index(at), rest)) if *at == index => Some(rest),
+                Some((Segment::Every, rest)) => Some(rest),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Kept<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.0.iter().any(|path| path.is_empty()) {
+            Value::deserialize(deserializer)
+        } else {
+            deserializer.deserialize_any(self)
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Kept<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value of JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(field) = map.next_key_seed(Name(&self))? {
+            match field {
+                Some((name, kept)) => {
+                    fields.insert(name, map.next_value_seed(kept)?);
+                }
+                None => {
+                    map.next_value::<IgnoredAny>()?;
                 }
             }
-            *fields = kept;
         }
-        Value::Array(items) => {
-            for (index, item) in items.iter_mut().enumerate() {
-                let below: Vec<&[Segment]> = paths
-                    .iter()
-                    .filter_map(|path| match path.split_first() {
-                        Some((Segment::Index(at), rest)) if *at == index => Some(rest),
-                        Some((Segment::Every, rest)) => Some(rest),
-                        _ => None,
-                    })
-                    .collect();
-                if below.is_empty() {
-                    *item = Value::Null;
-                } else {
-                    keep(item, &below);
-                }
-            }
-            while items.last().is_some_and(Value::is_null) {
-                items.pop();
+        Ok(fields.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        loop {
+            let below = self.at(items.len());
+            let item = if below.is_empty() {
+                seq.next_element::<IgnoredAny>()?.map(|_| Value::Null)
+            } else {
+                seq.next_element_seed(Kept(below))?
+            };
+            match item {
+                Some(item) => items.push(item),
+                None => break,
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => *value = Value::Null,
+        while items.last().is_some_and(Value::is_null) {
+            items.pop();
+        }
+        Ok(items.into())
+    }
+
+    // Nothing lies under the others.
+
+    fn visit_bool<E>(self, _: bool) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+}
+
+/// Reads the name of a field, and what is kept of the field; `None` when nothing is.
+struct Name<'a, 'p>(&'a Kept<'p>);
+
+impl<'de, 'p> DeserializeSeed<'de> for Name<'_, 'p> {
+    type Value = Option<(String, Kept<'p>)>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_identifier(self)
+    }
+}
+
+impl<'p> Visitor<'_> for Name<'_, 'p> {
+    type Value = Option<(String, Kept<'p>)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a field")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        let below = Kept::below(self.0.0.iter().copied(), name);
+        Ok((!below.is_empty()).then(|| (name.to_owned(), Kept(below))))
     }
 }
 
@@ -197,7 +298,13 @@ mod tests {
         });
         let text = match Projection::parse(paths) {
             Ok(projection) => {
+                let spec = object["spec"].to_string();
+                let mut spec = serde_json::Deserializer::from_str(&spec);
+                let of_text = projection
+                    .field("spec")
+                    .map(|kept| kept.deserialize(&mut spec).unwrap());
                 projection.apply(&mut object);
+                assert_eq!(of_text.as_ref(), object.get("spec"));
                 object.to_string()
             }
             Err(error) => error.to_string(),

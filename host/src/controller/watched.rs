@@ -12,13 +12,16 @@ use kube::Resource;
 use kube::api::{ApiResource, ObjectMeta};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// An object of any kind. Only what a watch needs of its metadata is read; everything else stays as it came.
+/// An object of any kind. At first only its metadata is read; of everything else what is declared, when it is observed.
 #[derive(Debug, Clone)]
 pub struct Watched {
     meta: ObjectMeta,
-    value: Value,
+    metadata: Value,
+    /// The other fields, as they came.
+    fields: Vec<(String, Box<RawValue>)>,
 }
 
 /// Why an object cannot be handled. It is left alone; the watch goes on.
@@ -27,6 +30,14 @@ pub enum WatchedError {
     /// The server sent an object without a name or uid.
     #[error("an object came without {0}")]
     Incomplete(&'static str),
+    /// The object cannot be read.
+    #[error("the object {key} cannot be read: {source}")]
+    Unreadable {
+        /// Names the object.
+        key: ObjectRef,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
     /// The object is nested too deep.
     #[error("the object {key} cannot be shown to a handler: {source}")]
     Document {
@@ -56,8 +67,8 @@ impl Watched {
     /// Whether it carries this finalizer.
     #[must_use]
     pub fn has_finalizer(&self, finalizer: &str) -> bool {
-        self.value
-            .pointer("/metadata/finalizers")
+        self.metadata
+            .get("finalizers")
             .and_then(Value::as_array)
             .is_some_and(|finalizers| finalizers.iter().any(|found| found == finalizer))
     }
@@ -80,30 +91,41 @@ impl Watched {
             return Err(WatchedError::Incomplete("a uid"));
         }
         let deleting_since = self
-            .value
-            .pointer("/metadata/deletionTimestamp")
+            .metadata
+            .get("deletionTimestamp")
             .and_then(Value::as_str)
             .filter(|_| self.has_finalizer(finalizer))
             .and_then(|at| at.parse().ok());
         let managed_fields = self
-            .value
-            .get_mut("metadata")
-            .and_then(Value::as_object_mut)
+            .metadata
+            .as_object_mut()
             .and_then(|metadata| metadata.remove("managedFields"));
+        let watch = &configurator.watch;
+        let mut fields = Map::new();
         // The items of a list of a built-in kind say neither, the events of a watch do: the content is the same.
-        if let Value::Object(fields) = &mut self.value {
-            let watch = &configurator.watch;
-            let api_version = api_version(&watch.group, &watch.version);
-            fields
-                .entry("apiVersion")
-                .or_insert_with(|| api_version.into());
-            fields
-                .entry("kind")
-                .or_insert_with(|| watch.kind.clone().into());
+        let api_version = api_version(&watch.group, &watch.version);
+        fields.insert("apiVersion".into(), api_version.into());
+        fields.insert("kind".into(), watch.kind.clone().into());
+        let unreadable = |source| WatchedError::Unreadable {
+            key: key.clone(),
+            source,
+        };
+        if watch.fields.keeps_all() {
+            fields.insert("metadata".into(), self.metadata);
+        } else if let Some(kept) = watch.fields.field("metadata") {
+            let metadata = kept.deserialize(self.metadata).map_err(unreadable)?;
+            fields.insert("metadata".into(), metadata);
         }
-        configurator.watch.fields.apply(&mut self.value);
-        let content = ContentDigest::of(&self.value, managed_fields.as_ref(), &configurator.name);
-        let object = Document::of(&self.value).map_err(|source| WatchedError::Document {
+        for (name, text) in self.fields {
+            if let Some(kept) = watch.fields.field(&name) {
+                let mut text = serde_json::Deserializer::from_str(text.get());
+                let field = kept.deserialize(&mut text).map_err(unreadable)?;
+                fields.insert(name, field);
+            }
+        }
+        let object = Value::Object(fields);
+        let content = ContentDigest::of(&object, managed_fields.as_ref(), &configurator.name);
+        let object = Document::of(&object).map_err(|source| WatchedError::Document {
             key: key.clone(),
             source,
         })?;
@@ -125,17 +147,33 @@ impl Watched {
 
 impl<'de> Deserialize<'de> for Watched {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Fields {
-            depth: Depth::Object,
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// Reads an object. In an event, Kubernetes says the type before the object, so that the object is read where it stands.
+struct Object;
+
+impl<'de> Visitor<'de> for Object {
+    type Value = Watched;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Watched, A::Error> {
+        let mut metadata = Value::Null;
+        let mut fields = Vec::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if name == "metadata" {
+                metadata = map.next_value_seed(Fields {
+                    depth: Depth::Metadata,
+                })?;
+            } else {
+                fields.push((name, map.next_value()?));
+            }
         }
-        .deserialize(deserializer)?;
-        let field = |name: &str| {
-            value
-                .get("metadata")
-                .and_then(|metadata| metadata.get(name))
-                .and_then(Value::as_str)
-                .map(str::to_owned)
-        };
+        let field = |name: &str| metadata.get(name)?.as_str().map(str::to_owned);
         let meta = ObjectMeta {
             name: field("name"),
             namespace: field("namespace"),
@@ -143,14 +181,17 @@ impl<'de> Deserialize<'de> for Watched {
             resource_version: field("resourceVersion"),
             ..ObjectMeta::default()
         };
-        Ok(Self { meta, value })
+        Ok(Watched {
+            meta,
+            metadata,
+            fields,
+        })
     }
 }
 
 /// Where in an object a map stands.
 #[derive(Clone, Copy)]
 enum Depth {
-    Object,
     Metadata,
     /// An entry of managedFields.
     Manager,
@@ -178,9 +219,6 @@ impl<'de> Visitor<'de> for Fields {
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }
-                (Depth::Object, "metadata") => map.next_value_seed(Fields {
-                    depth: Depth::Metadata,
-                })?,
                 (Depth::Metadata, "managedFields") => map.next_value_seed(Managers)?,
                 _ => map.next_value()?,
             };
@@ -298,14 +336,20 @@ mod tests {
         });
         let watched: Watched = serde_json::from_value(object.clone()).unwrap();
         let again: Watched = serde_json::from_str(&object.to_string()).unwrap();
-        assert_eq!(watched.value, again.value);
+        assert_eq!(watched.metadata, again.metadata);
         let mut expected = object;
         let managers = expected["metadata"]["managedFields"]
             .as_array_mut()
             .unwrap();
         managers.retain(|entry| entry["manager"].as_str().is_some_and(is_host_manager));
         assert_eq!(managers.len(), 2);
-        assert_eq!(watched.value, expected);
+        assert_eq!(watched.metadata, expected["metadata"]);
+        let fields = watched.fields.iter().map(|(name, text)| {
+            let value: Value = serde_json::from_str(text.get()).unwrap();
+            (name.clone(), value)
+        });
+        expected.as_object_mut().unwrap().remove("metadata");
+        assert_eq!(Value::Object(fields.collect()), expected);
         assert_eq!(watched.key().to_string(), "shop/web");
         for text in [
             r#"{"metadata": {"managedFields": null}}"#,

@@ -230,21 +230,26 @@ async fn state(cluster: &Cluster) -> String {
 /// What the Events of an API say, each once.
 async fn events(cluster: &Cluster, api: &str, about: &str, note: &str) -> BTreeSet<String> {
     let events = cluster.list(api, "Event").await;
-    let told = events.iter().map(|event| {
-        let about = &event[about];
-        let mut note = text(&event[note]).to_owned();
-        // A manager that leads says so under a name made up by chance.
-        if let Some(end) = note.find(" became leader") {
-            note.replace_range(..end, "someone");
-        }
-        format!(
-            "{api} Event: {} {}: {} {}: {note}",
-            text(&about["kind"]),
-            text(&about["name"]),
-            text(&event["type"]),
-            text(&event["reason"])
-        )
-    });
+    // A manager that ends stops leading, and says so if it has the time.
+    let is_last_word = |event: &&Value| text(&event[note]).ends_with(" stopped leading");
+    let told = events
+        .iter()
+        .filter(|event| !is_last_word(event))
+        .map(|event| {
+            let about = &event[about];
+            let mut note = text(&event[note]).to_owned();
+            // A manager that leads says so under a name made up by chance.
+            if let Some(end) = note.find(" became leader") {
+                note.replace_range(..end, "someone");
+            }
+            format!(
+                "{api} Event: {} {}: {} {}: {note}",
+                text(&about["kind"]),
+                text(&about["name"]),
+                text(&event["type"]),
+                text(&event["reason"])
+            )
+        });
     told.collect()
 }
 

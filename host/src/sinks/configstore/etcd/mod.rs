@@ -11,12 +11,13 @@ mod options;
 mod snapshot;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use configurator_core::backoff::jittered;
 use configurator_core::fault::{Fault, FaultKind};
-use configurator_core::layers::{self, Write};
+use configurator_core::layers::{MAX_READS, Read, Write};
 use configurator_core::request::ConfigOperation;
 use etcd_client::{Compare, CompareOp, GetOptions, KvClient, Txn, TxnOp, TxnResponse};
 use tokio::time::Instant;
@@ -27,6 +28,7 @@ pub use self::options::EtcdOptions;
 use self::snapshot::Snapshot;
 use super::fence::Fenced;
 use super::{ConfigStore, Fence, Transacted};
+use crate::gather::{Gather, Question};
 
 /// How often a transaction is decided anew because others changed what it rests on.
 const MAX_CONFLICTS: u32 = 16;
@@ -46,6 +48,13 @@ pub struct EtcdConfigStore {
     connection: Connection,
     prefix: String,
     patience: Duration,
+    reads: Gather<Arc<[Read]>, Result<Snapshot, Fault>>,
+}
+
+impl Question for Arc<[Read]> {
+    fn size(&self) -> usize {
+        self.len()
+    }
 }
 
 impl EtcdConfigStore {
@@ -56,6 +65,7 @@ impl EtcdConfigStore {
             prefix: options.prefix.clone(),
             patience: options.timeout,
             connection: Connection::new(options),
+            reads: Gather::new(MAX_READS),
         }
     }
 
@@ -79,18 +89,38 @@ impl EtcdConfigStore {
         }
     }
 
-    async fn read(&self, reads: &[layers::Read]) -> Result<Snapshot, Fault> {
-        let questions = snapshot::questions(&self.prefix, reads);
-        let answer = self
-            .ask(|mut client| {
-                let txn = Txn::new().and_then(questions.clone());
-                async move { client.txn(txn).await }
-            })
-            .await?;
+    async fn read(&self, reads: &[Read]) -> Result<Snapshot, Fault> {
+        let answer = self.answer(reads).await?;
         Ok(self.snapshot(reads, &answer))
     }
 
-    fn snapshot(&self, reads: &[layers::Read], answer: &TxnResponse) -> Snapshot {
+    async fn answer(&self, reads: &[Read]) -> Result<TxnResponse, Fault> {
+        let questions = snapshot::questions(&self.prefix, reads);
+        self.ask(|mut client| {
+            let txn = Txn::new().and_then(questions.clone());
+            async move { client.txn(txn).await }
+        })
+        .await
+    }
+
+    /// As [`read`](Self::read), in one request with what others read at the same time.
+    async fn read_together(&self, reads: &Arc<[Read]>) -> Result<Snapshot, Fault> {
+        let read = async |asked: &[Arc<[Read]>]| match self.answer(&asked.concat()).await {
+            Ok(answer) => Snapshot::each(&self.prefix, asked, &answer)
+                .into_iter()
+                .map(Ok)
+                .collect(),
+            Err(fault) => asked.iter().map(|_| Err(fault.clone())).collect(),
+        };
+        match self.reads.ask(reads, read).await {
+            Some(Err(fault)) if fault.kind == FaultKind::ConfigstoreUnavailable => Err(fault),
+            Some(Ok(snapshot)) => Ok(snapshot),
+            // What is wrong may be with what another reads.
+            Some(Err(_)) | None => self.read(reads).await,
+        }
+    }
+
+    fn snapshot(&self, reads: &[Read], answer: &TxnResponse) -> Snapshot {
         Snapshot::of(&self.prefix, reads, answer)
     }
 
@@ -140,8 +170,8 @@ impl ConfigStore for EtcdConfigStore {
             default_namespace,
             fences,
         };
-        let reads = fenced.reads()?;
-        let mut snapshot = self.read(&reads).await?;
+        let reads = fenced.reads()?.into();
+        let mut snapshot = self.read_together(&reads).await?;
         let mut conflicts = 0;
         let mut retry = Retry::new(self.patience);
         // An earlier attempt may have been carried out although its answer was lost.
@@ -284,7 +314,7 @@ impl ConfigStore for EtcdConfigStore {
         if answer.succeeded() {
             return Ok(());
         }
-        let found = Snapshot::of(&self.prefix, &[layers::Read::Key(OWNER.into())], &answer);
+        let found = Snapshot::of(&self.prefix, &[Read::Key(OWNER.into())], &answer);
         match found.stored.get(OWNER) {
             Some(found) if found != owner => Err(Fault::new(
                 FaultKind::ConfigstoreUnavailable,

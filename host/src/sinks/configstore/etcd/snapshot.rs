@@ -1,6 +1,7 @@
 //! What a transaction saw, and the conditions under which it still holds.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use configurator_core::layers::{Read, Write};
 use etcd_client::{
@@ -38,9 +39,28 @@ pub fn questions(prefix: &str, reads: &[Read]) -> Vec<TxnOp> {
 impl Snapshot {
     /// What a transaction answered to the [`questions`] for these reads.
     pub fn of(prefix: &str, reads: &[Read], answer: &TxnResponse) -> Self {
+        let revision = answer.header().map_or(0, |header| header.revision());
+        Self::among(prefix, reads, &answer.op_responses(), revision)
+    }
+
+    /// The same for several who have asked together: what each has asked for.
+    pub fn each(prefix: &str, asked: &[Arc<[Read]>], answer: &TxnResponse) -> Vec<Self> {
+        let revision = answer.header().map_or(0, |header| header.revision());
+        let responses = answer.op_responses();
+        let mut responses = responses.as_slice();
+        let mut snapshots = Vec::with_capacity(asked.len());
+        for reads in asked {
+            let (own, others) = responses.split_at(reads.len().min(responses.len()));
+            snapshots.push(Self::among(prefix, reads, own, revision));
+            responses = others;
+        }
+        snapshots
+    }
+
+    fn among(prefix: &str, reads: &[Read], responses: &[TxnOpResponse], revision: i64) -> Self {
         let mut stored = BTreeMap::new();
         let mut revisions = BTreeMap::new();
-        for response in answer.op_responses() {
+        for response in responses {
             let TxnOpResponse::Get(found) = response else {
                 continue;
             };
@@ -55,7 +75,7 @@ impl Snapshot {
             stored,
             revisions,
             reads: reads.to_vec(),
-            revision: answer.header().map_or(0, |header| header.revision()),
+            revision,
         }
     }
 
