@@ -95,7 +95,7 @@ pub(crate) struct Requests(BoxCloneSyncService<Request<Body>, Response<Received>
 /// The body of an answer.
 pub(crate) type Received = UnsyncBoxBody<Bytes, kube::Error>;
 
-/// A client as described above. `config` says where the cluster is and who asks, as kube reads it from a kubeconfig or
+/// A cluster, reached as described above. `config` says where the cluster is and who asks, as kube reads it from a kubeconfig or
 /// from a Pod's service account; its `default_retry` is not used.
 ///
 /// # Errors

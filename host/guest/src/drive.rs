@@ -6,9 +6,9 @@ use std::task::{Context, Poll, Waker};
 
 use configurator_core::handler::CallFault;
 
-/// A call. It waits for nothing: when it is pending it has stepped aside at a tick, and goes on when it is polled,
+/// A call on a stack of its own. It waits for nothing: when it is pending it has stepped aside at a tick, and goes on when it is polled,
 /// on whichever thread.
-pub(crate) type Running<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub(crate) type Fiber<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Why a call gave no result.
 #[derive(Debug, thiserror::Error)]
@@ -33,9 +33,7 @@ impl From<DriveError> for CallFault {
 ///
 /// Most calls take less than it costs to wake another thread. None holds a thread of the caller's runtime for more
 /// than a tick.
-pub(crate) async fn drive<T: Send + 'static>(
-    mut call: Running<'static, T>,
-) -> Result<T, DriveError> {
+pub(crate) async fn drive<T: Send + 'static>(mut call: Fiber<'static, T>) -> Result<T, DriveError> {
     match step(&mut call)? {
         Poll::Ready(result) => Ok(result),
         Poll::Pending => tokio::task::spawn_blocking(move || drive_blocking(call))
@@ -45,7 +43,7 @@ pub(crate) async fn drive<T: Send + 'static>(
 }
 
 /// Runs a call to its end on this thread.
-pub(crate) fn drive_blocking<T>(mut call: Running<'_, T>) -> Result<T, DriveError> {
+pub(crate) fn drive_blocking<T>(mut call: Fiber<'_, T>) -> Result<T, DriveError> {
     loop {
         if let Poll::Ready(result) = step(&mut call)? {
             return Ok(result);
@@ -53,7 +51,7 @@ pub(crate) fn drive_blocking<T>(mut call: Running<'_, T>) -> Result<T, DriveErro
     }
 }
 
-fn step<T>(call: &mut Running<'_, T>) -> Result<Poll<T>, DriveError> {
+fn step<T>(call: &mut Fiber<'_, T>) -> Result<Poll<T>, DriveError> {
     catch_unwind(AssertUnwindSafe(|| {
         call.as_mut().poll(&mut Context::from_waker(Waker::noop()))
     }))
@@ -77,7 +75,7 @@ mod tests {
     use super::*;
 
     /// A call that steps aside so many times, and gives the threads that it ran on.
-    fn call(ticks: u32) -> Running<'static, Vec<ThreadId>> {
+    fn call(ticks: u32) -> Fiber<'static, Vec<ThreadId>> {
         Box::pin(async move {
             let mut threads = vec![current().id()];
             for _ in 0..ticks {
