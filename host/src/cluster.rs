@@ -1,4 +1,4 @@
-//! A client of a real cluster.
+//! How a real cluster is reached.
 //!
 //! It speaks HTTP/2 where the server does, and asks silent connections whether somebody is there: a server that stopped,
 //! or a network that swallows packets, is noticed within seconds, also by a watch that waits for news. What the server
@@ -83,9 +83,9 @@ impl Backoff for WatchBackoff {
 /// A Kubernetes API, as a host reaches it: a cluster by [`connect`], or any other by its [`Client`].
 #[derive(Clone)]
 pub struct Cluster {
-    /// For whoever knows what it asks for.
+    /// For what is watched, and for whoever asks for objects of a kind.
     pub client: Client,
-    requests: Requests,
+    pub(crate) requests: Requests,
 }
 
 /// Sends requests and hands back the answers as they are. Where it can be had, without the queue that each [`Client`] has.
@@ -95,7 +95,7 @@ pub(crate) struct Requests(BoxCloneSyncService<Request<Body>, Response<Received>
 /// The body of an answer.
 pub(crate) type Received = UnsyncBoxBody<Bytes, kube::Error>;
 
-/// A cluster, reached as described above. `config` says where the cluster is and who asks, as kube reads it from a kubeconfig or
+/// A cluster, reached as described above. `config` says where it is and who asks, as kube reads it from a kubeconfig or
 /// from a Pod's service account; its `default_retry` is not used.
 ///
 /// # Errors
@@ -115,12 +115,6 @@ pub fn connect(config: &Config) -> Result<Cluster, kube::Error> {
             },
         ))),
     })
-}
-
-impl Cluster {
-    pub(crate) const fn requests(&self) -> &Requests {
-        &self.requests
-    }
 }
 
 impl From<Client> for Cluster {

@@ -170,7 +170,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use futures::future::join_all;
+    use futures::FutureExt as _;
+    use futures::future::{BoxFuture, join_all};
     use tokio::sync::Semaphore;
 
     use super::*;
@@ -205,6 +206,13 @@ mod tests {
                 vec![questions.to_vec(); questions.len()]
             };
             self.gather.ask(&question, send).await.unwrap()
+        }
+
+        /// Has asked, and has no answer yet.
+        async fn waiting(&self, question: u32) -> BoxFuture<'_, Vec<u32>> {
+            let mut asking = self.ask(question).boxed();
+            assert!(futures::poll!(&mut asking).is_pending());
+            asking
         }
 
         fn is_idle(&self) -> bool {
@@ -248,12 +256,9 @@ mod tests {
     #[tokio::test]
     async fn when_the_one_that_sends_is_dropped_another_sends() {
         let server = Server::new(0);
-        let mut first = Box::pin(server.ask(0));
-        assert!(futures::poll!(&mut first).is_pending());
-        let mut second = Box::pin(server.ask(2));
-        let mut third = Box::pin(server.ask(4));
-        assert!(futures::poll!(&mut second).is_pending());
-        assert!(futures::poll!(&mut third).is_pending());
+        let first = server.waiting(0).await;
+        let second = server.waiting(2).await;
+        let third = server.waiting(4).await;
         drop(first);
         // The second has been told to send, and does not live to do so.
         drop(second);
@@ -265,12 +270,9 @@ mod tests {
     #[tokio::test]
     async fn one_that_has_gone_is_not_asked_to_send() {
         let server = Server::new(0);
-        let mut first = Box::pin(server.ask(0));
-        assert!(futures::poll!(&mut first).is_pending());
-        let mut second = Box::pin(server.ask(2));
-        let mut third = Box::pin(server.ask(4));
-        assert!(futures::poll!(&mut second).is_pending());
-        assert!(futures::poll!(&mut third).is_pending());
+        let first = server.waiting(0).await;
+        let second = server.waiting(2).await;
+        let third = server.waiting(4).await;
         drop(second);
         server.gate.add_permits(2);
         assert_eq!(first.await, [0]);

@@ -135,7 +135,10 @@ impl Ledger {
             let outcome = self.store.write(writes.collect(), fences).await;
             vec![outcome; entries.len()]
         };
-        self.commits.ask(&entry, write).await.transpose()?;
+        match self.commits.ask(&entry, write).await {
+            Some(outcome) => outcome?,
+            None => self.store.write(entry.writes, fences).await?,
+        }
         let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         recorded.extend(new.into_iter().map(|(_, uid)| uid.clone()));
         Ok(())

@@ -1,12 +1,12 @@
 //! How long a call may run.
 
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
+
+use crate::drive::step_aside;
 
 /// Wall time is capped at this many times the deadline.
 const WALL_FACTOR: u32 = 10;
@@ -41,8 +41,11 @@ impl Stopwatch {
 
     /// CPU time since the start.
     pub(crate) fn cpu(&self) -> Duration {
-        let used = thread_cpu_nanos().saturating_sub(self.cpu.load(Ordering::Relaxed));
-        Duration::from_nanos(u64::try_from(used).unwrap_or(0))
+        Duration::from_nanos(u64::try_from(self.cpu_nanos()).unwrap_or(0))
+    }
+
+    fn cpu_nanos(&self) -> i64 {
+        thread_cpu_nanos().saturating_sub(self.cpu.load(Ordering::Relaxed))
     }
 
     /// Wall time since the start.
@@ -63,19 +66,11 @@ impl Stopwatch {
         Ok(())
     }
 
-    /// Stops the CPU clock, gives the thread back to who polls the call, and goes on with the clock of the thread on
-    /// which it is polled next. Nobody is woken: see [`drive`](crate::drive).
+    /// Stops the CPU clock, [steps aside](step_aside), and goes on with the clock of the thread on which the call is
+    /// polled next.
     pub(crate) async fn step_aside(self) {
-        let used = thread_cpu_nanos().saturating_sub(self.cpu.load(Ordering::Relaxed));
-        let mut stepped = false;
-        poll_fn(|_| {
-            if std::mem::replace(&mut stepped, true) {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
-        })
-        .await;
+        let used = self.cpu_nanos();
+        step_aside().await;
         let start = thread_cpu_nanos().saturating_sub(used);
         self.cpu.store(start, Ordering::Relaxed);
     }

@@ -1,5 +1,6 @@
 //! On which threads a call runs.
 
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -51,6 +52,19 @@ pub(crate) fn drive_blocking<T>(mut call: Fiber<'_, T>) -> Result<T, DriveError>
     }
 }
 
+/// Gives the thread back to who polls the call, once. Nobody is woken.
+pub(crate) async fn step_aside() {
+    let mut stepped = false;
+    poll_fn(|_| {
+        if std::mem::replace(&mut stepped, true) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+}
+
 fn step<T>(call: &mut Fiber<'_, T>) -> Result<Poll<T>, DriveError> {
     catch_unwind(AssertUnwindSafe(|| {
         call.as_mut().poll(&mut Context::from_waker(Waker::noop()))
@@ -79,15 +93,7 @@ mod tests {
         Box::pin(async move {
             let mut threads = vec![current().id()];
             for _ in 0..ticks {
-                let mut stepped = false;
-                std::future::poll_fn(|_| {
-                    if std::mem::replace(&mut stepped, true) {
-                        Poll::Ready(())
-                    } else {
-                        Poll::Pending
-                    }
-                })
-                .await;
+                step_aside().await;
                 threads.push(current().id());
             }
             threads.dedup();

@@ -124,7 +124,7 @@ fn log_lines_reach_the_sink() {
 }
 
 #[tokio::test]
-async fn many_calls_at_once_share_the_threads() {
+async fn many_calls_at_once_take_turns() {
     let runtime = runtime();
     let module = runtime.load(Guest::new().build(), "nothing").await.unwrap();
     let calls = (0..100).map(|_| {

@@ -51,7 +51,7 @@ impl KubernetesSink {
     #[must_use]
     pub fn new(cluster: &Cluster) -> Self {
         Self {
-            requests: cluster.requests().clone(),
+            requests: cluster.requests.clone(),
             throttle: Throttle::default(),
             versions: Mutex::default(),
         }

@@ -39,13 +39,12 @@ pub fn questions(prefix: &str, reads: &[Read]) -> Vec<TxnOp> {
 impl Snapshot {
     /// What a transaction answered to the [`questions`] for these reads.
     pub fn of(prefix: &str, reads: &[Read], answer: &TxnResponse) -> Self {
-        let revision = answer.header().map_or(0, |header| header.revision());
-        Self::among(prefix, reads, &answer.op_responses(), revision)
+        Self::among(prefix, reads, &answer.op_responses(), revision_of(answer))
     }
 
     /// The same for several who have asked together: what each has asked for.
     pub fn each(prefix: &str, asked: &[Arc<[Read]>], answer: &TxnResponse) -> Vec<Self> {
-        let revision = answer.header().map_or(0, |header| header.revision());
+        let revision = revision_of(answer);
         let responses = answer.op_responses();
         let mut responses = responses.as_slice();
         let mut snapshots = Vec::with_capacity(asked.len());
@@ -117,6 +116,10 @@ impl Snapshot {
             })
             .collect()
     }
+}
+
+fn revision_of(answer: &TxnResponse) -> i64 {
+    answer.header().map_or(0, |header| header.revision())
 }
 
 fn is_dropped(layer: &str, writes: &[Write]) -> bool {
