@@ -6,13 +6,14 @@ use tokio::sync::oneshot;
 
 /// What may share a request with others.
 pub trait Question: Clone {
-    /// How much of a request it takes.
-    fn size(&self) -> usize;
+    /// What is in a request already.
+    type Load: Default;
 
-    /// Whether both may be in one request.
-    fn goes_with(&self, _other: &Self) -> bool {
-        true
-    }
+    /// Whether there is room for it beside these.
+    fn fits(&self, load: &Self::Load) -> bool;
+
+    /// Takes its room.
+    fn add_to(&self, load: &mut Self::Load);
 }
 
 /// Gathers questions. One who asks sends the request for all of them; when nobody else asks, at once and alone.
@@ -20,49 +21,49 @@ pub trait Question: Clone {
 /// Nobody joins a request that was sent already, so an answer is never older than its question. When so much has
 /// gathered that the next question has no room, it is sent without waiting. Whoever sends may be dropped meanwhile: then
 /// another of them sends.
-pub struct Gather<Q, A> {
+pub struct Gather<Q: Question, A> {
     state: Arc<Mutex<State<Q, A>>>,
-    room: usize,
 }
 
-struct State<Q, A> {
+struct State<Q: Question, A> {
     under_way: usize,
     gathered: Batch<Q, A>,
+    load: Q::Load,
 }
 
 /// Questions, and whom to tell about each. Whoever sends them needs not be told.
-struct Batch<Q, A> {
+struct Batch<Q: Question, A> {
     questions: Vec<Q>,
     waiting: Vec<Option<oneshot::Sender<Turn<Q, A>>>>,
 }
 
 /// What one who waits hears.
-enum Turn<Q, A> {
+enum Turn<Q: Question, A> {
     Answered(A),
     Sends(Sending<Q, A>),
 }
 
-enum Entered<Q, A> {
+enum Entered<Q: Question, A> {
     Sends(Sending<Q, A>),
     Waits(oneshot::Receiver<Turn<Q, A>>),
 }
 
 /// Whoever holds this sends a request; when it is dropped, the next is.
-struct Sending<Q, A> {
+struct Sending<Q: Question, A> {
     state: Arc<Mutex<State<Q, A>>>,
     batch: Batch<Q, A>,
 }
 
 impl<Q: Question, A> Gather<Q, A> {
-    /// For requests that have so much room.
-    pub fn new(room: usize) -> Self {
+    /// Nothing is under way.
+    pub fn new() -> Self {
         let state = State {
             under_way: 0,
             gathered: Batch::default(),
+            load: Q::Load::default(),
         };
         Self {
             state: Arc::new(Mutex::new(state)),
-            room,
         }
     }
 
@@ -79,6 +80,7 @@ impl<Q: Question, A> Gather<Q, A> {
                 },
             }
         };
+        sending.batch.forget_gone();
         let answers = send(&sending.batch.questions).await;
         let mut own = None;
         for (waiting, answer) in sending.batch.waiting.drain(..).zip(answers) {
@@ -103,11 +105,13 @@ impl<Q: Question, A> Gather<Q, A> {
                 },
             });
         }
-        let full = (!self.has_room(&state.gathered, question)).then(|| {
+        let is_full = !state.gathered.questions.is_empty() && !question.fits(&state.load);
+        let full = is_full.then(|| {
             state.under_way += 1;
-            std::mem::take(&mut state.gathered)
+            state.take_gathered()
         });
         let (waiting, turn) = oneshot::channel();
+        question.add_to(&mut state.load);
         state.gathered.questions.push(question.clone());
         state.gathered.waiting.push(Some(waiting));
         drop(state);
@@ -116,17 +120,32 @@ impl<Q: Question, A> Gather<Q, A> {
         }
         Entered::Waits(turn)
     }
+}
 
-    fn has_room(&self, gathered: &Batch<Q, A>, question: &Q) -> bool {
-        let Some(first) = gathered.questions.first() else {
-            return true;
-        };
-        let size: usize = gathered.questions.iter().map(Question::size).sum();
-        size + question.size() <= self.room && question.goes_with(first)
+impl<Q: Question, A> State<Q, A> {
+    fn take_gathered(&mut self) -> Batch<Q, A> {
+        self.load = Q::Load::default();
+        std::mem::take(&mut self.gathered)
     }
 }
 
-impl<Q, A> Sending<Q, A> {
+impl<Q: Question, A> Batch<Q, A> {
+    /// Nobody waits for the answers to these any more.
+    fn forget_gone(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        let questions = std::mem::take(&mut self.questions);
+        let is_there = |waiting: &Option<oneshot::Sender<_>>| {
+            waiting.as_ref().is_none_or(|waiting| !waiting.is_closed())
+        };
+        (self.questions, self.waiting) = questions
+            .into_iter()
+            .zip(waiting)
+            .filter(|(_, waiting)| is_there(waiting))
+            .unzip();
+    }
+}
+
+impl<Q: Question, A> Sending<Q, A> {
     /// The first that is still there sends the batch, which counts as under way.
     fn appoint(state: Arc<Mutex<State<Q, A>>>, batch: Batch<Q, A>) {
         let mut sending = Self { state, batch };
@@ -141,7 +160,7 @@ impl<Q, A> Sending<Q, A> {
     }
 }
 
-impl<Q, A> Drop for Sending<Q, A> {
+impl<Q: Question, A> Drop for Sending<Q, A> {
     fn drop(&mut self) {
         let mut state = lock(&self.state);
         state.under_way -= 1;
@@ -149,13 +168,13 @@ impl<Q, A> Drop for Sending<Q, A> {
             return;
         }
         state.under_way = 1;
-        let batch = std::mem::take(&mut state.gathered);
+        let batch = state.take_gathered();
         drop(state);
         Self::appoint(self.state.clone(), batch);
     }
 }
 
-impl<Q, A> Default for Batch<Q, A> {
+impl<Q: Question, A> Default for Batch<Q, A> {
     fn default() -> Self {
         Self {
             questions: Vec::new(),
@@ -176,13 +195,16 @@ mod tests {
 
     use super::*;
 
+    /// Three have room, and even ones do not go with odd ones.
     impl Question for u32 {
-        fn size(&self) -> usize {
-            1
+        type Load = Vec<u32>;
+
+        fn fits(&self, load: &Vec<u32>) -> bool {
+            load.len() < 3 && load.iter().all(|other| other % 2 == self % 2)
         }
 
-        fn goes_with(&self, other: &Self) -> bool {
-            self.is_multiple_of(2) == other.is_multiple_of(2)
+        fn add_to(&self, load: &mut Vec<u32>) {
+            load.push(*self);
         }
     }
 
@@ -196,7 +218,7 @@ mod tests {
         fn new(permits: usize) -> Self {
             Self {
                 gate: Semaphore::new(permits),
-                gather: Gather::new(3),
+                gather: Gather::new(),
             }
         }
 
@@ -264,6 +286,19 @@ mod tests {
         drop(second);
         server.gate.add_permits(1);
         assert_eq!(third.await, [4]);
+        assert!(server.is_idle());
+    }
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_is_not_sent() {
+        let server = Server::new(0);
+        let first = server.waiting(0).await;
+        let second = server.waiting(2).await;
+        let third = server.waiting(4).await;
+        drop(third);
+        server.gate.add_permits(2);
+        assert_eq!(first.await, [0]);
+        assert_eq!(second.await, [2]);
         assert!(server.is_idle());
     }
 

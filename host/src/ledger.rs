@@ -11,11 +11,7 @@ use configurator_core::layers::Write;
 use configurator_core::request::ObjectRef;
 use serde::{Deserialize, Serialize};
 
-use crate::gather::{Gather, Question};
 use crate::sinks::configstore::{ConfigStore, Fence};
-
-/// The most writes of several runs in one transaction.
-const GROUP: usize = 100;
 
 /// The record of one Configurator.
 #[derive(Clone)]
@@ -23,24 +19,6 @@ pub struct Ledger {
     store: Arc<dyn ConfigStore>,
     prefix: String,
     recorded: Arc<Mutex<HashSet<String>>>,
-    commits: Arc<Gather<Entry, Result<(), Fault>>>,
-}
-
-/// What one run has to write.
-#[derive(Clone)]
-struct Entry {
-    writes: Vec<Write>,
-    fences: Vec<Fence>,
-}
-
-impl Question for Entry {
-    fn size(&self) -> usize {
-        self.writes.len()
-    }
-
-    fn goes_with(&self, other: &Self) -> bool {
-        self.fences == other.fences
-    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -58,7 +36,6 @@ impl Ledger {
             store,
             prefix: format!("ledger/{configurator_uid}/"),
             recorded: Arc::default(),
-            commits: Arc::new(Gather::new(GROUP)),
         }
     }
 
@@ -95,7 +72,6 @@ impl Ledger {
     }
 
     /// Records the objects that are not recorded yet, all in one transaction, which holds only while the fences stand.
-    /// Runs that record at the same time share transactions.
     ///
     /// # Errors
     /// When the store cannot be written; then nothing may be done for the objects.
@@ -125,20 +101,7 @@ impl Ledger {
                 Some(Write::Put(format!("{}{uid}", self.prefix), text))
             })
             .collect();
-        let entry = Entry {
-            writes,
-            fences: fences.to_vec(),
-        };
-        let write = async |entries: &[Entry]| {
-            let writes = entries.iter().flat_map(|entry| entry.writes.clone());
-            // They are the same for all.
-            let outcome = self.store.write(writes.collect(), fences).await;
-            vec![outcome; entries.len()]
-        };
-        match self.commits.ask(&entry, write).await {
-            Some(outcome) => outcome?,
-            None => self.store.write(entry.writes, fences).await?,
-        }
+        self.store.write(writes, fences).await?;
         let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         recorded.extend(new.into_iter().map(|(_, uid)| uid.clone()));
         Ok(())

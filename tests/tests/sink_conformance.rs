@@ -13,7 +13,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use configurator_core::document::Document;
 use configurator_core::fault::FaultKind;
-use configurator_core::layers::Write;
+use configurator_core::layers::{MAX_OPERATIONS, Write};
 use configurator_core::request::{
     ConfigAppConf, ConfigBasic, ConfigOperation, ConfigRequest, ConfigResource, ConfigTwoLayers,
     ConfigType, ConfigVerb, Operation, SecretRequest, SecretVerb,
@@ -321,6 +321,74 @@ async fn many_writers_of_one_layer_lose_nothing() -> Result<()> {
             !keys.iter().any(|key| key.starts_with("two/")),
             "{name}: {keys:?}"
         );
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_writers_of_different_keys_do_not_disturb_each_other() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (name, store) in config_stores(folder.path()).await? {
+        let mut writers = tokio::task::JoinSet::new();
+        for number in 0..50 {
+            let store = store.clone();
+            writers.spawn(async move {
+                let pod = |uid: &str| {
+                    ConfigOperation::Resource(ConfigResource {
+                        config_type: ConfigType::Pod,
+                        verb: Update,
+                        name: format!("web-{number}"),
+                        uid: Some(uid.into()),
+                        namespace: Some("shop".into()),
+                        workload_kind: None,
+                        value: Some(uid.into()),
+                    })
+                };
+                let record = Write::Put(format!("ledger/{number}"), "{}".into());
+                store.write(vec![record], &[]).await?;
+                let mut changes = Vec::new();
+                for uid in ["u1", "u1", "u2"] {
+                    let written = store.transact(&[pod(uid)], "shop", &[]).await?;
+                    changes.push(written.changed);
+                }
+                Ok::<_, anyhow::Error>(changes)
+            });
+        }
+        while let Some(written) = writers.join_next().await {
+            assert_eq!(written??, [true, false, true], "{name}");
+        }
+        let stored = store.scan("").await?;
+        let of = |prefix: &str, value: &str| {
+            let is_right =
+                |(key, found): &&(String, String)| key.starts_with(prefix) && found == value;
+            stored.iter().filter(is_right).count()
+        };
+        let pods = of("resources/pod/shop/web-", r#"{"uid":"u2","value":"u2"}"#);
+        assert_eq!(
+            (pods, of("ledger/", "{}"), stored.len()),
+            (50, 50, 100),
+            "{name}"
+        );
+    }
+    Ok(())
+}
+
+/// The entry, its keys and a leaf: everything that is written is also looked at.
+#[tokio::test]
+async fn a_pod_with_as_many_keys_as_there_may_be_is_replaced() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (name, store) in config_stores(folder.path()).await? {
+        for uid in ["u1", "u2"] {
+            let mut operations = vec![pod(Update, uid, Some("x"))];
+            operations.extend(
+                (0..MAX_OPERATIONS - 1).map(|n| conf(Update, &format!("{n:03}"), Some(uid))),
+            );
+            let written = store.transact(&operations, "shop", &[]).await?;
+            assert!(written.changed, "{name}");
+            let stored = store.scan("appconf/").await?;
+            assert_eq!(stored.len(), MAX_OPERATIONS - 1, "{name}");
+            assert!(stored.iter().all(|(_, value)| value == uid), "{name}");
+        }
     }
     Ok(())
 }

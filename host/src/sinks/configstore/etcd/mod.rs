@@ -3,8 +3,9 @@
 //! A transaction reads what it needs at one revision, decides, and writes in one etcd transaction that holds only if
 //! nothing that the decision rests on has changed meanwhile (etcd's "API guarantees": transactions are atomic and
 //! serializable). So layers, cascades and uid rules are as those of the embedded store, and no part of them is ever seen
-//! without the rest.
+//! without the rest. What several read or write at the same time goes in one request.
 
+mod commit;
 mod connection;
 mod errors;
 mod options;
@@ -22,6 +23,7 @@ use configurator_core::request::ConfigOperation;
 use etcd_client::{Compare, CompareOp, GetOptions, KvClient, Txn, TxnOp, TxnResponse};
 use tokio::time::Instant;
 
+use self::commit::{Commit, Committed, Cure, Failed, MAX_TXN_OPS};
 use self::connection::Connection;
 use self::errors::{classify, is_transient};
 pub use self::options::EtcdOptions;
@@ -36,8 +38,6 @@ const MAX_CONFLICTS: u32 = 16;
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 /// The longest.
 const MAX_WAIT: Duration = Duration::from_secs(1);
-/// Operations of one part of a transaction; etcd allows 128.
-const PART: usize = 100;
 /// Keys of one page of a scan.
 const PAGE: i64 = 1000;
 /// Which cluster the keys under the prefix belong to.
@@ -49,11 +49,18 @@ pub struct EtcdConfigStore {
     prefix: String,
     patience: Duration,
     reads: Gather<Arc<[Read]>, Result<Snapshot, Fault>>,
+    commits: Gather<Arc<Commit>, Result<Committed, Failed>>,
 }
 
 impl Question for Arc<[Read]> {
-    fn size(&self) -> usize {
-        self.len()
+    type Load = usize;
+
+    fn fits(&self, load: &usize) -> bool {
+        self.len() + load <= MAX_READS
+    }
+
+    fn add_to(&self, load: &mut usize) {
+        *load += self.len();
     }
 }
 
@@ -65,7 +72,8 @@ impl EtcdConfigStore {
             prefix: options.prefix.clone(),
             patience: options.timeout,
             connection: Connection::new(options),
-            reads: Gather::new(MAX_READS),
+            reads: Gather::new(),
+            commits: Gather::new(),
         }
     }
 
@@ -147,13 +155,46 @@ impl EtcdConfigStore {
                 }
             }
         }
-        if operations.len() <= PART {
-            return operations;
-        }
         operations
-            .chunks(PART)
-            .map(|part| TxnOp::txn(Txn::new().and_then(part)))
-            .collect()
+    }
+
+    /// Commits, in one request with what others commit at the same time.
+    async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Failed> {
+        let send = async |commits: &[Arc<Commit>]| match self.send(commits).await {
+            Ok(answer) => Commit::outcomes(commits.len(), &answer)
+                .into_iter()
+                .map(Ok)
+                .collect(),
+            Err(failed) => commits.iter().map(|_| Err(failed.clone())).collect(),
+        };
+        let failed = match self.commits.ask(&commit, send).await {
+            Some(Ok(committed)) => return Ok(committed),
+            Some(Err(failed)) => failed,
+            None => Failed {
+                fault: Fault::new(
+                    FaultKind::ConfigstoreUnavailable,
+                    "the config store: etcd did not answer to every part of a transaction",
+                ),
+                cure: Cure::Alone,
+            },
+        };
+        if failed.cure != Cure::Alone {
+            return Err(failed);
+        }
+        let alone = [commit];
+        let answer = self.send(&alone).await?;
+        let outcome = Commit::outcomes(alone.len(), &answer).pop();
+        outcome.ok_or(failed)
+    }
+
+    async fn send(&self, commits: &[Arc<Commit>]) -> Result<TxnResponse, Failed> {
+        let client = self.connection.client().await;
+        let mut client = client.map_err(|fault| Failed {
+            fault,
+            cure: Cure::None,
+        })?;
+        let answer = client.txn(Commit::request(commits)).await;
+        answer.map_err(|error| Failed::of(&error, commits.len()))
     }
 }
 
@@ -184,19 +225,21 @@ impl ConfigStore for EtcdConfigStore {
                     changed: may_be_written,
                 });
             }
-            let txn = Txn::new()
-                .when(snapshot.conditions(&self.prefix, &plan.writes))
-                .and_then(self.operations(&plan.writes))
-                .or_else(snapshot::questions(&self.prefix, &reads));
-            let mut client = self.connection.client().await?;
-            match client.txn(txn).await {
-                Ok(answer) if answer.succeeded() => {
+            let commit = Commit::new(
+                &reads,
+                snapshot.conditions(&self.prefix, &plan.writes),
+                &plan.writes,
+                self.operations(&plan.writes),
+                snapshot::questions(&self.prefix, &reads),
+            );
+            match self.commit(Arc::new(commit)).await {
+                Ok(committed) if committed.succeeded => {
                     return Ok(Transacted {
                         answers: plan.answers,
                         changed: true,
                     });
                 }
-                Ok(answer) => {
+                Ok(committed) => {
                     conflicts += 1;
                     if conflicts >= MAX_CONFLICTS {
                         return Err(Fault::new(
@@ -206,13 +249,15 @@ impl ConfigStore for EtcdConfigStore {
                             ),
                         ));
                     }
-                    snapshot = self.snapshot(&reads, &answer);
+                    // Whoever sent it for all may have sent it before and gone.
+                    may_be_written = true;
+                    snapshot = Snapshot::instead(&self.prefix, &reads, &committed);
                 }
-                Err(error) if is_transient(&error) && retry.wait().await => {
+                Err(failed) if failed.cure == Cure::Later && retry.wait().await => {
                     may_be_written = true;
                     snapshot = self.read(&reads).await?;
                 }
-                Err(error) => return Err(classify(&error)),
+                Err(failed) => return Err(failed.fault),
             }
         }
     }
@@ -250,23 +295,27 @@ impl ConfigStore for EtcdConfigStore {
         let stands =
             |fence: &Fence| Compare::value(self.key(fence.key()), CompareOp::Equal, fence.value());
         let conditions: Vec<Compare> = fences.iter().map(stands).collect();
-        let questions: Vec<TxnOp> = fences
-            .iter()
-            .map(|fence| TxnOp::get(self.key(fence.key()), None))
-            .collect();
-        for part in writes.chunks(PART) {
-            let operations = self.operations(part);
-            let answer = self
-                .ask(|mut client| {
-                    let txn = Txn::new()
-                        .when(conditions.clone())
-                        .and_then(operations.clone())
-                        .or_else(questions.clone());
-                    async move { client.txn(txn).await }
-                })
-                .await?;
-            if !answer.succeeded() {
-                Fence::check(fences, &self.snapshot(&[], &answer).stored)?;
+        let reads: Vec<Read> = fences.iter().map(Fence::read).collect();
+        let questions = snapshot::questions(&self.prefix, &reads);
+        for part in writes.chunks(MAX_TXN_OPS) {
+            let commit = Arc::new(Commit::new(
+                &reads,
+                conditions.clone(),
+                part,
+                self.operations(part),
+                questions.clone(),
+            ));
+            let mut retry = Retry::new(self.patience);
+            let committed = loop {
+                match self.commit(commit.clone()).await {
+                    Ok(committed) => break committed,
+                    Err(failed) if failed.cure == Cure::Later && retry.wait().await => {}
+                    Err(failed) => return Err(failed.fault),
+                }
+            };
+            if !committed.succeeded {
+                let stored = Snapshot::instead(&self.prefix, &[], &committed).stored;
+                Fence::check(fences, &stored)?;
             }
         }
         Ok(())

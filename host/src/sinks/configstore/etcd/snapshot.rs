@@ -8,6 +8,7 @@ use etcd_client::{
     Compare, CompareOp, DeleteOptions, GetOptions, TxnOp, TxnOpResponse, TxnResponse,
 };
 
+use super::commit::Committed;
 use super::{Stored, text};
 
 /// What was stored at one revision under the keys that were read.
@@ -40,6 +41,11 @@ impl Snapshot {
     /// What a transaction answered to the [`questions`] for these reads.
     pub fn of(prefix: &str, reads: &[Read], answer: &TxnResponse) -> Self {
         Self::among(prefix, reads, &answer.op_responses(), revision_of(answer))
+    }
+
+    /// What became of a commit that was answered with those questions.
+    pub fn instead(prefix: &str, reads: &[Read], committed: &Committed) -> Self {
+        Self::among(prefix, reads, &committed.responses, committed.revision)
     }
 
     /// The same for several who have asked together: what each has asked for.
@@ -118,7 +124,8 @@ impl Snapshot {
     }
 }
 
-fn revision_of(answer: &TxnResponse) -> i64 {
+/// That of the store when it answered.
+pub fn revision_of(answer: &TxnResponse) -> i64 {
     answer.header().map_or(0, |header| header.revision())
 }
 
