@@ -154,19 +154,20 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use async_trait::async_trait;
     use configurator_core::fault::FaultKind;
     use configurator_core::request::ConfigOperation;
-    use futures::future::join_all;
-    use tokio::sync::Semaphore;
 
     use super::*;
     use crate::sinks::configstore::Transacted;
 
-    /// Notes what is written, when it is let through.
+    /// Notes what is written, unless it is away.
+    #[derive(Default)]
     struct Noting {
-        gate: Semaphore,
-        written: Mutex<Vec<(usize, usize)>>,
+        is_away: AtomicBool,
+        written: Mutex<Vec<Write>>,
     }
 
     #[async_trait]
@@ -184,13 +185,11 @@ mod tests {
             Ok(Vec::new())
         }
 
-        async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault> {
-            let permit = self.gate.acquire().await;
-            let permit =
-                permit.map_err(|_| Fault::new(FaultKind::ConfigstoreUnavailable, "away"))?;
-            permit.forget();
-            let mut written = self.written.lock().unwrap();
-            written.push((writes.len(), fences.len()));
+        async fn write(&self, writes: Vec<Write>, _: &[Fence]) -> Result<(), Fault> {
+            if self.is_away.load(Ordering::Relaxed) {
+                return Err(Fault::new(FaultKind::ConfigstoreUnavailable, "away"));
+            }
+            self.written.lock().unwrap().extend(writes);
             Ok(())
         }
 
@@ -203,62 +202,22 @@ mod tests {
         }
     }
 
-    fn store(permits: usize) -> Arc<Noting> {
-        Arc::new(Noting {
-            gate: Semaphore::new(permits),
-            written: Mutex::default(),
-        })
-    }
-
-    fn object(number: usize) -> [(ObjectRef, String); 1] {
+    #[tokio::test]
+    async fn what_was_written_is_not_written_again() {
+        let store = Arc::new(Noting::default());
+        let ledger = Ledger::new(store.clone(), "c");
         let key = ObjectRef {
             namespace: "shop".into(),
-            name: format!("web-{number}"),
+            name: "web".into(),
         };
-        [(key, format!("uid-{number}"))]
-    }
-
-    #[tokio::test]
-    async fn what_is_recorded_at_the_same_time_shares_transactions() {
-        let store = store(0);
-        let ledger = Ledger::new(store.clone(), "c");
-        let objects: Vec<_> = (0..250).map(object).collect();
-        let mut recording = join_all(objects.iter().map(|object| ledger.record(object, &[])));
-        assert!(futures::poll!(&mut recording).is_pending());
-        store.gate.add_permits(250);
-        assert!(recording.await.iter().all(Result::is_ok));
-        // The first had begun when the others came.
-        let mut written = store.written.lock().unwrap().clone();
-        written.sort_unstable();
-        assert_eq!(written, [(1, 0), (49, 0), (100, 0), (100, 0)]);
-    }
-
-    #[tokio::test]
-    async fn under_other_fences_there_is_another_transaction() {
-        let store = store(usize::MAX >> 4);
-        let ledger = Ledger::new(store.clone(), "c");
-        let objects: Vec<_> = (0..20).map(object).collect();
-        let fences = [Fence::new("a", 1, "h"), Fence::new("b", 1, "h")];
-        let recording = objects.iter().enumerate().map(|(number, object)| {
-            let fences = fences.get(..number % 2 + 1).unwrap_or_default();
-            ledger.record(object, fences)
-        });
-        assert!(join_all(recording).await.iter().all(Result::is_ok));
+        let objects = [(key, "uid".to_owned())];
+        store.is_away.store(true, Ordering::Relaxed);
+        ledger.record(&objects, &[]).await.unwrap_err();
+        store.is_away.store(false, Ordering::Relaxed);
+        ledger.record(&objects, &[]).await.unwrap();
+        ledger.record(&objects, &[]).await.unwrap();
         let written = store.written.lock().unwrap().clone();
-        let under = |fences: usize| -> usize {
-            let of = written.iter().filter(|(_, found)| *found == fences);
-            of.map(|(writes, _)| writes).sum()
-        };
-        assert_eq!((under(1), under(2)), (10, 10), "{written:?}");
-    }
-
-    #[tokio::test]
-    async fn all_of_a_transaction_hear_why_it_failed() {
-        let store = store(0);
-        let ledger = Ledger::new(store.clone(), "c");
-        let objects: Vec<_> = (0..3).map(object).collect();
-        store.gate.close();
-        let recording = objects.iter().map(|object| ledger.record(object, &[]));
-        assert!(join_all(recording).await.iter().all(Result::is_err));
+        let record = r#"{"namespace":"shop","name":"web"}"#;
+        assert_eq!(written, [Write::Put("ledger/c/uid".into(), record.into())]);
     }
 }

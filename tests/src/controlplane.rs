@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use configurator_host::cluster::{self, Cluster};
 use configurator_host::sinks::configstore::etcd::{EtcdConfigStore, EtcdOptions};
 use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, VaultSecretStore};
+use etcd_client::{Certificate, ConnectOptions, Identity, TlsOptions};
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde::Deserialize;
@@ -18,6 +20,9 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::world::Servers;
+
+/// How long a member of an etcd has for an answer.
+const ANSWER: Duration = Duration::from_secs(1);
 
 /// The servers of a test. They end, and their files go, when the last clone is dropped or this process is killed.
 #[derive(Clone)]
@@ -169,6 +174,26 @@ impl About {
             ca: Some(self.ca.clone()),
             ..VaultOptions::new(vec![self.vault.url.clone()], auth)
         }
+    }
+
+    /// A client of these members of an etcd. One that is stopped is left for another.
+    ///
+    /// # Errors
+    /// When a certificate cannot be read.
+    pub async fn etcd(&self, members: &[&str]) -> Result<etcd_client::Client> {
+        let identity = Identity::from_pem(
+            std::fs::read(&self.store.cert)?,
+            std::fs::read(&self.store.key)?,
+        );
+        let tls = TlsOptions::new()
+            .ca_certificate(Certificate::from_pem(std::fs::read(&self.ca)?))
+            .identity(identity);
+        let options = ConnectOptions::new()
+            .with_tls(tls)
+            .with_timeout(ANSWER)
+            .with_connect_timeout(ANSWER)
+            .with_keep_alive(ANSWER, ANSWER);
+        Ok(etcd_client::Client::connect(members, Some(options)).await?)
     }
 
     /// How etcd is reached, under this prefix.

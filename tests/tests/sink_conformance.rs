@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -18,6 +19,7 @@ use configurator_core::request::{
     ConfigAppConf, ConfigBasic, ConfigOperation, ConfigRequest, ConfigResource, ConfigTwoLayers,
     ConfigType, ConfigVerb, Operation, SecretRequest, SecretVerb,
 };
+use configurator_host::sinks::configstore::etcd::EtcdConfigStore;
 use configurator_host::sinks::configstore::{
     ConfigStore, ConfigstoreSink, EmbeddedConfigStore, Fence,
 };
@@ -27,7 +29,9 @@ use configurator_host::sinks::secretstore::{
 };
 use configurator_host::sinks::{Scope, Sink};
 use configurator_tests::controlplane::ControlPlane;
+use etcd_client::GetOptions;
 use expect_test::{Expect, expect};
+use futures::future::join_all;
 
 use ConfigVerb::{Create, Delete, Get, Update};
 
@@ -370,6 +374,32 @@ async fn many_writers_of_different_keys_do_not_disturb_each_other() -> Result<()
             "{name}"
         );
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_written_to_etcd_at_the_same_time_goes_in_few_requests() -> Result<()> {
+    let about = ControlPlane::shared().await?;
+    let prefix = format!("tests/{}/together/", std::process::id());
+    let store = EtcdConfigStore::new(about.etcd_options(&prefix));
+    let writes = (0..100).map(|number| {
+        let record = Write::Put(format!("ledger/{number}"), "{}".into());
+        store.write(vec![record], &[])
+    });
+    for written in join_all(writes).await {
+        written?;
+    }
+    let everything = GetOptions::new().with_prefix();
+    let members: Vec<&str> = about.store.endpoints.iter().map(String::as_str).collect();
+    let mut etcd = about.etcd(&members).await?;
+    let stored = etcd.get(prefix, Some(everything)).await?;
+    let revisions: BTreeSet<i64> = stored
+        .kvs()
+        .iter()
+        .map(|pair| pair.mod_revision())
+        .collect();
+    // The first had gone when the others came.
+    assert_eq!((stored.kvs().len(), revisions.len()), (100, 2));
     Ok(())
 }
 

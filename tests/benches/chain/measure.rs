@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use mimalloc::MiMalloc;
+use rustix::time::{ClockId, clock_gettime};
 
 /// The allocator of the program, which also counts while it is told to.
 pub struct Counting;
@@ -65,16 +66,12 @@ pub fn allocated() -> i64 {
 }
 
 /// CPU time of this process.
-pub fn cpu_time() -> Result<Duration> {
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
-    let fields: Vec<&str> = stat
-        .rsplit_once(')')
-        .context("stat")?
-        .1
-        .split_whitespace()
-        .collect();
-    let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
-    Ok(Duration::from_millis(ticks * 10))
+pub fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(
+        time.tv_sec.unsigned_abs(),
+        time.tv_nsec.unsigned_abs() as u32,
+    )
 }
 
 /// Resident memory of this process, in bytes.

@@ -1,6 +1,9 @@
 //! The chain of pod-config on real servers, and a bare loop that sends the same requests.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -19,7 +22,7 @@ use etcd_client::{
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
@@ -28,12 +31,16 @@ use tokio::sync::{Notify, Semaphore};
 use crate::measure::{cpu_time, median};
 use crate::row;
 
-const PODS: usize = 500;
-const ROUNDS: usize = 11;
+/// Pods of one turn of a side.
+const PODS: usize = 200;
+const TURNS: usize = 25;
 const NODES: usize = 10;
 const CONCURRENCY: usize = 32;
 const PREFIX: &str = "config.configurator.dev/";
 const PATIENCE: Duration = Duration::from_secs(120);
+/// For how long the host is watched while it has nothing to do.
+const REST: Duration = Duration::from_secs(10);
+const SIDES: [&str; 2] = ["host", "bare"];
 
 /// What a side took for all its runs, from the beginning of the first to the end of the last.
 struct Took {
@@ -44,90 +51,132 @@ struct Took {
 /// What was asked of the servers, by kind of request.
 type Asked = BTreeMap<String, usize>;
 
-/// Rounds of both sides by turns, on the same servers.
+/// Both sides by turns, on the same servers.
 pub async fn measure(figures: &mut Vec<(String, f64)>) -> Result<()> {
     let plane = ControlPlane::start(&Plan::default()).await?;
     let about = plane.about();
     // With the first store of secrets, the process has its provider of TLS.
     let client = about.servers().await?.cluster.client;
+    // Before anything is measured, so that the servers are at work on nothing else.
+    for side in SIDES {
+        nodes(&client, side).await?;
+        for turn in 0..=TURNS {
+            fill(&client, side, turn).await?;
+        }
+        eprintln!("bench: {side}: {} Pods are there", (TURNS + 1) * PODS);
+    }
     let bare = Bare::connect(about).await?;
-    let mut rates = [Vec::new(), Vec::new()];
-    let mut costs = [Vec::new(), Vec::new()];
-    // The first round makes connections and fills caches.
-    for round in 0..=ROUNDS {
-        // Who is first has the emptier servers.
-        let sides = if round % 2 == 0 { [0, 1] } else { [1, 0] };
+    let host = Host::start(about).await?;
+    let mut record = Record::new(about, bare.etcd.clone());
+    let mut turns = [Vec::new(), Vec::new()];
+    // The first makes connections and fills caches.
+    for turn in 0..=TURNS {
         let mut asked = [Asked::new(), Asked::new()];
-        for side in sides {
-            let namespace = format!("{}-{round}", ["host", "bare"][side]);
-            fill(&client, &namespace).await?;
-            let before = Record::read(about, &bare).await?;
+        // Who is first has the emptier servers.
+        let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
+        for side in order {
+            let namespace = namespace(SIDES[side], turn);
+            record.read().await?;
             let took = match side {
-                0 => host(about, &namespace).await?,
+                0 => host.go(&namespace).await?,
                 _ => bare.go(&namespace).await?,
             };
-            asked[side] = Record::read(about, &bare).await?.since(&before);
-            let rate = PODS as f64 / took.wall.as_secs_f64();
-            let cost = took.cpu.as_secs_f64() * 1e6 / PODS as f64;
-            eprintln!("bench: {namespace}: {rate:.0} runs/s, {cost:.0} CPU-µs a run");
-            if round > 0 {
-                rates[side].push(rate);
-                costs[side].push(cost);
+            asked[side] = record.read().await?;
+            if turn > 0 {
+                turns[side].push(took);
             }
-            empty(&client, &namespace).await?;
         }
-        for side in 0..2 {
-            eprintln!("bench: {}: {:?}", ["host", "bare"][side], asked[side]);
-        }
-        let [host, bare] = &asked;
-        for (what, bare) in bare {
-            let host = host.get(what).copied().unwrap_or_default();
+        let [by_host, by_bare] = &asked;
+        eprintln!("bench: turn {turn}: host {by_host:?}");
+        eprintln!("bench: turn {turn}: bare {by_bare:?}");
+        for (what, bare) in by_bare {
+            let host = by_host.get(what).copied().unwrap_or_default();
             ensure!(
                 what.starts_with("etcd") || host == *bare,
                 "not the same requests: {what}: the host {host}, the bare loop {bare}"
             );
         }
     }
-    // The two sides of a round had the same neighbours on the machine, more or less.
-    let ratio = |[host, bare]: &[Vec<f64>; 2]| {
+    let rest = cpu_time();
+    tokio::time::sleep(REST).await;
+    let rest = (cpu_time() - rest).as_secs_f64() / REST.as_secs_f64();
+    host.world.kill().await?;
+    // While the bare loop is at work, the host is at rest.
+    let cost = |side: usize, took: &Took| {
+        let not_its_own = if side == 1 {
+            rest * took.wall.as_secs_f64()
+        } else {
+            0.0
+        };
+        (took.cpu.as_secs_f64() - not_its_own) * 1e6 / PODS as f64
+    };
+    let rate = |took: &Took| PODS as f64 / took.wall.as_secs_f64();
+    for (turn, (host, bare)) in turns[0].iter().zip(&turns[1]).enumerate() {
+        eprintln!(
+            "bench: turn {}: host {:.0} runs/s, {:.0} CPU-µs a run; bare {:.0} runs/s, {:.0} CPU-µs a run",
+            turn + 1,
+            rate(host),
+            cost(0, host),
+            rate(bare),
+            cost(1, bare),
+        );
+    }
+    // The two sides of a turn had the same neighbours on the machine, more or less.
+    let ratio = |of: &dyn Fn(usize, &Took) -> f64| {
+        let pairs = turns[0].iter().zip(&turns[1]);
         median(
-            host.iter()
-                .zip(bare)
-                .map(|(host, bare)| host / bare)
+            pairs
+                .map(|(host, bare)| of(0, host) / of(1, bare))
                 .collect(),
         )
     };
-    figures.push(("throughput ratio to bare loop".into(), ratio(&rates)));
-    figures.push(("cpu ratio to bare loop".into(), ratio(&costs)));
-    let [host_rate, bare_rate] = rates.map(median);
-    let [host_cost, bare_cost] = costs.map(median);
-    row(
+    figures.push((
+        "throughput ratio to bare loop".into(),
+        ratio(&|_, took| rate(took)),
+    ));
+    figures.push(("cpu ratio to bare loop".into(), ratio(&cost)));
+    let names = [
         "the chain on real servers",
-        &format!("{host_rate:.0} runs/s, {host_cost:.0} CPU-µs a run"),
-    );
-    row(
         "a bare loop that sends the same requests",
-        &format!("{bare_rate:.0} runs/s, {bare_cost:.0} CPU-µs a run"),
+    ];
+    for (side, name) in names.into_iter().enumerate() {
+        let rate = median(turns[side].iter().map(rate).collect());
+        let cost = median(turns[side].iter().map(|took| cost(side, took)).collect());
+        row(name, &format!("{rate:.0} runs/s, {cost:.0} CPU-µs a run"));
+    }
+    row(
+        "the host at rest",
+        &format!("{:.1} CPU-ms a second", rest * 1e3),
     );
     Ok(())
 }
 
-/// A namespace with its Nodes, a Job and the Pods of this. Nobody is at work on the Job, so the Pods stay as they are.
-async fn fill(client: &Client, name: &str) -> Result<()> {
+fn namespace(side: &str, turn: usize) -> String {
+    format!("{side}-{turn}")
+}
+
+/// The Nodes of a side.
+async fn nodes(client: &Client, side: &str) -> Result<()> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    for number in 0..NODES {
+        let node = json!({"metadata": {
+            "name": format!("{side}-{number}"),
+            "annotations": {"config.configurator.dev/disk": "fast", "config.configurator.dev/zone": "a"},
+        }});
+        nodes
+            .create(&PostParams::default(), &serde_json::from_value(node)?)
+            .await?;
+    }
+    Ok(())
+}
+
+/// A namespace with a Job and the Pods of this. Nobody is at work on the Job, so the Pods stay as they are.
+async fn fill(client: &Client, side: &str, turn: usize) -> Result<()> {
+    let name = &namespace(side, turn);
     let pod: Value = serde_json::from_str(&std::fs::read_to_string(
         guests::workspace().join("configurators/pod-config/testdata/pod.json"),
     )?)?;
     let params = PostParams::default();
-    let nodes: Api<Node> = Api::all(client.clone());
-    for number in 0..NODES {
-        let node = json!({"metadata": {
-            "name": format!("{name}-{number}"),
-            "annotations": {"config.configurator.dev/disk": "fast", "config.configurator.dev/zone": "a"},
-        }});
-        nodes
-            .create(&params, &serde_json::from_value(node)?)
-            .await?;
-    }
     let namespace = json!({"metadata": {"name": name, "annotations": {"config.configurator.dev/region": "north"}}});
     let namespaces: Api<Namespace> = Api::all(client.clone());
     namespaces
@@ -152,7 +201,7 @@ async fn fill(client: &Client, name: &str) -> Result<()> {
             pod["metadata"]["ownerReferences"] = json!([{
                 "apiVersion": "batch/v1", "kind": "Job", "name": "web", "uid": owner, "controller": true,
             }]);
-            pod["spec"]["nodeName"] = json!(format!("{name}-{}", number % NODES));
+            pod["spec"]["nodeName"] = json!(format!("{side}-{}", number % NODES));
             for set_by_the_server in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "generateName"] {
                 pod["metadata"].as_object_mut().unwrap().remove(set_by_the_server);
             }
@@ -167,45 +216,30 @@ async fn fill(client: &Client, name: &str) -> Result<()> {
         .await
 }
 
-/// The Pods go at once, and what they own is waited for, so that no controller is at work on them in the next round.
-async fn empty(client: &Client, name: &str) -> Result<()> {
-    let pods: Api<Pod> = Api::namespaced(client.clone(), name);
-    let at_once = DeleteParams::default().grace_period(0);
-    pods.delete_collection(&at_once, &Default::default())
-        .await?;
-    let nodes: Api<Node> = Api::all(client.clone());
-    for number in 0..NODES {
-        let _ = nodes
-            .delete(&format!("{name}-{number}"), &DeleteParams::default())
-            .await;
-    }
-    let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), name);
-    let since = Instant::now();
-    // One is the cluster's own.
-    while config_maps
-        .list_metadata(&Default::default())
-        .await?
-        .items
-        .len()
-        > 1
-    {
-        ensure!(since.elapsed() < PATIENCE, "ConfigMaps of {name} are left");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    Ok(())
-}
-
 // ---- What the servers were asked ----
 
-/// How often each server was asked for what, so far.
+/// The servers' own records, as far as they were not read yet.
 struct Record {
-    asked: Asked,
+    kubernetes: Log,
+    vault: Log,
+    etcd: KvClient,
+    revision: i64,
 }
 
 impl Record {
-    async fn read(about: &About, bare: &Bare) -> Result<Self> {
+    fn new(about: &About, etcd: KvClient) -> Self {
+        Self {
+            kubernetes: Log::new(&about.kubernetes.audit),
+            vault: Log::new(&about.vault.audit),
+            etcd,
+            revision: 0,
+        }
+    }
+
+    /// How often each server was asked for what since this was called last.
+    async fn read(&mut self) -> Result<Asked> {
         let mut asked = Asked::new();
-        for line in std::fs::read_to_string(&about.kubernetes.audit)?.lines() {
+        for line in self.kubernetes.read()?.lines() {
             // What fills the servers is most of the record, and long.
             if line.contains(r#""verb":"create""#) {
                 continue;
@@ -227,7 +261,7 @@ impl Record {
                     .or_default() += 1;
             }
         }
-        for line in std::fs::read_to_string(&about.vault.audit)?.lines() {
+        for line in self.vault.read()?.lines() {
             let Ok(event) = serde_json::from_str::<Value>(line) else {
                 continue;
             };
@@ -237,18 +271,35 @@ impl Record {
                 *asked.entry(format!("vault {operation}")).or_default() += 1;
             }
         }
-        let answer = bare.etcd.clone().get("nothing", None).await?;
+        let answer = self.etcd.get("nothing", None).await?;
         let revision = answer.header().map_or(0, |header| header.revision());
-        asked.insert("etcd revisions".into(), usize::try_from(revision)?);
-        Ok(Self { asked })
+        let since = std::mem::replace(&mut self.revision, revision);
+        asked.insert("etcd revisions".into(), usize::try_from(revision - since)?);
+        Ok(asked)
+    }
+}
+
+/// A file that grows by lines.
+struct Log {
+    path: PathBuf,
+    read: u64,
+}
+
+impl Log {
+    fn new(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self { path, read: 0 }
     }
 
-    fn since(self, before: &Self) -> Asked {
-        let mut asked = self.asked;
-        for (what, count) in &mut asked {
-            *count -= before.asked.get(what).copied().unwrap_or_default();
-        }
-        asked
+    /// The whole lines that were not read yet.
+    fn read(&mut self) -> Result<String> {
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(self.read))?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        text.truncate(text.rfind('\n').map_or(0, |last| last + 1));
+        self.read += text.len() as u64;
+        Ok(text)
     }
 }
 
@@ -266,7 +317,7 @@ struct Stopwatch {
 impl Stopwatch {
     fn begin(&self) {
         let mut began = self.began.lock().unwrap();
-        began.get_or_insert_with(|| (Instant::now(), cpu_time().unwrap()));
+        began.get_or_insert_with(|| (Instant::now(), cpu_time()));
     }
 
     fn end(&self) {
@@ -274,7 +325,7 @@ impl Stopwatch {
             let (wall, cpu) = self.began.lock().unwrap().unwrap();
             *self.took.lock().unwrap() = Some(Took {
                 wall: wall.elapsed(),
-                cpu: cpu_time().unwrap() - cpu,
+                cpu: cpu_time() - cpu,
             });
             self.done.notify_one();
         }
@@ -288,43 +339,58 @@ impl Stopwatch {
     }
 }
 
-struct Watching(Arc<Stopwatch>);
+/// Of the turn that is under way.
+#[derive(Clone, Default)]
+struct Watching(Arc<Mutex<Arc<Stopwatch>>>);
+
+impl Watching {
+    fn stopwatch(&self) -> Arc<Stopwatch> {
+        self.0.lock().unwrap().clone()
+    }
+}
 
 impl RunObserver for Watching {
     fn called(&self, _: &Run, _: &Call, _: &Result<HandlerOutput, CallFault>) {
-        self.0.begin();
+        self.stopwatch().begin();
     }
 
     fn ended(&self, _: &Run, end: &RunEnd<'_>) {
         match end {
-            RunEnd::Finished(Finish::Succeeded) => self.0.end(),
+            RunEnd::Finished(Finish::Succeeded) => self.stopwatch().end(),
             other => eprintln!("bench: a run did not succeed: {other:?}"),
         }
     }
 }
 
-async fn host(about: &About, namespace: &str) -> Result<Took> {
-    let stopwatch = Arc::new(Stopwatch::default());
-    let observer = Watching(stopwatch.clone());
-    let world =
-        World::start_on(about.servers().await?, |builder| builder.observer(observer)).await?;
-    world
-        .configure("pod-config", |object| {
-            object["metadata"]["name"] = json!(namespace);
-            object["spec"]["concurrency"] = json!(CONCURRENCY);
-            object["spec"]["watch"]["namespaces"] = json!([namespace]);
-        })
-        .await?;
-    let took = stopwatch.took().await?;
-    world.settled(&[namespace]).await?;
-    // At once: whoever deletes a Configurator has its host forget everything, one object after another.
-    let client = world.client.clone();
-    world.kill().await?;
-    configurator_host::objects::api(&client, "configurator.dev/v1alpha1", "Configurator", "")
-        .await?
-        .delete(namespace, &DeleteParams::default())
-        .await?;
-    Ok(took)
+struct Host {
+    world: World,
+    watching: Watching,
+}
+
+impl Host {
+    async fn start(about: &About) -> Result<Self> {
+        let watching = Watching::default();
+        let observer = watching.clone();
+        let servers = about.servers().await?;
+        let world = World::start_on(servers, |builder| builder.observer(observer)).await?;
+        Ok(Self { world, watching })
+    }
+
+    /// Has it handle the Pods of a namespace.
+    async fn go(&self, namespace: &str) -> Result<Took> {
+        let stopwatch = Arc::new(Stopwatch::default());
+        *self.watching.0.lock().unwrap() = stopwatch.clone();
+        self.world
+            .configure("pod-config", |object| {
+                object["metadata"]["name"] = json!(namespace);
+                object["spec"]["concurrency"] = json!(CONCURRENCY);
+                object["spec"]["watch"]["namespaces"] = json!([namespace]);
+            })
+            .await?;
+        let took = stopwatch.took().await?;
+        self.world.settled(&[namespace]).await?;
+        Ok(took)
+    }
 }
 
 // ---- The bare loop ----

@@ -18,9 +18,7 @@ use configurator_tests::controlplane::{About, ControlPlane, Plan};
 use configurator_tests::operator::Operator;
 use configurator_tests::proxy::{Line, Proxy, Rule};
 use configurator_tests::world::{PATIENCE, Servers, World};
-use etcd_client::{
-    Certificate, ConnectOptions, EventType, GetOptions, Identity, TlsOptions, WatchOptions,
-};
+use etcd_client::{EventType, GetOptions, WatchOptions};
 use http::{HeaderValue, header};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -254,9 +252,9 @@ impl Scene {
         let members: Vec<&str> = about.store.endpoints.iter().map(String::as_str).collect();
         for member in &members {
             // One that was killed may still be coming back.
-            patiently(async || revision(&mut connect(&about, &[member]).await?).await).await?;
+            patiently(async || revision(&mut about.etcd(&[member]).await?).await).await?;
         }
-        let mut etcd = connect(&about, &members).await?;
+        let mut etcd = about.etcd(&members).await?;
         let revision = revision(&mut etcd).await?;
         let asked = asked(&about).await?;
         let hosts = hosts_cluster(&about, &url, name).await?;
@@ -838,24 +836,6 @@ async fn hosts_cluster(about: &About, url: &str, name: &str) -> Result<Cluster> 
         .headers
         .push((header::USER_AGENT, HeaderValue::from_str(name)?));
     Ok(cluster::connect(&config)?)
-}
-
-/// A client of these members of an etcd.
-pub async fn connect(about: &About, endpoints: &[&str]) -> Result<etcd_client::Client> {
-    let identity = Identity::from_pem(
-        std::fs::read(&about.store.cert)?,
-        std::fs::read(&about.store.key)?,
-    );
-    let tls = TlsOptions::new()
-        .ca_certificate(Certificate::from_pem(std::fs::read(&about.ca)?))
-        .identity(identity);
-    let options = ConnectOptions::new()
-        .with_tls(tls)
-        // A member that is stopped is left for another.
-        .with_timeout(ANSWER)
-        .with_connect_timeout(ANSWER)
-        .with_keep_alive(ANSWER, ANSWER);
-    Ok(etcd_client::Client::connect(endpoints, Some(options)).await?)
 }
 
 /// How many transactions each member of the config store has been asked for, as its own metrics have it. Tests ask for

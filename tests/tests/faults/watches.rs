@@ -5,7 +5,7 @@ use configurator_tests::controlplane::Do;
 use configurator_tests::proxy::{Line, Rule};
 use etcd_client::CompactionOptions;
 
-use crate::scene::{Options, PODS, Scene, connect, revision};
+use crate::scene::{Options, PODS, Scene, revision};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watches_break_off_at_random() -> Result<()> {
@@ -33,7 +33,7 @@ async fn the_past_of_a_watch_is_compacted() -> Result<()> {
     scene.begin().await?;
     scene.kubernetes.set_line(Line::Held);
     scene.go_on().await?;
-    let mut etcd = connect(&scene.about, &[&scene.about.kubernetes.etcd]).await?;
+    let mut etcd = scene.about.etcd(&[&scene.about.kubernetes.etcd]).await?;
     let now = revision(&mut etcd).await?;
     let physical = CompactionOptions::new().with_physical();
     etcd.compact(now, Some(physical)).await?;
