@@ -230,10 +230,15 @@ mod tests {
             self.gather.ask(&question, send).await.unwrap()
         }
 
-        /// Has asked, and has no answer yet.
-        async fn waiting(&self, question: u32) -> BoxFuture<'_, Vec<u32>> {
-            let mut asking = self.ask(question).boxed();
-            assert!(futures::poll!(&mut asking).is_pending());
+        /// Have asked, and have no answer yet.
+        async fn waiting<const N: usize>(
+            &self,
+            questions: [u32; N],
+        ) -> [BoxFuture<'_, Vec<u32>>; N] {
+            let mut asking = questions.map(|question| self.ask(question).boxed());
+            for asking in &mut asking {
+                assert!(futures::poll!(asking).is_pending());
+            }
             asking
         }
 
@@ -278,9 +283,7 @@ mod tests {
     #[tokio::test]
     async fn when_the_one_that_sends_is_dropped_another_sends() {
         let server = Server::new(0);
-        let first = server.waiting(0).await;
-        let second = server.waiting(2).await;
-        let third = server.waiting(4).await;
+        let [first, second, third] = server.waiting([0, 2, 4]).await;
         drop(first);
         // The second has been told to send, and does not live to do so.
         drop(second);
@@ -292,9 +295,7 @@ mod tests {
     #[tokio::test]
     async fn what_nobody_waits_for_is_not_sent() {
         let server = Server::new(0);
-        let first = server.waiting(0).await;
-        let second = server.waiting(2).await;
-        let third = server.waiting(4).await;
+        let [first, second, third] = server.waiting([0, 2, 4]).await;
         drop(third);
         server.gate.add_permits(2);
         assert_eq!(first.await, [0]);
@@ -305,9 +306,7 @@ mod tests {
     #[tokio::test]
     async fn one_that_has_gone_is_not_asked_to_send() {
         let server = Server::new(0);
-        let first = server.waiting(0).await;
-        let second = server.waiting(2).await;
-        let third = server.waiting(4).await;
+        let [first, second, third] = server.waiting([0, 2, 4]).await;
         drop(second);
         server.gate.add_permits(2);
         assert_eq!(first.await, [0]);

@@ -21,8 +21,8 @@ use tokio::sync::{Mutex, OnceCell};
 
 use crate::world::Servers;
 
-/// How long a member of an etcd has for an answer.
-const ANSWER: Duration = Duration::from_secs(1);
+/// How long a member of an etcd may take to answer.
+pub const ANSWER: Duration = Duration::from_secs(1);
 
 /// The servers of a test. They end, and their files go, when the last clone is dropped or this process is killed.
 #[derive(Clone)]
@@ -179,8 +179,21 @@ impl About {
     /// A client of these members of an etcd. One that is stopped is left for another.
     ///
     /// # Errors
+    /// When a certificate cannot be read, or nobody answers.
+    pub async fn etcd(&self, members: &[impl AsRef<str>]) -> Result<etcd_client::Client> {
+        let options = self
+            .etcd_tls()?
+            .with_timeout(ANSWER)
+            .with_connect_timeout(ANSWER)
+            .with_keep_alive(ANSWER, ANSWER);
+        Ok(etcd_client::Client::connect(members, Some(options)).await?)
+    }
+
+    /// Who an etcd trusts, and whom to trust.
+    ///
+    /// # Errors
     /// When a certificate cannot be read.
-    pub async fn etcd(&self, members: &[&str]) -> Result<etcd_client::Client> {
+    pub fn etcd_tls(&self) -> Result<ConnectOptions> {
         let identity = Identity::from_pem(
             std::fs::read(&self.store.cert)?,
             std::fs::read(&self.store.key)?,
@@ -188,12 +201,7 @@ impl About {
         let tls = TlsOptions::new()
             .ca_certificate(Certificate::from_pem(std::fs::read(&self.ca)?))
             .identity(identity);
-        let options = ConnectOptions::new()
-            .with_tls(tls)
-            .with_timeout(ANSWER)
-            .with_connect_timeout(ANSWER)
-            .with_keep_alive(ANSWER, ANSWER);
-        Ok(etcd_client::Client::connect(members, Some(options)).await?)
+        Ok(ConnectOptions::new().with_tls(tls))
     }
 
     /// How etcd is reached, under this prefix.

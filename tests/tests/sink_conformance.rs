@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use configurator_core::document::Document;
-use configurator_core::fault::FaultKind;
+use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::layers::{MAX_OPERATIONS, Write};
 use configurator_core::request::{
     ConfigAppConf, ConfigBasic, ConfigOperation, ConfigRequest, ConfigResource, ConfigTwoLayers,
@@ -32,6 +32,7 @@ use configurator_tests::controlplane::ControlPlane;
 use etcd_client::GetOptions;
 use expect_test::{Expect, expect};
 use futures::future::join_all;
+use tokio::task::JoinSet;
 
 use ConfigVerb::{Create, Delete, Get, Update};
 
@@ -285,14 +286,23 @@ async fn nothing_comes_through_past_a_later_fence() -> Result<()> {
     Ok(())
 }
 
+/// What so many come to that write at the same time, each in a task of its own.
+async fn at_once<T, F>(writers: usize, write: impl Fn(usize) -> F) -> Result<Vec<T>, Fault>
+where
+    F: Future<Output = Result<T, Fault>> + Send + 'static,
+    T: Send + 'static,
+{
+    let writing: JoinSet<_> = (0..writers).map(write).collect();
+    writing.join_all().await.into_iter().collect()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_writers_of_one_layer_lose_nothing() -> Result<()> {
     let folder = tempfile::tempdir()?;
     for (name, store) in config_stores(folder.path()).await? {
-        let mut writers = tokio::task::JoinSet::new();
-        for number in 0..50 {
+        at_once(50, |number| {
             let store = store.clone();
-            writers.spawn(async move {
+            async move {
                 let leaf = format!("leaf-{number}");
                 store
                     .transact(&[two(Create, &leaf, Some("1"))], "shop", &[])
@@ -303,11 +313,9 @@ async fn many_writers_of_one_layer_lose_nothing() -> Result<()> {
                 store
                     .transact(&[conf(Update, &leaf, Some("1"))], "shop", &[])
                     .await
-            });
-        }
-        while let Some(written) = writers.join_next().await {
-            written??;
-        }
+            }
+        })
+        .await?;
         let keys: Vec<String> = store
             .scan("")
             .await?
@@ -333,10 +341,9 @@ async fn many_writers_of_one_layer_lose_nothing() -> Result<()> {
 async fn many_writers_of_different_keys_do_not_disturb_each_other() -> Result<()> {
     let folder = tempfile::tempdir()?;
     for (name, store) in config_stores(folder.path()).await? {
-        let mut writers = tokio::task::JoinSet::new();
-        for number in 0..50 {
+        let written = at_once(50, |number| {
             let store = store.clone();
-            writers.spawn(async move {
+            async move {
                 let pod = |uid: &str| {
                     ConfigOperation::Resource(ConfigResource {
                         config_type: ConfigType::Pod,
@@ -355,12 +362,11 @@ async fn many_writers_of_different_keys_do_not_disturb_each_other() -> Result<()
                     let written = store.transact(&[pod(uid)], "shop", &[]).await?;
                     changes.push(written.changed);
                 }
-                Ok::<_, anyhow::Error>(changes)
-            });
-        }
-        while let Some(written) = writers.join_next().await {
-            assert_eq!(written??, [true, false, true], "{name}");
-        }
+                Ok(changes)
+            }
+        })
+        .await?;
+        assert_eq!(written, vec![[true, false, true]; 50], "{name}");
         let stored = store.scan("").await?;
         let of = |prefix: &str, value: &str| {
             let is_right =
@@ -390,8 +396,7 @@ async fn what_is_written_to_etcd_at_the_same_time_goes_in_few_requests() -> Resu
         written?;
     }
     let everything = GetOptions::new().with_prefix();
-    let members: Vec<&str> = about.store.endpoints.iter().map(String::as_str).collect();
-    let mut etcd = about.etcd(&members).await?;
+    let mut etcd = about.etcd(&about.store.endpoints).await?;
     let stored = etcd.get(prefix, Some(everything)).await?;
     let revisions: BTreeSet<i64> = stored
         .kvs()
@@ -403,7 +408,7 @@ async fn what_is_written_to_etcd_at_the_same_time_goes_in_few_requests() -> Resu
     Ok(())
 }
 
-/// The entry, its keys and a leaf: everything that is written is also looked at.
+/// An entry and its keys: everything that is written is also looked at.
 #[tokio::test]
 async fn a_pod_with_as_many_keys_as_there_may_be_is_replaced() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -588,16 +593,11 @@ async fn of_many_that_create_a_secret_all_get_the_same() -> Result<()> {
     for (name, store) in secret_stores(folder.path()).await? {
         // The second time after a deletion.
         for version in 1..=2 {
-            let mut creators = tokio::task::JoinSet::new();
-            for number in 0..20 {
+            let created = at_once(20, |number| {
                 let store = store.clone();
-                creators
-                    .spawn(async move { store.create("a", Document::of(&number).unwrap()).await });
-            }
-            let mut created = Vec::new();
-            while let Some(result) = creators.join_next().await {
-                created.push(result??);
-            }
+                async move { store.create("a", Document::of(&number).unwrap()).await }
+            })
+            .await?;
             let new = created.iter().filter(|(_, is_new)| *is_new).count();
             assert_eq!(new, 1, "{name}");
             assert!(

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 
 use configurator_core::handler::CallFault;
 
-/// A call on a stack of its own. It waits for nothing: when it is pending it has stepped aside at a tick, and goes on when it is polled,
-/// on whichever thread.
+/// A call on a stack of its own. It waits for nothing: when it is pending it has stepped aside at a tick, and goes on
+/// when it is polled, on whichever thread.
 pub(crate) type Fiber<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Why a call gave no result.

@@ -16,8 +16,7 @@ use configurator_tests::controlplane::{About, ControlPlane, Plan};
 use configurator_tests::guests;
 use configurator_tests::world::World;
 use etcd_client::{
-    Certificate, Client as Etcd, Compare, CompareOp, ConnectOptions, GetOptions, Identity,
-    KvClient, TlsOptions, Txn, TxnOp, TxnOpResponse,
+    Client as Etcd, Compare, CompareOp, GetOptions, KvClient, Txn, TxnOp, TxnOpResponse,
 };
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::batch::v1::Job;
@@ -408,17 +407,9 @@ struct Bare {
 impl Bare {
     async fn connect(about: &About) -> Result<Self> {
         let ca = std::fs::read(&about.ca)?;
-        let identity = Identity::from_pem(
-            std::fs::read(&about.store.cert)?,
-            std::fs::read(&about.store.key)?,
-        );
-        let tls = TlsOptions::new()
-            .ca_certificate(Certificate::from_pem(&ca))
-            .identity(identity);
-        let options = ConnectOptions::new().with_tls(tls);
         Ok(Self {
             client: about.client().await?,
-            etcd: Etcd::connect(&about.store.endpoints, Some(options))
+            etcd: Etcd::connect(&about.store.endpoints, Some(about.etcd_tls()?))
                 .await?
                 .kv_client(),
             vault: reqwest::Client::builder()

@@ -14,7 +14,7 @@ use configurator_host::objects;
 use configurator_host::sinks::configstore::etcd::{EtcdConfigStore, EtcdOptions};
 use configurator_host::sinks::secretstore::SecretStore;
 use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, VaultSecretStore};
-use configurator_tests::controlplane::{About, ControlPlane, Plan};
+use configurator_tests::controlplane::{ANSWER, About, ControlPlane, Plan};
 use configurator_tests::operator::Operator;
 use configurator_tests::proxy::{Line, Proxy, Rule};
 use configurator_tests::world::{PATIENCE, Servers, World};
@@ -35,8 +35,6 @@ const CHANGED: std::ops::Range<usize> = 0..10;
 const DELETED: std::ops::Range<usize> = 30..35;
 /// With so many pods done the host is in the middle of its work.
 const BEGUN: usize = 4;
-/// How long a member of an etcd may take to answer.
-const ANSWER: Duration = Duration::from_secs(1);
 /// Longer than all back-offs of a scene together.
 const LONG: Duration = Duration::from_secs(1);
 /// How long everything may take to be as without a fault, once the fault is over.

@@ -9,7 +9,7 @@ use configurator_core::layers::{Read, Write};
 use etcd_client::{Compare, Txn, TxnOp, TxnOpResponse, TxnResponse};
 
 use super::errors::{classify, is_transient};
-use super::snapshot::revision_of;
+use super::snapshot::{gaps, questions, revision_of};
 use crate::gather::Question;
 
 /// Operations of a transaction, the longest of each level together; etcd's `max-txn-ops`.
@@ -72,17 +72,11 @@ pub enum Cure {
 }
 
 impl Commit {
-    /// `conditions` are on what `reads` tell, and are answered with `questions` where they do not hold; `operations` are
-    /// those of `writes`.
-    pub fn new(
-        reads: &[Read],
-        conditions: Vec<Compare>,
-        writes: &[Write],
-        operations: Vec<TxnOp>,
-        questions: Vec<TxnOp>,
-    ) -> Self {
+    /// `conditions` are on what `reads` tell; where they do not hold, it is read anew.
+    pub fn new(prefix: &str, reads: &[Read], conditions: Vec<Compare>, writes: &[Write]) -> Self {
+        let questions = questions(prefix, reads);
         let level = conditions.len().max(questions.len());
-        let (operations, part) = in_parts(operations, level);
+        let (operations, part) = in_parts(operations(prefix, writes), level);
         let mut commit = Self {
             operations: level.max(operations.len()) + part,
             txn: Txn::new()
@@ -207,6 +201,31 @@ impl Failed {
     }
 }
 
+/// The operations of etcd for these writes.
+///
+/// etcd refuses a transaction that both writes a key and deletes a range with it: such a range is deleted in the
+/// parts between the keys that are written.
+fn operations(prefix: &str, writes: &[Write]) -> Vec<TxnOp> {
+    let full = |key: &str| format!("{prefix}{key}");
+    let mut operations = Vec::with_capacity(writes.len());
+    for write in writes {
+        match write {
+            Write::Put(key, value) => operations.push(TxnOp::put(full(key), value.as_str(), None)),
+            Write::Delete(key) => operations.push(TxnOp::delete(full(key), None)),
+            Write::DeletePrefix(layer) => {
+                let written = writes.iter().filter_map(|write| match write {
+                    Write::Put(key, _) | Write::Delete(key) if key.starts_with(layer) => {
+                        Some(full(key))
+                    }
+                    _ => None,
+                });
+                operations.extend(gaps(&full(layer), written));
+            }
+        }
+    }
+    operations
+}
+
 /// The operations on a level that has so many of others, or on the next, and how many these then have.
 fn in_parts(operations: Vec<TxnOp>, level: usize) -> (Vec<TxnOp>, usize) {
     if operations.len() <= MAX_TXN_OPS {
@@ -232,14 +251,7 @@ mod tests {
     use super::*;
 
     fn commit(reads: &[Read], writes: &[Write]) -> Arc<Commit> {
-        let operations = vec![TxnOp::get("", None); writes.len()];
-        Arc::new(Commit::new(
-            reads,
-            Vec::new(),
-            writes,
-            operations,
-            Vec::new(),
-        ))
+        Arc::new(Commit::new("", reads, Vec::new(), writes))
     }
 
     fn put(key: &str) -> Write {

@@ -132,32 +132,6 @@ impl EtcdConfigStore {
         Snapshot::of(&self.prefix, reads, answer)
     }
 
-    /// The operations of etcd for these writes.
-    ///
-    /// etcd refuses a transaction that both writes a key and deletes a range with it: such a range is deleted in the
-    /// parts between the keys that are written.
-    fn operations(&self, writes: &[Write]) -> Vec<TxnOp> {
-        let mut operations = Vec::with_capacity(writes.len());
-        for write in writes {
-            match write {
-                Write::Put(key, value) => {
-                    operations.push(TxnOp::put(self.key(key), value.as_str(), None));
-                }
-                Write::Delete(key) => operations.push(TxnOp::delete(self.key(key), None)),
-                Write::DeletePrefix(prefix) => {
-                    let written = writes.iter().filter_map(|write| match write {
-                        Write::Put(key, _) | Write::Delete(key) if key.starts_with(prefix) => {
-                            Some(self.key(key))
-                        }
-                        _ => None,
-                    });
-                    operations.extend(snapshot::gaps(&self.key(prefix), written));
-                }
-            }
-        }
-        operations
-    }
-
     /// Commits, in one request with what others commit at the same time.
     async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Failed> {
         let send = async |commits: &[Arc<Commit>]| match self.send(commits).await {
@@ -225,13 +199,8 @@ impl ConfigStore for EtcdConfigStore {
                     changed: may_be_written,
                 });
             }
-            let commit = Commit::new(
-                &reads,
-                snapshot.conditions(&self.prefix, &plan.writes),
-                &plan.writes,
-                self.operations(&plan.writes),
-                snapshot::questions(&self.prefix, &reads),
-            );
+            let conditions = snapshot.conditions(&self.prefix, &plan.writes);
+            let commit = Commit::new(&self.prefix, &reads, conditions, &plan.writes);
             match self.commit(Arc::new(commit)).await {
                 Ok(committed) if committed.succeeded => {
                     return Ok(Transacted {
@@ -296,15 +265,9 @@ impl ConfigStore for EtcdConfigStore {
             |fence: &Fence| Compare::value(self.key(fence.key()), CompareOp::Equal, fence.value());
         let conditions: Vec<Compare> = fences.iter().map(stands).collect();
         let reads: Vec<Read> = fences.iter().map(Fence::read).collect();
-        let questions = snapshot::questions(&self.prefix, &reads);
         for part in writes.chunks(MAX_TXN_OPS) {
-            let commit = Arc::new(Commit::new(
-                &reads,
-                conditions.clone(),
-                part,
-                self.operations(part),
-                questions.clone(),
-            ));
+            let commit = Commit::new(&self.prefix, &reads, conditions.clone(), part);
+            let commit = Arc::new(commit);
             let mut retry = Retry::new(self.patience);
             let committed = loop {
                 match self.commit(commit.clone()).await {
