@@ -6,10 +6,9 @@ use configurator_core::fault::Fault;
 use configurator_core::plan::{self, Plan, PlannedAction, PlannedStep};
 use configurator_core::request::{ObjectRef, OnError, Operation};
 use configurator_core::result::{Answer, RequestResult};
-use configurator_core::run::{Member, Run, hex};
+use configurator_core::run::{Member, Run, digest_of};
 use futures::StreamExt;
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 use tracing::Instrument as _;
 
 use crate::clock::SharedClock;
@@ -254,11 +253,6 @@ fn owner<'a>(step: &PlannedStep, run: &'a Run) -> Option<&'a Member> {
 }
 
 fn scope(step: &PlannedStep, run: &Run) -> Scope {
-    let mut hash = Sha256::new();
-    for part in [run.id(), run.phase(), "1", &step.request.name] {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part);
-    }
     let namespace = match &step.request.of {
         Some(of) => of.namespace.clone(),
         None => run
@@ -275,10 +269,18 @@ fn scope(step: &PlannedStep, run: &Run) -> Scope {
             .unwrap_or_default(),
         attempt: run.failures().saturating_add(1),
         namespace,
-        idempotency_key: hex(hash.finalize().get(..16).unwrap_or_default()),
+        idempotency_key: match step.request.operation {
+            Operation::Http(_) => idempotency_key(&step.request.name, run),
+            _ => String::new(),
+        },
         timeout: step.request.timeout,
         fences: Vec::new(),
     }
+}
+
+fn idempotency_key(request: &str, run: &Run) -> String {
+    let entry = run.entry().to_string();
+    digest_of([run.id(), run.phase(), &entry, request].map(str::as_bytes))
 }
 
 fn note_culprit(culprit: &mut Option<String>, step: &PlannedStep, settled: &StepResult) {

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 /// How deep arrays and objects of a document may be nested.
 pub const MAX_DEPTH: usize = 100;
@@ -108,9 +109,15 @@ impl fmt::Display for Document {
 impl Serialize for Document {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::Error as _;
-        let raw: &serde_json::value::RawValue =
-            serde_json::from_str(&self.0).map_err(S::Error::custom)?;
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(S::Error::custom)?;
         raw.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Document {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Self::parse(Box::<str>::from(raw)).map_err(serde::de::Error::custom)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::document::Document;
 use crate::request::{ObjectKey, ObjectRef, Readiness, Requests};
 use crate::result::ResultEntry;
@@ -52,16 +54,19 @@ pub enum ResourceObject {
 }
 
 /// A message to a waiting handler.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Signal {
     /// The signal's name.
     pub name: String,
     /// What it carries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Document>,
 }
 
 /// Why the handler is called now.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Cause {
     /// The first call in this phase.
     Entered,
@@ -172,7 +177,8 @@ pub enum Outcome {
 }
 
 /// How far a handler has come.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Progress {
     /// 0 to 100.
     pub percent: u8,

@@ -20,6 +20,7 @@ pub mod content;
 pub mod glob;
 pub mod layers;
 pub mod loop_guard;
+pub mod machine;
 pub mod output;
 pub mod parking;
 pub mod plan;

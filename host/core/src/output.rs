@@ -30,6 +30,8 @@ pub struct OutputRules<'a> {
     pub max_requests: usize,
     /// What earlier phases of the run applied to.
     pub applied: &'a Applied,
+    /// Whether the handler is a leaf of a machine's tree: it may be entered again, wait, and name the next phase.
+    pub is_leaf: bool,
 }
 
 /// Checks an output.
@@ -39,7 +41,7 @@ pub struct OutputRules<'a> {
 /// host cannot do, [`FaultKind::ResourceGeneric`] for everything else. A handler is a pure function, so neither is
 /// retried.
 pub fn check(output: &HandlerOutput, rules: OutputRules<'_>) -> Result<(), Fault> {
-    check_outcome(output)?;
+    check_outcome(output, rules.is_leaf)?;
     let requests = &output.requests.resource_requests;
     if requests.len() > rules.max_requests {
         return Err(invalid(format!(
@@ -95,8 +97,8 @@ pub fn check(output: &HandlerOutput, rules: OutputRules<'_>) -> Result<(), Fault
     Ok(())
 }
 
-fn check_outcome(output: &HandlerOutput) -> Result<(), Fault> {
-    if output.next.is_some() {
+fn check_outcome(output: &HandlerOutput, is_leaf: bool) -> Result<(), Fault> {
+    if output.next.is_some() && !is_leaf {
         return Err(unsupported(
             "`next` is not valid in mode Chain: the phases follow one another".to_owned(),
         ));
@@ -112,6 +114,7 @@ fn check_outcome(output: &HandlerOutput) -> Result<(), Fault> {
         Outcome::Failed(_) => Err(invalid(
             "an outcome `failed` must come without requests".to_owned(),
         )),
+        Outcome::Again(_) | Outcome::Wait(_) if is_leaf => Ok(()),
         Outcome::Again(_) => Err(unsupported(
             "the outcome `again` is not valid in mode Chain".to_owned(),
         )),
@@ -220,7 +223,7 @@ fn check_request(
             "`depends-on` and `ready-when` are valid with the strategy `graph` only".to_owned(),
         ));
     }
-    if request.once {
+    if request.once && !rules.is_leaf {
         return Err(unsupported(
             "`once` needs mode Machine, which this host does not offer".to_owned(),
         ));

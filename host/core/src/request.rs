@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::document::Document;
 
 /// The server that a request goes to.
@@ -65,7 +67,8 @@ impl fmt::Display for ObjectRef {
 }
 
 /// Names any object of the cluster.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ObjectKey {
     /// Empty for the core group.
     pub group: String,

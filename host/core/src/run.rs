@@ -1,4 +1,4 @@
-//! One pass of one object, or of a batch, through the phases: mode `Chain`.
+//! One pass of one object, or of a batch, through the phases: mode `Chain`. In mode `Machine`, one entry of a leaf of an object's tree.
 //!
 //! A [`Run`] is a state machine. Whoever drives it does what its [`Step`] says and hands back what came of it,
 //! until it has finished. It persists nothing.
@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::capability::Capabilities;
@@ -18,6 +19,9 @@ use crate::handler::{
     CallFault, Cause, Context, Event, HandlerError, HandlerInput, HandlerOutput, Outcome,
     ResourceObject, StatusUpdate, WatchEvent, WatchedObject,
 };
+use crate::machine::action::Entry;
+use crate::machine::event::{End, LeafFailure, LeafOutput};
+use crate::machine::state::NodeError;
 use crate::output::{self, Applied, OutputRules};
 use crate::plan::{self, Failure, Kept, Plan};
 use crate::request::{ObjectRef, SinkName};
@@ -143,6 +147,17 @@ pub struct Departed {
     pub failure: Failure,
 }
 
+/// The entry of a machine's leaf that a run is for.
+#[derive(Debug, Clone)]
+struct LeafRun {
+    /// The phase that the object is in; the one that the run goes through has the leaf's handler.
+    phase: String,
+    chain: [Phase; 1],
+    entry: Entry,
+    output: Option<LeafOutput>,
+    failure: Option<LeafFailure>,
+}
+
 /// What handlers said about the objects, beside their requests.
 #[derive(Debug, Clone, Default)]
 struct Effects {
@@ -171,6 +186,7 @@ pub struct Run {
     effects: Effects,
     departed: Vec<Departed>,
     secrets: Vec<Document>,
+    leaf: Option<Box<LeafRun>>,
 }
 
 impl Run {
@@ -178,6 +194,13 @@ impl Run {
     /// has succeeded at once.
     #[must_use]
     pub fn start(start: RunStart, now: Timestamp) -> (Self, Step) {
+        let id = run_id(&start.configurator.uid, start.chain, &start.members);
+        let run = Self::new(start, id, now);
+        let step = run.enter();
+        (run, step)
+    }
+
+    fn new(start: RunStart, id: String, now: Timestamp) -> Self {
         let RunStart {
             configurator,
             ceiling,
@@ -185,8 +208,7 @@ impl Run {
             chain,
             failures,
         } = start;
-        let id = run_id(&configurator.uid, chain, &members);
-        let run = Self {
+        Self {
             configurator,
             ceiling,
             members,
@@ -205,12 +227,59 @@ impl Run {
             effects: Effects::default(),
             departed: Vec::new(),
             secrets: Vec::new(),
-        };
+            leaf: None,
+        }
+    }
+
+    /// Begins the entry of a leaf, of an object that is in this phase; `results` are those of the leaf before it. The first
+    /// step is always a call of its handler.
+    ///
+    /// A request or a handler that fails ends the run: the machine decides what follows. Only what waits for a sink rests.
+    #[must_use]
+    pub fn enter_leaf(
+        start: RunStart,
+        phase: &str,
+        entry: Entry,
+        results: Vec<(String, ResultEntry)>,
+        now: Timestamp,
+    ) -> (Self, Step) {
+        let id = visit_id(&start.configurator.uid, phase, entry.visit, &start.members);
+        let mut run = Self::new(start, id, now);
+        run.failures = entry.attempt.saturating_sub(1);
+        run.results = results;
+        run.args.clone_from(&entry.args);
+        run.leaf = Some(Box::new(LeafRun {
+            phase: phase.to_owned(),
+            chain: [Phase {
+                name: entry.path.clone(),
+                handler: entry.handler.clone(),
+            }],
+            entry,
+            output: None,
+            failure: None,
+        }));
         let step = run.enter();
         (run, step)
     }
 
-    /// The same for the same objects with the same content, also after a restart of the host.
+    /// How the entry of a leaf ended, once the run has finished, and the results that the next leaf gets. `None` for a run
+    /// that is none of a leaf, or has not finished.
+    pub fn take_end(&mut self) -> Option<(End, Vec<(String, ResultEntry)>)> {
+        let leaf = self.leaf.as_mut()?;
+        let end = match (leaf.output.take(), leaf.failure.take()) {
+            // An outcome `failed` comes with notes that an error has not.
+            (Some(output), failure)
+                if failure.is_none() || matches!(output.outcome, Outcome::Failed(_)) =>
+            {
+                End::Output(Box::new(output))
+            }
+            (_, failure) => End::Failed(failure?),
+        };
+        Some((end, std::mem::take(&mut self.results)))
+    }
+
+    /// The same for the same objects with the same content, also after a restart of the host; for a leaf, as long as its
+    /// phase does not begin anew.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
@@ -240,13 +309,19 @@ impl Run {
         self.failures
     }
 
-    /// The name of the phase that the run is in; of the last one when it has finished.
+    /// The name of the phase that the run is in; of the last one when it has finished. For a leaf, the path of its node.
     #[must_use]
     pub fn phase(&self) -> &str {
         self.phases()
             .get(self.position)
             .or_else(|| self.phases().last())
             .map_or("", |phase| phase.name.as_str())
+    }
+
+    /// The number of the entry: see [`Context::entry`].
+    #[must_use]
+    pub fn entry(&self) -> u32 {
+        self.leaf.as_ref().map_or(1, |leaf| leaf.entry.entry)
     }
 
     /// How long the run rests after so many failures. The jitter is the run's own, so that objects which fail together
@@ -300,6 +375,7 @@ impl Run {
             is_batch: self.is_batch(),
             max_requests: self.configurator.max_requests,
             applied: &self.applied,
+            is_leaf: self.leaf.is_some(),
         };
         if let Err(fault) = output::check(&output, rules) {
             return self.react(handler_failure(fault, Reaction::Fail));
@@ -308,6 +384,17 @@ impl Run {
             statuses: output.statuses,
             events: output.events,
         };
+        if let Some(leaf) = &mut self.leaf {
+            leaf.output = Some(LeafOutput {
+                outcome: output.outcome.clone(),
+                next: output.next,
+                data: output.data,
+                progress: output.progress,
+                output: output.output,
+                details: output.details,
+                args: output.pass_through_args.clone(),
+            });
+        }
         if let Outcome::Failed(error) = output.outcome {
             self.settle_effects();
             return self.on_call_fault(&CallFault::Handler(error));
@@ -350,7 +437,8 @@ impl Run {
                 self.secrets.push(answer.clone());
             }
         }
-        let is_last = self.position + 1 >= self.phases().len();
+        // Whoever is entered after a leaf sees what it has caught.
+        let is_last = self.leaf.is_none() && self.position + 1 >= self.phases().len();
         let concluded = plan::conclude(&plan, results, is_last, self.is_batch());
         let leaving: BTreeSet<&ObjectRef> = concluded.charged.keys().collect();
         let (leavers, members) = std::mem::take(&mut self.members)
@@ -395,6 +483,9 @@ impl Run {
     }
 
     fn phases(&self) -> &[Phase] {
+        if let Some(leaf) = &self.leaf {
+            return &leaf.chain;
+        }
         match self.chain {
             Chain::Phases => &self.configurator.phases,
             Chain::Deletion => &self.configurator.deletion.phases,
@@ -430,7 +521,28 @@ impl Run {
                 None => return Step::Finish(Finish::Succeeded),
             }
         };
-        let context = Context {
+        let context = match &self.leaf {
+            Some(leaf) => self.leaf_context(leaf),
+            None => self.context(phase),
+        };
+        let entry = self.leaf.as_ref().map(|leaf| &leaf.entry);
+        let input = HandlerInput {
+            resource_object,
+            request_results: self.results.clone(),
+            pass_through_args: self.args.clone(),
+            last: entry.and_then(|entry| entry.last.clone()),
+            outputs: entry.map(|entry| entry.outputs.clone()).unwrap_or_default(),
+            plan: None,
+            context,
+        };
+        Step::Call(Box::new(Call {
+            handler: phase.handler.clone(),
+            input: Arc::new(input),
+        }))
+    }
+
+    fn context(&self, phase: &Phase) -> Context {
+        Context {
             configurator: self.configurator.name.clone(),
             phase: phase.name.clone(),
             node: phase.name.clone(),
@@ -445,20 +557,23 @@ impl Run {
             seed: seed(&self.id, &phase.name, 1),
             parameters: self.configurator.parameters.clone(),
             run_id: self.id.clone(),
-        };
-        let input = HandlerInput {
-            resource_object,
-            request_results: self.results.clone(),
-            pass_through_args: self.args.clone(),
-            last: None,
-            outputs: Vec::new(),
-            plan: None,
-            context,
-        };
-        Step::Call(Box::new(Call {
-            handler: phase.handler.clone(),
-            input: Arc::new(input),
-        }))
+        }
+    }
+
+    fn leaf_context(&self, leaf: &LeafRun) -> Context {
+        let entry = &leaf.entry;
+        Context {
+            configurator: self.configurator.name.clone(),
+            phase: leaf.phase.clone(),
+            node: entry.path.clone(),
+            entry: entry.entry,
+            attempt: entry.attempt,
+            cause: entry.cause.clone(),
+            now: self.entered,
+            seed: seed(&self.id, &entry.path, entry.entry),
+            parameters: overlaid(&self.configurator.parameters, &entry.parameters),
+            run_id: self.id.clone(),
+        }
     }
 
     fn on_call_fault(&mut self, fault: &CallFault) -> Step {
@@ -475,6 +590,14 @@ impl Run {
             | CallFault::Stack { .. }
             | CallFault::Host { .. } => (Reaction::Restart, None),
         };
+        if let (Some(leaf), CallFault::Handler(error)) = (&mut self.leaf, fault) {
+            leaf.failure = Some(LeafFailure {
+                error: NodeError::from(error),
+                is_fatal: error.fatal,
+                is_unknown: false,
+                retry_after: error.retry_after,
+            });
+        }
         let message = format!("phase {:?}: {fault}", self.phase());
         let fault = Fault::new(FaultKind::ResourceGeneric, message).with_retry_after(retry_after);
         self.react(handler_failure(fault, reaction))
@@ -489,6 +612,17 @@ impl Run {
                 retry_after,
                 failure,
             });
+        }
+        if let Some(leaf) = &mut self.leaf {
+            let fault = &failure.fault;
+            leaf.failure.get_or_insert_with(|| LeafFailure {
+                error: NodeError::new(fault.to_string()),
+                is_fatal: failure.reaction == Reaction::Fail,
+                is_unknown: fault.kind == FaultKind::OutcomeUnknown,
+                retry_after: fault.retry_after,
+            });
+            let failures = self.failures.saturating_add(1);
+            return Step::Finish(Finish::Failed { failure, failures });
         }
         if self.members.len() > 1 {
             return Step::Finish(Finish::Split { failure });
@@ -547,21 +681,61 @@ fn handler_failure(fault: Fault, reaction: Reaction) -> Failure {
 }
 
 fn run_id(configurator_uid: &str, chain: Chain, members: &[Member]) -> String {
-    let mut hash = Sha256::new();
-    let mut add = |part: &[u8]| {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part);
-    };
-    add(configurator_uid.as_bytes());
-    add(match chain {
+    let chain: &[u8] = match chain {
         Chain::Phases => b"phases",
         Chain::Deletion => b"deletion",
-    });
-    for member in members {
-        add(member.uid.as_bytes());
-        add(&member.content.bytes());
+    };
+    let contents: Vec<_> = members
+        .iter()
+        .map(|member| member.content.bytes())
+        .collect();
+    let members = members.iter().zip(&contents);
+    let members = members.flat_map(|(member, content)| [member.uid.as_bytes(), content]);
+    digest_of(
+        [configurator_uid.as_bytes(), chain]
+            .into_iter()
+            .chain(members),
+    )
+}
+
+/// Names all entries of one visit to a phase.
+fn visit_id(configurator_uid: &str, phase: &str, visit: u64, members: &[Member]) -> String {
+    let visit = visit.to_be_bytes();
+    let parts = [
+        configurator_uid.as_bytes(),
+        b"machine",
+        phase.as_bytes(),
+        &visit,
+    ];
+    let members = members.iter().map(|member| member.uid.as_bytes());
+    digest_of(parts.into_iter().chain(members))
+}
+
+/// 32 hexadecimal digits of a SHA-256 over these parts, each after its length: other parts give others, also where they
+/// are the same one after another.
+pub fn digest_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
     }
     hex(hash.finalize().get(..16).unwrap_or_default())
+}
+
+/// Parameters, with those of others laid over them: of two with the same name, the last counts.
+fn overlaid(parameters: &Document, over: &[Document]) -> Document {
+    if over.is_empty() {
+        return parameters.clone();
+    }
+    let fields = |document: &Document| match document.to_value() {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    let mut all = fields(parameters);
+    for document in over {
+        all.extend(fields(document));
+    }
+    Document::of(&all).unwrap_or_else(|_| parameters.clone())
 }
 
 fn seed(run_id: &str, node: &str, entry: u32) -> u64 {
@@ -578,8 +752,7 @@ fn seed(run_id: &str, node: &str, entry: u32) -> u64 {
 }
 
 /// Lower-case hexadecimal digits.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
+fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS.get(usize::from(nibble)).copied().unwrap_or(b'0'));
     bytes

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// A point in time, in milliseconds since 1970-01-01T00:00:00Z.
 ///
 /// Its text is RFC 3339 in UTC with milliseconds: `2026-01-31T08:00:00.000Z`.
@@ -55,6 +57,19 @@ impl std::str::FromStr for Timestamp {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.parse::<jiff::Timestamp>()
             .map(|at| Self(at.as_millisecond()))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 

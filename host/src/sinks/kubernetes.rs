@@ -1,6 +1,6 @@
 //! The Kubernetes API as a sink.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -20,6 +20,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::client::Body;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -747,6 +748,11 @@ fn body_of(request: &KubernetesRequest) -> Result<Value, Fault> {
 
 /// The body of a whole object: what the request says of its type and name is filled in where the body is silent.
 fn complete_body(request: &KubernetesRequest) -> Result<String, Fault> {
+    if let Some(body) = &request.body
+        && says_it_all(body, request)
+    {
+        return Ok(body.as_str().to_owned());
+    }
     let mut body = body_of(request)?;
     let Some(object) = body.as_object_mut() else {
         return Err(generic(format!("the body of {request} must be an object")));
@@ -779,6 +785,26 @@ fn complete_body(request: &KubernetesRequest) -> Result<String, Fault> {
         }
     }
     Ok(body.to_string())
+}
+
+/// Whether nothing is to be filled in, so that the body can go as it came.
+fn says_it_all(body: &Document, request: &KubernetesRequest) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Said<'a> {
+        api_version: Option<IgnoredAny>,
+        kind: Option<IgnoredAny>,
+        #[serde(borrow)]
+        metadata: BTreeMap<&'a str, IgnoredAny>,
+    }
+    let Ok(said) = serde_json::from_str::<Said<'_>>(body.as_str()) else {
+        return false;
+    };
+    let has_type = said.api_version.is_some() && (said.kind.is_some() || request.kind.is_empty());
+    request.precondition.is_none()
+        && (has_type || request.subresource.is_some())
+        && said.metadata.contains_key("name")
+        && (said.metadata.contains_key("namespace") || request.namespace.is_empty())
 }
 
 /// The metadata of a body, empty where it has none. What is no object has no place for a precondition.
@@ -849,7 +875,7 @@ fn precondition_value(precondition: &Precondition) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
+    use expect_test::{Expect, expect};
 
     use super::*;
 
@@ -954,6 +980,43 @@ mod tests {
             .assert_eq(&patch_body(&request).unwrap());
         request.patch_type = PatchType::Merge;
         assert!(patch_body(&request).is_err());
+    }
+
+    #[test]
+    fn a_body_that_says_everything_goes_as_it_came() {
+        let mut request = KubernetesRequest::new(KubernetesVerb::Apply, "", "v1", "pods");
+        request.kind = "Pod".into();
+        request.namespace = "shop".into();
+        request.name = "web".into();
+        let mut check = |body: &str, expected: Expect| {
+            request.body = Some(Document::parse(body).unwrap());
+            let completed = complete_body(&request).unwrap_or_else(|fault| fault.to_string());
+            expected.assert_eq(&completed);
+        };
+        check(
+            r#"{"metadata": {"namespace": "shop", "name": "web"}, "kind": "Pod", "apiVersion": "v1"}"#,
+            expect![[
+                r#"{"metadata": {"namespace": "shop", "name": "web"}, "kind": "Pod", "apiVersion": "v1"}"#
+            ]],
+        );
+        check(
+            r#"{"metadata": {"name": "web"}, "kind": "Pod", "apiVersion": "v1"}"#,
+            expect![[
+                r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"shop"}}"#
+            ]],
+        );
+        check(
+            r#"{"metadata": {"namespace": "shop", "name": "web"}, "kind": "Pod"}"#,
+            expect![[
+                r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"shop"}}"#
+            ]],
+        );
+        check(
+            r#"{"metadata": ["web", "shop"], "kind": "Pod", "apiVersion": "v1"}"#,
+            expect![
+                "ResourceGeneric: the `metadata` in the body of pods shop/web must be an object"
+            ],
+        );
     }
 
     #[test]

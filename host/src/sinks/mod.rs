@@ -45,7 +45,8 @@ pub struct Scope {
     pub attempt: u32,
     /// Namespace of the object being handled.
     pub namespace: String,
-    /// The same for the same request of the same entry of the same run, also after a restart of the host.
+    /// The same for the same request of the same entry of the same run, also after a restart of the host. Empty for what
+    /// is no HTTP request.
     pub idempotency_key: String,
     /// How long one attempt may take; `None`: the sink's own.
     pub timeout: Option<Duration>,

@@ -29,6 +29,7 @@ fn verdict(output: &HandlerOutput, is_batch: bool) -> String {
         is_batch,
         max_requests: 10,
         applied: &BTreeMap::new(),
+        is_leaf: false,
     };
     match check(output, rules) {
         Ok(()) => "ok".into(),

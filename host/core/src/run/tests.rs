@@ -20,6 +20,7 @@ mod chain;
 mod effects;
 mod failure;
 mod laws;
+mod leaf;
 
 /// The sinks of a test: a request fails with the faults that are scripted for its name, one after another, and then
 /// succeeds.
@@ -95,12 +96,17 @@ impl<'a> Stage<'a> {
         start: RunStart,
         handler: impl FnMut(&Call) -> Result<HandlerOutput, CallFault> + 'a,
     ) -> Self {
-        let now = at(0);
-        let (run, step) = Run::start(start, now);
+        Self::at_step(Run::start(start, at(0)), handler)
+    }
+
+    fn at_step(
+        (run, step): (Run, Step),
+        handler: impl FnMut(&Call) -> Result<HandlerOutput, CallFault> + 'a,
+    ) -> Self {
         Self {
             run,
             step: Some(step),
-            now,
+            now: at(0),
             handler: Box::new(handler),
             sinks: Sinks::default(),
             calls: Vec::new(),

@@ -442,6 +442,7 @@ fn the_namespace_of_app_conf_is_that_of_its_object() {
             is_batch: true,
             max_requests: 10,
             applied: &BTreeMap::new(),
+            is_leaf: false,
         };
         let verdict = crate::output::check(&asks([request]), rules);
         expected.assert_eq(&verdict.map_or_else(|fault| fault.to_string(), |()| "ok".into()));

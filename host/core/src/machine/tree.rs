@@ -1,0 +1,159 @@
+//! What is done in a phase: a tree of handlers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::document::Document;
+use crate::handler::View;
+
+/// A node of the tree. Siblings have different names, none of which is empty or has a `/` in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// A root is named after its phase; a leaf, unless the author says otherwise, after its handler.
+    pub name: String,
+    /// For a person.
+    pub description: String,
+    /// What a person sees of it.
+    pub view: View,
+    /// Laid over those of the node above.
+    pub parameters: Option<Document>,
+    /// How failures of leaves in it are retried.
+    pub retry: NodeRetry,
+    /// How long it may take in all, with waits and retries. It has then failed for good.
+    pub timeout: Option<Duration>,
+    /// What it is made of.
+    pub kind: NodeKind,
+}
+
+/// What a node is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NodeKind {
+    /// One handler.
+    Leaf {
+        /// Its name in the module.
+        handler: String,
+        /// Whether its requests are never sent a second time.
+        once: bool,
+    },
+    /// One after another; halts at the first that is not done, or has failed.
+    Serial(Vec<Node>),
+    /// All at once; when one fails, those that have not finished are called off.
+    Parallel(Vec<Node>),
+    /// A tree that is declared under a name.
+    Flow(Arc<Flow>),
+}
+
+/// A serial tree with a name, which several phases and Configurators can use.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flow {
+    /// Its name.
+    pub name: String,
+    /// Where it goes on when it is resumed.
+    pub recover_from: RecoverFrom,
+    /// What happens when it is to begin while another has not finished.
+    pub when_unfinished: WhenUnfinished,
+    /// Its steps, one after another.
+    pub steps: Vec<Node>,
+}
+
+/// Where a flow goes on when it is resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RecoverFrom {
+    /// At the step that failed.
+    #[default]
+    FailedStep,
+    /// At the first, as if none had been done.
+    FirstStep,
+}
+
+/// What becomes of an unfinished flow when another is to begin on the same object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhenUnfinished {
+    /// It is resumed, and the other begins when it is done.
+    #[default]
+    Finish,
+    /// It is given up.
+    Cancel,
+    /// The other does not begin.
+    Refuse,
+}
+
+/// How failures are retried that are not fatal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NodeRetry {
+    /// How many failures in a row are fatal. `None`: as the node above, and without one, none is.
+    pub threshold: Option<u32>,
+    /// The wait before the next attempt. `None`: as the node above, and without one, the machine's `requeue_after`.
+    pub delay: Option<Duration>,
+}
+
+impl NodeRetry {
+    /// What holds in a node with this, below one where `above` holds.
+    #[must_use]
+    pub fn below(self, above: Self) -> Self {
+        Self {
+            threshold: self.threshold.or(above.threshold),
+            delay: self.delay.or(above.delay),
+        }
+    }
+}
+
+impl Node {
+    /// A node with this name and nothing else.
+    #[must_use]
+    pub fn new(name: impl Into<String>, kind: NodeKind) -> Self {
+        Self {
+            name: name.into(),
+            description: String::new(),
+            view: View::None,
+            parameters: None,
+            retry: NodeRetry::default(),
+            timeout: None,
+            kind,
+        }
+    }
+
+    /// A leaf that is named after its handler.
+    #[must_use]
+    pub fn leaf(handler: impl Into<String>) -> Self {
+        let handler = handler.into();
+        Self::new(
+            handler.clone(),
+            NodeKind::Leaf {
+                handler,
+                once: false,
+            },
+        )
+    }
+
+    /// The nodes below it, in order; none for a leaf.
+    #[must_use]
+    pub fn children(&self) -> &[Self] {
+        match &self.kind {
+            NodeKind::Leaf { .. } => &[],
+            NodeKind::Serial(children) | NodeKind::Parallel(children) => children,
+            NodeKind::Flow(flow) => &flow.steps,
+        }
+    }
+
+    /// Whether its children have their turns at once.
+    #[must_use]
+    pub fn is_parallel(&self) -> bool {
+        matches!(self.kind, NodeKind::Parallel(_))
+    }
+
+    /// Whether it is a handler.
+    #[must_use]
+    pub fn is_leaf(&self) -> bool {
+        matches!(self.kind, NodeKind::Leaf { .. })
+    }
+
+    /// The first flow of the tree, in order.
+    #[must_use]
+    pub fn flow(&self) -> Option<&Arc<Flow>> {
+        match &self.kind {
+            NodeKind::Flow(flow) => Some(flow),
+            _ => self.children().iter().find_map(Self::flow),
+        }
+    }
+}
