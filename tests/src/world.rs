@@ -292,9 +292,10 @@ impl World {
         lines.join("\n")
     }
 
-    /// Tells the host to stop, and does not wait for it.
-    pub fn begin_stop(&self) {
+    /// Tells the host to stop, and returns when it begins nothing any more. What is under way may still run.
+    pub async fn begin_stop(&self) {
         self.stop.cancel();
+        self.tasks.drain_token().cancelled().await;
     }
 
     /// Ends the host at once, as if its process were killed.

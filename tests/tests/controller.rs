@@ -207,7 +207,7 @@ async fn a_host_that_stops_lets_runs_end_and_begins_none() -> Result<()> {
     gate.arrivals(1).await;
     world.apply(&object("b")).await?;
     let config = world.config.clone();
-    world.begin_stop();
+    world.begin_stop().await;
     gate.set(Pass::Open);
     world.stop().await?;
     let keys = config.scan("basic/").await?;
