@@ -15,7 +15,7 @@ use configurator_host::controller::report::HostReport;
 use configurator_host::host::Host;
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::objects;
-use configurator_host::resource::Configurator;
+use configurator_host::resource::{Configurator, definitions};
 use configurator_host::sinks::configstore::etcd::{EtcdConfigStore, EtcdOptions};
 use configurator_host::sinks::configstore::{ConfigStore, EmbeddedConfigStore};
 use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, VaultSecretStore};
@@ -23,7 +23,7 @@ use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey, Sec
 use configurator_store::{Store, StoreOptions};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, CustomResourceExt as _, ResourceExt};
+use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -186,8 +186,9 @@ impl Demo {
             stop: stop.clone(),
             running: tokio::spawn(host.run(stop.cancelled_owned())),
         };
-        demo.apply(&serde_json::to_value(Configurator::crd())?)
-            .await?;
+        for definition in definitions() {
+            demo.apply(&definition).await?;
+        }
         Ok(demo)
     }
 

@@ -4,10 +4,10 @@ use configurator_apiserver::{ApiServer, ApiServerOptions};
 use configurator_host::host::Host;
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::objects;
-use configurator_host::resource::Configurator;
+use configurator_host::resource::definitions;
 use configurator_store::Store;
+use kube::Client;
 use kube::api::PatchParams;
-use kube::{Client, CustomResourceExt as _};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -19,9 +19,8 @@ async fn main() -> anyhow::Result<()> {
     let options = ApiServerOptions::new(jiff::Timestamp::now);
     let server = ApiServer::open(Store::memory(), options).await?;
     let client = Client::new(server, "default");
-    let definition = serde_json::to_value(Configurator::crd())?;
     let configurator = serde_saphyr::from_str(&std::fs::read_to_string(file)?)?;
-    for object in [definition, configurator] {
+    for object in definitions().into_iter().chain([configurator]) {
         objects::apply(&client, &object, &PatchParams::apply("embed")).await?;
     }
 

@@ -1,5 +1,7 @@
 //! From a Configurator resource to a checked [`Configurator`].
 
+mod machine;
+
 use std::time::Duration;
 
 use configurator_core::backoff::RetryPolicy;
@@ -14,9 +16,11 @@ use configurator_core::handler::{CallLimits, WatchEvent};
 use configurator_core::projection::Projection;
 use configurator_core::request::{ConfigVerb, KubernetesVerb, SecretVerb};
 
+pub use self::machine::Flows;
+use crate::resource::machine::{ModeSpec, PhaseSpec};
 use crate::resource::{
-    self, CapabilitiesSpec, ConfigVerbSpec, DeletionBySpec, EventSpec, KubernetesVerbSpec,
-    LimitsSpec, PhaseSpec, SecretVerbSpec,
+    self, CapabilitiesSpec, ConfigVerbSpec, DeletionBySpec, DeletionPhaseSpec, EventSpec,
+    KubernetesVerbSpec, LimitsSpec, SecretVerbSpec,
 };
 
 /// The longest name of a Configurator. Kubernetes allows 63 characters in the last part of a finalizer's name, and 128
@@ -33,11 +37,14 @@ pub struct DeclarationError {
     pub message: String,
 }
 
-/// Checks the resource, everything but its module.
+/// Checks the resource, everything but its module. `flows` are those that are resources of their own.
 ///
 /// # Errors
 /// At the first thing that is wrong.
-pub fn check(resource: &resource::Configurator) -> Result<Configurator, DeclarationError> {
+pub fn check(
+    resource: &resource::Configurator,
+    flows: &Flows,
+) -> Result<Configurator, DeclarationError> {
     let spec = &resource.spec;
     let name = resource.metadata.name.clone().unwrap_or_default();
     if name.is_empty() {
@@ -54,19 +61,29 @@ pub fn check(resource: &resource::Configurator) -> Result<Configurator, Declarat
     if spec.module.file.as_deref().unwrap_or_default().is_empty() {
         return Err(wrong("spec.module.file", "a module needs a source: file"));
     }
-    let phases = phases("spec.phases", &spec.phases)?;
-    if phases.is_empty() {
+    if spec.phases.is_empty() {
         return Err(wrong(
             "spec.phases",
             "a Configurator needs at least one phase, the root phase",
         ));
     }
+    let named = |phase: &PhaseSpec| (phase.name.clone(), phase.handler.clone());
+    let phases = phases("spec.phases", spec.phases.iter().map(named))?;
+    let (phases, machine) = match spec.mode {
+        ModeSpec::Chain => {
+            machine::refuse(spec)?;
+            (phases, None)
+        }
+        ModeSpec::Machine => (Vec::new(), Some(machine::check(spec, flows)?)),
+    };
+    let named = |phase: &DeletionPhaseSpec| (phase.name.clone(), phase.handler.clone());
+    let deletion_phases = spec.deletion.phases.iter().map(named);
     let deletion = Deletion {
         by: match spec.deletion.by {
             DeletionBySpec::Ledger => DeletionBy::Ledger,
             DeletionBySpec::Finalizer => DeletionBy::Finalizer,
         },
-        phases: self::phases("spec.deletion.phases", &spec.deletion.phases)?,
+        phases: self::phases("spec.deletion.phases", deletion_phases)?,
         timeout: span("spec.deletion.timeout", spec.deletion.timeout)?,
     };
     let is_shared = spec.watch.group.is_empty()
@@ -95,6 +112,7 @@ pub fn check(resource: &resource::Configurator) -> Result<Configurator, Declarat
         parameters: Document::of(&parameters)
             .map_err(|error| wrong("spec.parameters", &error.to_string()))?,
         phases,
+        machine,
         deletion,
         capabilities: capabilities(&spec.capabilities)?,
         limits: limits(&spec.limits)?,
@@ -142,27 +160,23 @@ fn watch(spec: &resource::WatchSpec) -> Result<Watch, DeclarationError> {
     })
 }
 
-fn phases(path: &str, specs: &[PhaseSpec]) -> Result<Vec<Phase>, DeclarationError> {
-    let mut phases: Vec<Phase> = Vec::with_capacity(specs.len());
-    for (index, spec) in specs.iter().enumerate() {
+/// Phases by name, each with the handler that is named, or that of its own name.
+fn phases(
+    path: &str,
+    named: impl Iterator<Item = (String, Option<String>)>,
+) -> Result<Vec<Phase>, DeclarationError> {
+    let mut phases: Vec<Phase> = Vec::new();
+    for (index, (name, handler)) in named.enumerate() {
         let at = format!("{path}[{index}].name");
-        if spec.name.is_empty() {
+        if name.is_empty() {
             return Err(wrong(&at, "a phase needs a name"));
         }
-        if phases.iter().any(|phase| phase.name == spec.name) {
-            return Err(wrong(
-                &at,
-                &format!(
-                    "two phases are named {:?}; each needs a name of its own",
-                    spec.name
-                ),
-            ));
+        if phases.iter().any(|phase| phase.name == name) {
+            let message = format!("two phases are named {name:?}; each needs a name of its own");
+            return Err(wrong(&at, &message));
         }
-        let handler = spec.handler.clone().unwrap_or_else(|| spec.name.clone());
-        phases.push(Phase {
-            name: spec.name.clone(),
-            handler,
-        });
+        let handler = handler.unwrap_or_else(|| name.clone());
+        phases.push(Phase { name, handler });
     }
     Ok(phases)
 }
@@ -306,7 +320,7 @@ mod tests {
     use expect_test::{Expect, expect};
     use serde_json::{Value, json};
 
-    use super::check as declare;
+    use super::{Flows, check as declare};
     use crate::resource::Configurator;
 
     /// What is said of a Configurator with a change that the schema of the resource would not always stop.
@@ -324,7 +338,7 @@ mod tests {
         });
         change(&mut object);
         let resource: Configurator = serde_json::from_value(object).unwrap();
-        let told = match declare(&resource) {
+        let told = match declare(&resource, &Flows::new()) {
             Ok(configurator) => {
                 format!("{} watches {}", configurator.name, configurator.watch.kind)
             }

@@ -17,12 +17,14 @@ use crate::controller::driver::CallMode;
 use crate::controller::parking::{Parked, ParkingAttendant};
 use crate::controller::report::HostReport;
 use crate::controller::supervisor::Supervisor;
+use crate::declaration::Flows;
 use crate::declarative::DeclarativeRequests;
 use crate::events::{self, Publisher};
 use crate::executor::Executor;
 use crate::metrics::Metrics;
 use crate::module_source::{ModuleDirectory, ModuleSource};
 use crate::observer::{NoObserver, RunObserver, SharedObserver};
+use crate::seal::{HostKey, StateKey};
 use crate::shards::{Election, Sharding, ShardingError, Shards};
 #[cfg(not(feature = "http"))]
 use crate::sinks::AbsentSink;
@@ -60,6 +62,10 @@ pub(crate) struct Shared {
     pub(crate) seed: u64,
     /// Where hosts share the objects: which are this host's.
     pub(crate) shards: Option<Arc<Shards>>,
+    /// Seals states in mode Machine.
+    pub(crate) state_key: Arc<HostKey>,
+    /// The flows that are resources of their own; `None` as long as they are not known.
+    pub(crate) flows: watch::Sender<Option<Arc<Flows>>>,
 }
 
 /// A host that has not been started.
@@ -110,6 +116,7 @@ pub struct HostBuilder {
     grace: Option<Duration>,
     seed: Option<u64>,
     sharding: Option<Sharding>,
+    state_key: Option<StateKey>,
 }
 
 impl HostBuilder {
@@ -239,6 +246,14 @@ impl HostBuilder {
         self
     }
 
+    /// Seals the states of objects in mode Machine. Default: a key that the secret store has, under `configurator.dev/state-key`; it
+    /// is made where there is none.
+    #[must_use]
+    pub fn state_key(mut self, key: StateKey) -> Self {
+        self.state_key = Some(key);
+        self
+    }
+
     /// Builds the host. Nothing is started, and no server is spoken to.
     ///
     /// # Errors
@@ -259,6 +274,7 @@ impl HostBuilder {
             Some(store) => store,
             None => Arc::new(EmbeddedSecretStore::memory(&SealingKey::random()?)),
         };
+        let state_key = Arc::new(HostKey::new(secret_store.clone(), self.state_key));
         let generator = self
             .secret_generator
             .unwrap_or_else(|| Arc::new(RandomSecrets));
@@ -316,6 +332,8 @@ impl HostBuilder {
             .transpose()?;
         let shared = Arc::new(Shared {
             shards,
+            state_key,
+            flows: watch::Sender::new(None),
             client: own_client,
             config_store,
             guest,

@@ -14,6 +14,7 @@ pub mod executor;
 mod gather;
 pub mod ledger;
 pub mod redaction;
+pub mod seal;
 pub mod shards;
 
 pub mod clock;

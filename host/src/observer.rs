@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use configurator_core::handler::{CallFault, HandlerOutput};
+pub use configurator_core::machine::action::Notice as MachineNotice;
 use configurator_core::plan::Plan;
+use configurator_core::request::ObjectRef;
 use configurator_core::result::RequestResult;
 use configurator_core::run::{Call, Finish, Pause, Run};
 
@@ -30,6 +32,9 @@ pub trait RunObserver: Send + Sync + 'static {
 
     /// A run ended or rests.
     fn ended(&self, _run: &Run, _end: &RunEnd<'_>) {}
+
+    /// In mode `Machine`: something has happened to an object's machine.
+    fn told(&self, _configurator: &str, _object: &ObjectRef, _notice: &MachineNotice) {}
 
     /// Something happened that concerns a whole Configurator.
     fn noticed(&self, _configurator: &str, _notice: &Notice) {}

@@ -1,13 +1,19 @@
 //! The Configurator resource, as it is written in YAML. What it means once it has been checked is
 //! [`configurator_core::configurator::Configurator`].
 
+pub mod command;
+pub mod flow;
+pub mod machine;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::Duration;
-use kube::{CustomResource, KubeSchema};
+use kube::{CustomResource, CustomResourceExt as _, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use self::machine::{ErrorCodeSpec, FlowSpec, ModeSpec, PhaseSpec, StateSpec, any_object};
 
 /// What is watched, which module decides, in which phases, and with which rights.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -55,9 +61,28 @@ pub struct ConfiguratorSpec {
     #[serde(default)]
     #[schemars(schema_with = "any_object")]
     pub parameters: BTreeMap<String, serde_json::Value>,
-    /// The chain; the first is the root phase, which gets the object only.
+    /// How an object goes through the phases.
+    #[serde(default)]
+    pub mode: ModeSpec,
+    /// Mode Machine: where the state of an object is kept; by default in its status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<StateSpec>,
+    /// Mode Machine: the phase where an object begins; by default the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_phase: Option<String>,
+    /// Mode Machine: the wait before a failure that is not fatal is tried again; by default a minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requeue_after: Option<Duration>,
+    /// Mode Chain: the chain; the first is the root phase, which gets the object only. Mode Machine: the phases that an object
+    /// can be in.
     #[schemars(length(min = 1, max = 64))]
     pub phases: Vec<PhaseSpec>,
+    /// Mode Machine: steps that phases use, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub flows: BTreeMap<String, FlowSpec>,
+    /// Mode Machine: what is done about errors of handlers, by code.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub error_codes: BTreeMap<String, ErrorCodeSpec>,
     /// What happens when an object goes.
     #[serde(default)]
     pub deletion: DeletionSpec,
@@ -157,10 +182,10 @@ pub enum InstanceSpec {
     Fresh,
 }
 
-/// One stage of the chain.
+/// One stage of the deletion chain.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct PhaseSpec {
+pub struct DeletionPhaseSpec {
     /// Unique in its chain.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
@@ -179,7 +204,7 @@ pub struct DeletionSpec {
     /// The chain that is run; empty: nothing is done.
     #[serde(default)]
     #[schemars(length(max = 64))]
-    pub phases: Vec<PhaseSpec>,
+    pub phases: Vec<DeletionPhaseSpec>,
     /// How long a finalizer may hold an object.
     #[serde(default = "default_deletion_timeout")]
     pub timeout: Duration,
@@ -433,8 +458,36 @@ pub struct FailureStatus {
     pub time: String,
 }
 
-fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+/// The CustomResourceDefinitions of the kinds that a host knows: Configurator, Flow and Command.
+#[must_use]
+pub fn definitions() -> Vec<serde_json::Value> {
+    let definitions = [
+        Configurator::crd(),
+        flow::Flow::crd(),
+        command::Command::crd(),
+    ];
+    let definitions = definitions.into_iter().map(|definition| {
+        let mut definition = serde_json::to_value(definition).unwrap_or_default();
+        know_formats(&mut definition);
+        definition
+    });
+    definitions.collect()
+}
+
+/// Numbers without a sign have a minimum; of their formats, Kubernetes knows none and warns.
+fn know_formats(schema: &mut serde_json::Value) {
+    match schema {
+        serde_json::Value::Object(fields) => {
+            if let Some(serde_json::Value::String(format)) = fields.get_mut("format")
+                && format.starts_with("uint")
+            {
+                "int64".clone_into(format);
+            }
+            fields.values_mut().for_each(know_formats);
+        }
+        serde_json::Value::Array(items) => items.iter_mut().for_each(know_formats),
+        _ => {}
+    }
 }
 
 fn default_concurrency() -> u32 {

@@ -14,13 +14,13 @@ use configurator_host::host::{Host, HostBuilder};
 use configurator_host::metrics::Metrics;
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::objects;
-use configurator_host::resource::Configurator;
+use configurator_host::resource::{Configurator, definitions};
 use configurator_host::sinks::configstore::{ConfigStore, EmbeddedConfigStore};
 use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey, SecretStore};
 use configurator_host::tasks::Tasks;
 use configurator_store::{Store, StoreOptions};
+use kube::Client;
 use kube::api::{Api, DynamicObject, PatchParams};
-use kube::{Client, CustomResourceExt as _};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -140,12 +140,9 @@ impl World {
             .guest(guest()?)
             .seed(7);
         let host = change(builder).build()?;
-        objects::apply(
-            &client,
-            &serde_json::to_value(Configurator::crd())?,
-            &params(),
-        )
-        .await?;
+        for definition in definitions() {
+            objects::apply(&client, &definition, &params()).await?;
+        }
         let report = host.report();
         let metrics = host.metrics();
         let tasks = host.tasks();

@@ -8,6 +8,9 @@ use crate::request::{
     SecretRequest, SecretVerb,
 };
 
+/// How the names of the host's own secrets begin. No rule reaches them.
+pub const RESERVED_SECRETS: &str = "configurator.dev/";
+
 /// The rules of one Configurator, or the ceiling that the operator of the host has set.
 ///
 /// Empty means that nothing is allowed.
@@ -185,7 +188,7 @@ impl Capabilities {
             .secretstore
             .iter()
             .any(|rule| rule.verbs.contains(&request.verb) && any(&rule.names, &request.name));
-        if allowed {
+        if allowed && !request.name.starts_with(RESERVED_SECRETS) {
             return Ok(());
         }
         Err(missing(&format!(

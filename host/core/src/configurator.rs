@@ -1,11 +1,13 @@
 //! A Configurator whose declaration has been checked: what the decisions of this crate are made from.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backoff::RetryPolicy;
 use crate::capability::Capabilities;
 use crate::document::Document;
 use crate::handler::{CallLimits, WatchEvent};
+use crate::machine::phase::Machine;
 use crate::projection::Projection;
 
 /// A checked declaration. Cannot be invalid: phases are not empty and no two share a name.
@@ -25,8 +27,10 @@ pub struct Configurator {
     pub batch: Option<BatchOptions>,
     /// Handed to every call.
     pub parameters: Document,
-    /// The chain of phases; the first is the root phase. Never empty.
+    /// The chain of phases; the first is the root phase. Empty in mode `Machine`, and only there.
     pub phases: Vec<Phase>,
+    /// Mode `Machine`; `None`: mode `Chain`.
+    pub machine: Option<MachineMode>,
     /// What happens when an object goes.
     pub deletion: Deletion,
     /// What its requests may do.
@@ -90,6 +94,33 @@ pub struct Phase {
     pub handler: String,
 }
 
+/// Mode `Machine`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MachineMode {
+    /// The phases, and which follows which.
+    pub machine: Arc<Machine>,
+    /// Where the state of an object is kept.
+    pub place: StatePlace,
+}
+
+/// Where the state of an object is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StatePlace {
+    /// In the object's status.
+    Status {
+        /// Names of the fields that lead to the phase, from the object: `status`, `phase`.
+        phase: Vec<String>,
+        /// To what the nodes have come to.
+        state: Vec<String>,
+        /// To what only the engine reads.
+        memento: Vec<String>,
+    },
+    /// In a ConfigMap beside the object, which goes with it.
+    ConfigMap,
+    /// In the config store.
+    ConfigStore,
+}
+
 /// What happens when an object goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deletion {
@@ -131,6 +162,12 @@ pub fn field_manager(configurator: &str) -> String {
 #[must_use]
 pub fn status_manager(configurator: &str) -> String {
     format!("{MANAGER_PREFIX}{configurator}/status")
+}
+
+/// The field manager of the states of a Configurator's objects, in mode `Machine`.
+#[must_use]
+pub fn state_manager(configurator: &str) -> String {
+    format!("{MANAGER_PREFIX}{configurator}/state")
 }
 
 /// Whether `manager` writes on behalf of any Configurator.

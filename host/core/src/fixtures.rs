@@ -44,6 +44,7 @@ pub(crate) fn configurator() -> Configurator {
         batch: None,
         parameters: Document::empty_object(),
         phases: vec![phase("root"), phase("write")],
+        machine: None,
         deletion: Deletion {
             by: DeletionBy::Ledger,
             phases: vec![phase("cleanup")],

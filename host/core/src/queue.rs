@@ -536,7 +536,12 @@ impl Queue {
         match finished.finish {
             Finish::Succeeded => {
                 for member in finished.members {
-                    self.succeed(chain, &member, now);
+                    self.succeed(chain, &member, None, now);
+                }
+            }
+            Finish::Rest { after } => {
+                for member in finished.members {
+                    self.succeed(chain, &member, after, now);
                 }
             }
             Finish::Restart {
@@ -576,6 +581,37 @@ impl Queue {
             }
         }
         self.finish_call(now)
+    }
+
+    /// There is news for the object: it has a turn as soon as it can. One that is in a run has none for this: whoever has news
+    /// for it must ask again when the run has ended.
+    pub fn nudge(&mut self, key: &ObjectRef, now: Timestamp) -> Vec<Action> {
+        let work = self.slots.get(key).map(|slot| slot.work);
+        if let Some(Work::Idle | Work::Delayed(_) | Work::Paused(_)) = work
+            && let Some(live) = self.live_mut(key)
+            && !live.is_deleting
+        {
+            live.pending.get_or_insert(WatchEvent::Resync);
+            if work != Some(Work::Idle) {
+                self.abandon(key, now);
+            }
+            self.wake(key, now);
+        }
+        self.finish_call(now)
+    }
+
+    /// Whether the object is in a run that is under way.
+    #[must_use]
+    pub fn is_running(&self, key: &ObjectRef) -> bool {
+        let work = self.slots.get(key).map(|slot| slot.work);
+        matches!(work, Some(Work::Running(_)))
+    }
+
+    /// The identity, and the digest of the content, of the object of this name; `None`: there is none.
+    #[must_use]
+    pub fn known(&self, key: &ObjectRef) -> Option<(&str, ContentDigest)> {
+        let live = self.slots.get(key)?.live.as_ref()?;
+        Some((&live.uid, live.content))
     }
 
     /// A person wants every object that was given up tried again at once.
@@ -1223,7 +1259,8 @@ impl Queue {
         }
     }
 
-    fn succeed(&mut self, chain: Chain, member: &Member, now: Timestamp) {
+    /// `after` is when the object wants another turn, if that is before its resync.
+    fn succeed(&mut self, chain: Chain, member: &Member, after: Option<Duration>, now: Timestamp) {
         let period = self.configurator.watch.resync_period;
         self.idle(&member.key);
         let Some(slot) = self.slots.get_mut(&member.key) else {
@@ -1265,8 +1302,13 @@ impl Queue {
                 resync = true;
             }
         }
-        if resync && let Some(period) = period {
-            self.resync(&member.key, period, now);
+        match (after, period) {
+            _ if !resync => {}
+            (Some(after), period) if period.is_none_or(|period| after < period) => {
+                self.turn_at(&member.key, now.after(after));
+            }
+            (_, Some(period)) => self.resync(&member.key, period, now),
+            (_, None) => {}
         }
         self.settle(&member.key, false);
         self.wake(&member.key, now);
@@ -1275,6 +1317,11 @@ impl Queue {
     fn resync(&mut self, key: &ObjectRef, period: Duration, now: Timestamp) {
         self.sequence += 1;
         let at = now.after(jittered(period, mix(self.seed ^ self.sequence)));
+        self.turn_at(key, at);
+    }
+
+    /// An object that is idle has a turn then.
+    fn turn_at(&mut self, key: &ObjectRef, at: Timestamp) {
         let timer = self.timer(at, Timer::Resync(key.clone()));
         let previous = self
             .live_mut(key)

@@ -23,7 +23,7 @@ use crate::machine::action::Entry;
 use crate::machine::event::{End, LeafFailure, LeafOutput};
 use crate::machine::state::NodeError;
 use crate::output::{self, Applied, OutputRules};
-use crate::plan::{self, Failure, Kept, Plan};
+use crate::plan::{self, Failure, Kept, Plan, PlannedAction, PlannedStep};
 use crate::request::{ObjectRef, SinkName};
 use crate::result::{RequestResult, ResultEntry};
 use crate::time::Timestamp;
@@ -115,6 +115,11 @@ pub enum Pause {
 pub enum Finish {
     /// Every phase went through.
     Succeeded,
+    /// In mode `Machine`: nothing more is to be done before this long, unless the object changes or is told something.
+    Rest {
+        /// The wait; `None`: for as long as nothing happens.
+        after: Option<Duration>,
+    },
     /// Begin again at the root phase with the newest objects, after this long.
     Restart {
         /// The wait.
@@ -154,6 +159,8 @@ struct LeafRun {
     phase: String,
     chain: [Phase; 1],
     entry: Entry,
+    /// Whether requests were sent that may be sent but once.
+    is_sent: bool,
     output: Option<LeafOutput>,
     failure: Option<LeafFailure>,
 }
@@ -255,6 +262,7 @@ impl Run {
                 handler: entry.handler.clone(),
             }],
             entry,
+            is_sent: false,
             output: None,
             failure: None,
         }));
@@ -276,6 +284,43 @@ impl Run {
             (_, failure) => End::Failed(failure?),
         };
         Some((end, std::mem::take(&mut self.results)))
+    }
+
+    /// Whether these requests may be sent but once, and the machine must hear of it first.
+    #[must_use]
+    pub fn is_once(&self, plan: &Plan) -> bool {
+        let is_effect = |step: &PlannedStep| {
+            step.action == PlannedAction::Send && step.request.operation.is_mutating()
+        };
+        self.leaf.as_ref().is_some_and(|leaf| leaf.entry.once) && plan.steps.iter().any(is_effect)
+    }
+
+    /// Requests that may be sent but once are about to be: from now on nothing of this run is tried again.
+    pub fn note_sending(&mut self) {
+        if let Some(leaf) = &mut self.leaf {
+            leaf.is_sent = true;
+        }
+    }
+
+    /// The entry of the leaf has failed like this, although its requests went well.
+    pub fn fail_leaf(&mut self, failure: Failure) -> Step {
+        if let Some(leaf) = &mut self.leaf {
+            leaf.output = None;
+        }
+        let failure = Failure {
+            reaction: match failure.reaction {
+                Reaction::Park => Reaction::Restart,
+                reaction => reaction,
+            },
+            ..failure
+        };
+        self.react(failure)
+    }
+
+    /// The token of the entry that the run is for.
+    #[must_use]
+    pub fn token(&self) -> Option<u64> {
+        self.leaf.as_ref().map(|leaf| leaf.entry.token)
     }
 
     /// The same for the same objects with the same content, also after a restart of the host; for a leaf, as long as its
@@ -352,6 +397,24 @@ impl Run {
     #[must_use]
     pub fn secrets(&self) -> &[Document] {
         &self.secrets
+    }
+
+    /// The handler may have been told these by runs before this one.
+    pub fn know_secrets(&mut self, secrets: &[Document]) {
+        for secret in secrets {
+            if !self.secrets.contains(secret) {
+                self.secrets.push(secret.clone());
+            }
+        }
+    }
+
+    /// The name of the handler of the phase that the run is in; empty when it has finished.
+    #[must_use]
+    pub fn handler(&self) -> &str {
+        self.phases()
+            .get(self.position)
+            .or_else(|| self.phases().last())
+            .map_or("", |phase| phase.handler.as_str())
     }
 
     /// Calls the handler once more with the same input, after a [`Step::Pause`].
@@ -604,7 +667,8 @@ impl Run {
     }
 
     fn react(&mut self, failure: Failure) -> Step {
-        if failure.reaction == Reaction::Park {
+        let is_sent = self.leaf.as_ref().is_some_and(|leaf| leaf.is_sent);
+        if failure.reaction == Reaction::Park && !is_sent {
             let sink = failure.fault.kind.sink().unwrap_or(SinkName::Kubernetes);
             let retry_after = failure.fault.retry_after;
             return Step::Pause(Pause::Park {
@@ -618,7 +682,9 @@ impl Run {
             leaf.failure.get_or_insert_with(|| LeafFailure {
                 error: NodeError::new(fault.to_string()),
                 is_fatal: failure.reaction == Reaction::Fail,
-                is_unknown: fault.kind == FaultKind::OutcomeUnknown,
+                // A server that is away may have carried out what it did not answer.
+                is_unknown: fault.kind == FaultKind::OutcomeUnknown
+                    || is_sent && failure.reaction == Reaction::Park,
                 retry_after: fault.retry_after,
             });
             let failures = self.failures.saturating_add(1);

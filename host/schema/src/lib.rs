@@ -7,7 +7,7 @@
 
 pub mod apply;
 pub mod builtin;
-mod cel;
+pub mod cel;
 mod default;
 pub mod field_error;
 pub mod field_set;

@@ -5,12 +5,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use configurator_schema::Schema;
+use kube::Client;
 use kube::api::{PatchParams, ValidationDirective};
-use kube::{Client, CustomResourceExt as _};
 use serde_json::Value;
 
+use crate::declaration::Flows;
 use crate::objects::{self, ObjectError};
-use crate::resource::Configurator;
+use crate::resource;
+use crate::resource::flow::{Flow, FlowResourceSpec};
 
 /// The field manager of what is applied from files.
 const MANAGER: &str = "configurator-run";
@@ -86,7 +88,7 @@ fn read_file(file: &Path, manifests: &mut Vec<Manifest>) -> anyhow::Result<()> {
         for object in items.into_iter().filter(|object| !object.is_null()) {
             let manifest = Manifest {
                 file: file.to_owned(),
-                object,
+                object: named_flow(object),
             };
             if manifest.kind().is_empty()
                 || objects::text(&manifest.object, "/apiVersion").is_empty()
@@ -100,6 +102,50 @@ fn read_file(file: &Path, manifests: &mut Vec<Manifest>) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A flow that is written down by itself, as `flowName` and `steps`, is the resource of that name.
+fn named_flow(object: Value) -> Value {
+    let name = objects::text(&object, "/flowName");
+    if name.is_empty() || object.get("kind").is_some() {
+        return object;
+    }
+    let mut resource = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !resource.is_empty() && !resource.ends_with('-') {
+            resource.push('-');
+        }
+        match letter.to_ascii_lowercase() {
+            letter if letter.is_ascii_alphanumeric() => resource.push(letter),
+            _ if resource.ends_with('-') => {}
+            _ => resource.push('-'),
+        }
+    }
+    serde_json::json!({
+        "apiVersion": "configurator.dev/v1alpha1",
+        "kind": "Flow",
+        "metadata": {"name": resource.trim_matches('-')},
+        "spec": object,
+    })
+}
+
+/// The flows among these manifests, by the names that they go by.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn flows(manifests: &[Manifest]) -> anyhow::Result<Flows> {
+    let is_flow = |manifest: &&Manifest| {
+        manifest.kind() == "Flow"
+            && objects::text(&manifest.object, "/apiVersion").starts_with("configurator.dev/")
+    };
+    let flows = manifests.iter().filter(is_flow).map(|manifest| {
+        let flow: Flow = serde_json::from_value(manifest.object.clone())
+            .with_context(|| format!("{} {}", manifest.file.display(), manifest.name()))?;
+        let FlowResourceSpec(spec) = flow.spec;
+        let name = spec.flow_name.clone();
+        Ok((name.unwrap_or_else(|| manifest.name().to_owned()), spec))
+    });
+    flows.collect()
 }
 
 /// Applies the objects: what others need first, Configurators last.
@@ -136,18 +182,26 @@ async fn apply_one(client: &Client, manifest: &Manifest) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Applies the CustomResourceDefinition of the Configurator, and returns when it is served. One that says the same is
-/// left as it is, and one that may not be changed is used as it is: in a cluster, definitions are not the host's to write.
+/// Applies the CustomResourceDefinitions of the kinds that a host knows, and returns when they are served. One that says the same
+/// is left as it is, and one that may not be changed is used as it is: in a cluster, definitions are not the host's to write.
 ///
 /// # Errors
 /// When there is none and the API refuses it.
 pub async fn apply_crds(client: &Client) -> anyhow::Result<()> {
-    let object = definition()?;
+    for definition in resource::definitions() {
+        apply_crd(client, definition).await?;
+    }
+    Ok(())
+}
+
+async fn apply_crd(client: &Client, object: Value) -> anyhow::Result<()> {
     let api_version = objects::text(&object, "/apiVersion");
     let definitions =
         objects::api(client, api_version, objects::text(&object, "/kind"), "").await?;
     // Whoever may not even look is told so by the server when it applies.
-    let live = definitions.get_opt(Configurator::crd_name()).await;
+    let live = definitions
+        .get_opt(objects::text(&object, "/metadata/name"))
+        .await;
     let live = live.ok().flatten().map(|live| live.data);
     let is_same = match (&live, object.get("spec")) {
         (Some(live), Some(wanted)) => live.get("spec").is_some_and(|live| holds(live, wanted)),
@@ -160,14 +214,16 @@ pub async fn apply_crds(client: &Client) -> anyhow::Result<()> {
         file: "the program".into(),
         object,
     };
+    let kind = objects::text(&manifest.object, "/spec/names/kind");
     match apply_one(client, &manifest).await {
         Err(error) if live.is_some() && is_forbidden(&error) => {
             tracing::warn!(
-                "the cluster has another CustomResourceDefinition of the Configurator than `configurator crds` prints, and this host may not change it"
+                "the cluster has another CustomResourceDefinition of the {kind} than `configurator crds` prints, and this host may not change it"
             );
             Ok(())
         }
-        applied => applied.context("cannot apply the CustomResourceDefinition of the Configurator"),
+        applied => applied
+            .with_context(|| format!("cannot apply the CustomResourceDefinition of the {kind}")),
     }
 }
 
@@ -209,36 +265,16 @@ fn is_forbidden(error: &anyhow::Error) -> bool {
     )
 }
 
-/// The CustomResourceDefinition of the Configurator.
-fn definition() -> anyhow::Result<Value> {
-    let mut definition = serde_json::to_value(Configurator::crd())?;
-    know_formats(&mut definition);
-    Ok(definition)
-}
-
-/// Numbers without a sign have a minimum; of their formats, Kubernetes knows none and warns.
-fn know_formats(schema: &mut Value) {
-    match schema {
-        Value::Object(fields) => {
-            if let Some(Value::String(format)) = fields.get_mut("format")
-                && format.starts_with("uint")
-            {
-                "int64".clone_into(format);
-            }
-            fields.values_mut().for_each(know_formats);
-        }
-        Value::Array(items) => items.iter_mut().for_each(know_formats),
-        _ => {}
-    }
-}
-
 /// The schema of the Configurator.
 ///
 /// # Errors
 /// Never, as long as the schema of the program is sound.
 pub fn schema() -> anyhow::Result<Schema> {
-    let crd = definition()?;
-    let schema = crd
+    let definition = resource::definitions()
+        .into_iter()
+        .next()
+        .unwrap_or_default();
+    let schema = definition
         .pointer("/spec/versions/0/schema/openAPIV3Schema")
         .cloned()
         .unwrap_or(Value::Null);
@@ -251,9 +287,14 @@ pub fn schema() -> anyhow::Result<Schema> {
     })
 }
 
-/// Prints the CustomResourceDefinition of the Configurator.
+/// Prints the CustomResourceDefinitions of the kinds that a host knows.
 pub fn print_crds() -> anyhow::Result<ExitCode> {
-    print!("{}", serde_saphyr::to_string(&definition()?)?);
+    for (index, definition) in resource::definitions().iter().enumerate() {
+        if index > 0 {
+            println!("---");
+        }
+        print!("{}", serde_saphyr::to_string(definition)?);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -261,7 +302,8 @@ pub fn print_crds() -> anyhow::Result<ExitCode> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{definition, holds};
+    use super::holds;
+    use crate::resource::definitions;
 
     #[test]
     fn a_live_definition_may_say_more_and_nothing_else() {
@@ -298,7 +340,9 @@ mod tests {
             }
         }
         let mut found = Vec::new();
-        formats(&definition().unwrap(), &mut found);
+        for definition in &definitions() {
+            formats(definition, &mut found);
+        }
         found.sort();
         found.dedup();
         assert_eq!(found, ["date-time", "int64"]);

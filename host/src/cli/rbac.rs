@@ -76,6 +76,7 @@ pub fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
 
 async fn rights(args: &RbacArgs) -> anyhow::Result<Rights> {
     let mut manifests = manifests::read(&args.files)?;
+    let flows = manifests::flows(&manifests)?;
     let configurators: Vec<Manifest> = manifests
         .extract_if(.., |manifest| manifest.is_configurator())
         .collect();
@@ -90,7 +91,7 @@ async fn rights(args: &RbacArgs) -> anyhow::Result<Rights> {
         let named = format!("{} {}", manifest.file.display(), manifest.name());
         let read: resource::Configurator =
             serde_json::from_value(manifest.object).with_context(|| named.clone())?;
-        let configurator = declaration::check(&read).with_context(|| named.clone())?;
+        let configurator = declaration::check(&read, &flows).with_context(|| named.clone())?;
         let watched = watched(&client, &configurator.watch)
             .await
             .with_context(|| named.clone())?;

@@ -107,7 +107,7 @@ impl RunObserver for Terminal {
         };
         let event = members.first().map_or("", |member| member.event.name());
         let (style, mark, why) = match end {
-            RunEnd::Finished(Finish::Succeeded) => (GOOD, "✓", String::new()),
+            RunEnd::Finished(Finish::Succeeded | Finish::Rest { .. }) => (GOOD, "✓", String::new()),
             RunEnd::Finished(Finish::Restart { after, failure, .. }) => (
                 WAITING,
                 "↻",

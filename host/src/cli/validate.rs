@@ -10,7 +10,7 @@ use configurator_schema::Schema;
 use super::manifests::{self, Manifest};
 use super::terminal::{BAD, GOOD};
 use crate::controller::keeper::check_module;
-use crate::declaration;
+use crate::declaration::{self, Flows};
 use crate::module_source::{ModuleDirectory, ModuleSource as _};
 use crate::resource::Configurator;
 
@@ -20,6 +20,7 @@ use crate::resource::Configurator;
 /// When a file cannot be read.
 pub fn validate(files: &[PathBuf], modules: &[PathBuf]) -> anyhow::Result<ExitCode> {
     let manifests = manifests::read(files)?;
+    let flows = manifests::flows(&manifests)?;
     let guest = GuestRuntime::new(GuestOptions {
         parallel_calls: 1,
         ..GuestOptions::default()
@@ -37,7 +38,7 @@ pub fn validate(files: &[PathBuf], modules: &[PathBuf]) -> anyhow::Result<ExitCo
         checked += 1;
         let mut folders = modules.to_vec();
         folders.extend(manifest.file.parent().map(PathBuf::from));
-        let mistakes = runtime.block_on(mistakes(manifest, &schema, &guest, folders));
+        let mistakes = runtime.block_on(mistakes(manifest, &schema, &flows, &guest, folders));
         let named = format!("{} {}", manifest.file.display(), manifest.name());
         if mistakes.is_empty() {
             anstream::println!("{GOOD}✓{GOOD:#} {named}");
@@ -60,6 +61,7 @@ pub fn validate(files: &[PathBuf], modules: &[PathBuf]) -> anyhow::Result<ExitCo
 async fn mistakes(
     manifest: &Manifest,
     schema: &Schema,
+    flows: &Flows,
     guest: &GuestRuntime,
     folders: Vec<PathBuf>,
 ) -> Vec<String> {
@@ -83,7 +85,7 @@ async fn mistakes(
         Ok(resource) => resource,
         Err(error) => return vec![error.to_string()],
     };
-    let configurator = match declaration::check(&resource) {
+    let configurator = match declaration::check(&resource, flows) {
         Ok(configurator) => configurator,
         Err(error) => return vec![error.to_string()],
     };

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use configurator_core::configurator::{DeletionBy, status_manager};
-use configurator_core::fault::{Fault, Reaction};
+use configurator_core::document::Document;
+use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::handler::{CallFault, EventType, HandlerError, HandlerOutput, Outcome};
 use configurator_core::plan::{Failure, Plan, PlannedAction};
 use configurator_core::queue::{Finished, Ticket};
@@ -18,9 +19,11 @@ use configurator_guest::runtime::GuestRuntime;
 use kube::Client;
 use kube::api::{ApiResource, Patch, PatchParams};
 use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
 
 use super::finalizer::Finalizer;
+use super::machine_run::MachineContext;
 use crate::clock::SharedClock;
 use crate::events::{HostEvent, Publisher, Subject};
 use crate::executor::Executor;
@@ -62,6 +65,8 @@ pub struct RunContext {
     pub ledger: Option<Ledger>,
     /// Holds the objects that are handled; with `deletion.by: Finalizer`.
     pub finalizer: Option<Finalizer>,
+    /// In mode `Machine`: what its machines share.
+    pub(crate) machine: Option<Arc<MachineContext>>,
     /// Publishes Events.
     pub publisher: Publisher,
     /// Sees everything.
@@ -92,6 +97,18 @@ pub enum Driven {
     },
 }
 
+/// A run that is over or rests.
+pub(crate) struct Carried {
+    pub(crate) run: Run,
+    /// Why it rests; `None`: it is over.
+    pub(crate) pause: Option<Pause>,
+    pub(crate) finished: Finished,
+}
+
+/// Asked before requests are sent that may be sent but once, with the token of the entry. They are sent when the answer comes, and
+/// not when none can come any more.
+pub(crate) type SendingGate = mpsc::Sender<(u64, oneshot::Sender<()>)>;
+
 /// Takes a run through its phases, until it is over or rests.
 ///
 /// Every await may be the last: nothing is remembered here that matters after a crash.
@@ -103,6 +120,31 @@ pub(crate) async fn drive(
     step: Step,
     permit: Option<Arc<Permit>>,
 ) -> Driven {
+    let carried = carry(context, run, step, permit, None).await;
+    let Carried {
+        run,
+        pause,
+        finished,
+    } = carried;
+    match pause {
+        None => Driven::Finished { ticket, finished },
+        Some(pause) => Driven::Paused {
+            ticket,
+            run: Box::new(run),
+            pause,
+            finished,
+        },
+    }
+}
+
+/// As [`drive`]; `gate` is for the entry of a leaf.
+pub(crate) async fn carry(
+    context: Arc<RunContext>,
+    run: Run,
+    step: Step,
+    permit: Option<Arc<Permit>>,
+    gate: Option<SendingGate>,
+) -> Carried {
     let span = tracing::info_span!(
         "run",
         configurator = run.configurator().name,
@@ -125,8 +167,9 @@ pub(crate) async fn drive(
         has_written: false,
         holds_readiness: false,
         permit,
+        gate,
     };
-    drive.go(ticket, step).instrument(span).await
+    drive.go(step).instrument(span).await
 }
 
 struct Drive {
@@ -137,10 +180,11 @@ struct Drive {
     has_written: bool,
     holds_readiness: bool,
     permit: Option<Arc<Permit>>,
+    gate: Option<SendingGate>,
 }
 
 impl Drive {
-    async fn go(mut self, ticket: Ticket, mut step: Step) -> Driven {
+    async fn go(mut self, mut step: Step) -> Carried {
         loop {
             step = match step {
                 Step::Call(call) => self.call(&call).await,
@@ -149,19 +193,20 @@ impl Drive {
                     self.publish_events();
                     self.ended(&RunEnd::Paused(&pause));
                     let finished = self.finished(Finish::Succeeded);
-                    return Driven::Paused {
-                        ticket,
-                        run: Box::new(self.run),
-                        pause,
+                    return Carried {
+                        run: self.run,
+                        pause: Some(pause),
                         finished,
                     };
                 }
                 Step::Finish(finish) => {
                     let finish = self.settle(finish).await;
                     self.ended(&RunEnd::Finished(&finish));
-                    return Driven::Finished {
-                        ticket,
-                        finished: self.finished(finish),
+                    let finished = self.finished(finish);
+                    return Carried {
+                        run: self.run,
+                        pause: None,
+                        finished,
                     };
                 }
             }
@@ -217,6 +262,11 @@ impl Drive {
         let context = self.context.clone();
         if let Err(fault) = self.remember(plan).await {
             return self.hold(fault);
+        }
+        if self.run.is_once(plan)
+            && let Err(failure) = self.announce().await
+        {
+            return self.run.fail_leaf(failure);
         }
         let mut executed = context
             .executor
@@ -286,6 +336,25 @@ impl Drive {
         }
     }
 
+    /// What may be sent but once is sent when the machine has heard of it.
+    async fn announce(&mut self) -> Result<(), Failure> {
+        let (go, may_go) = oneshot::channel();
+        if let Some((gate, token)) = self.gate.as_ref().zip(self.run.token()) {
+            // When nobody is there, nobody answers either.
+            let _ = gate.send((token, go)).await;
+            if may_go.await.is_err() {
+                let message = "not sent, because the state that says so could not be stored";
+                return Err(Failure {
+                    request_name: String::new(),
+                    fault: Fault::new(FaultKind::NotSent, message),
+                    reaction: Reaction::Restart,
+                });
+            }
+        }
+        self.run.note_sending();
+        Ok(())
+    }
+
     /// Returns when something may be written.
     async fn ready(&self) {
         if let Some(permit) = &self.permit {
@@ -294,7 +363,7 @@ impl Drive {
     }
 
     /// Nothing was sent, because the objects could not be remembered: the run reacts as if a request had failed so.
-    fn hold(&self, fault: Fault) -> Step {
+    fn hold(&mut self, fault: Fault) -> Step {
         let reaction = fault.kind.reaction();
         let sink = fault.kind.sink().unwrap_or(SinkName::Kubernetes);
         let retry_after = fault.retry_after;
@@ -313,7 +382,10 @@ impl Drive {
         }
     }
 
-    fn begin_again(&self, failure: Failure) -> Step {
+    fn begin_again(&mut self, failure: Failure) -> Step {
+        if self.run.token().is_some() {
+            return self.run.fail_leaf(failure);
+        }
         if self.run.members().len() > 1 {
             return Step::Finish(Finish::Split { failure });
         }
@@ -339,12 +411,12 @@ impl Drive {
         self.publish_events();
         match (self.publish_statuses().await, finish) {
             (Some(failure), Finish::Succeeded) => match failure.reaction {
-                Reaction::Park => Finish::Restart {
+                Reaction::Park if self.run.token().is_none() => Finish::Restart {
                     after: failure.fault.retry_after.unwrap_or(Duration::from_secs(3)),
                     failures: self.run.failures(),
                     failure,
                 },
-                Reaction::Resend | Reaction::Restart | Reaction::Fail => {
+                Reaction::Park | Reaction::Resend | Reaction::Restart | Reaction::Fail => {
                     match self.begin_again(failure) {
                         Step::Finish(finish) => finish,
                         Step::Call(_) | Step::Execute(_) | Step::Pause(_) => Finish::Succeeded,
@@ -456,6 +528,7 @@ impl Drive {
     fn ended(&self, end: &RunEnd<'_>) {
         let outcome = match end {
             RunEnd::Finished(Finish::Succeeded) => "succeeded",
+            RunEnd::Finished(Finish::Rest { .. }) => "rest",
             RunEnd::Finished(Finish::Restart { .. }) => "restart",
             RunEnd::Finished(Finish::Failed { .. }) => "failed",
             RunEnd::Finished(Finish::Split { .. }) => "split",
@@ -506,6 +579,22 @@ impl Drive {
         })
     }
 
+    /// What is kept of a leaf's output is kept where people can read it.
+    fn clean_kept(&self, output: &mut HandlerOutput) {
+        let clean = |document: &mut Document| {
+            let text = self.redactor.redact(document.as_str());
+            if text != document.as_str() {
+                *document = Document::parse(text).unwrap_or_else(|_| Document::null());
+            }
+        };
+        let kept = [&mut output.data, &mut output.output, &mut output.details];
+        let args = output.pass_through_args.iter_mut().map(|(_, arg)| arg);
+        kept.into_iter().flatten().chain(args).for_each(clean);
+        if let Some(progress) = &mut output.progress {
+            progress.message = self.redactor.redact(&progress.message);
+        }
+    }
+
     /// What a handler says of a failure is shown to people: without the secrets that it was given.
     fn redact(&self, result: Result<HandlerOutput, CallFault>) -> Result<HandlerOutput, CallFault> {
         if self.redactor.is_empty() {
@@ -520,6 +609,9 @@ impl Drive {
             Ok(mut output) => {
                 if let Outcome::Failed(error) = output.outcome {
                     output.outcome = Outcome::Failed(clean_error(error));
+                }
+                if self.run.token().is_some() {
+                    self.clean_kept(&mut output);
                 }
                 Ok(output)
             }

@@ -18,19 +18,22 @@ use tokio::sync::watch;
 
 use super::driver::{CallMode, RunContext};
 use super::finalizer::Finalizer;
+use super::machine_run::MachineContext;
 use super::report::{KeeperReport, Reporter};
 use super::rights::{Reviewed, RightsReview, Verdict, wait_for_rights};
+use super::state_store::StateStore;
 use super::status::{self, Known, Refusal};
 use super::voice::{Said, Voice};
 use super::worker::{self, WorkerHandle, WorkerParts, WorkerReport, needs_ledger};
 use crate::clock::until;
-use crate::declaration;
+use crate::declaration::{self, Flows};
 use crate::events::{HostEvent, Subject};
 use crate::host::Shared;
 use crate::ledger::Ledger;
 use crate::objects;
 use crate::observer::Notice;
 use crate::resource;
+use crate::resource::machine::ModeSpec;
 use crate::rights::Watched;
 use crate::sinks::kubernetes::is_of_another;
 use crate::tasks::{TaskKind, Tasks};
@@ -80,6 +83,7 @@ pub(crate) struct Keeper {
     retried: Option<String>,
     /// The kind whose objects may have finalizers of an earlier generation.
     to_let_go: Option<ApiResource>,
+    flows: watch::Receiver<Option<Arc<Flows>>>,
 }
 
 struct Loaded {
@@ -106,7 +110,9 @@ impl Keeper {
         let known = Known::default();
         let rights = RightsReview::new(shared.client.clone(), shared.clock.clone(), shared.seed);
         let voice = Voice::new(&shared, &desired.borrow(), said);
+        let flows = shared.flows.subscribe();
         Self {
+            flows,
             shared,
             tasks,
             desired,
@@ -127,6 +133,7 @@ impl Keeper {
     /// What is done seldom is boxed, so that a keeper that waits is small.
     pub(crate) async fn run(mut self) {
         let resource = self.desired.borrow_and_update().clone();
+        self.flows.mark_unchanged();
         self.retried = resource.annotations().get(RETRY_ANNOTATION).cloned();
         Box::pin(self.take_over(&resource)).await;
         Box::pin(self.write_status()).await;
@@ -150,6 +157,14 @@ impl Keeper {
                     self.retry(&resource);
                     Box::pin(self.take_over(&resource)).await;
                     Box::pin(self.write_status()).await;
+                }
+                Ok(()) = self.flows.changed() => {
+                    let resource = self.desired.borrow().clone();
+                    if self.is_of_other_flows(&resource) {
+                        self.known.running = None;
+                        Box::pin(self.take_over(&resource)).await;
+                        Box::pin(self.write_status()).await;
+                    }
                 }
                 reviewed = self.rights.next() => {
                     self.on_reviewed(reviewed);
@@ -176,6 +191,28 @@ impl Keeper {
             worker.stop().await;
         }
         Box::pin(self.voice.fall_silent()).await;
+    }
+
+    /// The flows that are resources of their own.
+    fn shared_flows(&self) -> Arc<Flows> {
+        self.flows.borrow().clone().unwrap_or_default()
+    }
+
+    /// Whether the Configurator says something else with the flows as they are now than what runs.
+    fn is_of_other_flows(&self, resource: &resource::Configurator) -> bool {
+        if resource.spec.mode != ModeSpec::Machine || resource.metadata.deletion_timestamp.is_some()
+        {
+            return false;
+        }
+        let now = declaration::check(resource, &self.shared_flows());
+        let running = self
+            .worker
+            .as_ref()
+            .map(|worker| &worker.configurator.machine);
+        match (now, running) {
+            (Ok(now), Some(running)) => now.machine != *running,
+            _ => true,
+        }
     }
 
     /// Has what was given up tried again, when a person asks for it.
@@ -293,8 +330,8 @@ impl Keeper {
 
     async fn load(&self, resource: &resource::Configurator) -> Result<Loaded, Refused> {
         let name = resource.name_any();
-        let configurator =
-            declaration::check(resource).map_err(|error| refused("Invalid", error.to_string()))?;
+        let configurator = declaration::check(resource, &self.shared_flows())
+            .map_err(|error| refused("Invalid", error.to_string()))?;
         let source = resource.spec.module.file.clone().unwrap_or_default();
         self.shared.observer.noticed(
             &name,
@@ -371,7 +408,20 @@ impl Keeper {
         let finalizer =
             by_finalizer.then(|| Finalizer::new(shared.client.clone(), resource.clone(), &name));
         let configurator = Arc::new(configurator);
+        let store = StateStore::new(
+            shared.client.clone(),
+            resource.clone(),
+            &configurator,
+            shared.config_store.clone(),
+            shared.state_key.clone(),
+        );
+        let machine = configurator
+            .machine
+            .as_ref()
+            .map(|mode| mode.machine.clone());
+        let machine = machine.zip(store);
         let context = Arc::new(RunContext {
+            machine: machine.map(|(machine, store)| Arc::new(MachineContext::new(machine, store))),
             guest: shared.guest.clone(),
             call_mode: shared.call_mode,
             module,
@@ -548,36 +598,35 @@ pub(crate) fn check_module(
             ..refused("DigestMismatch", message)
         });
     }
-    for phase in configurator
+    let phases = configurator
         .phases
         .iter()
-        .chain(&configurator.deletion.phases)
-    {
-        let Some(handler) = module.description().handler(&phase.handler) else {
+        .chain(&configurator.deletion.phases);
+    let phases = phases.map(|phase| (format!("phase {:?}", phase.name), phase.handler.as_str()));
+    let machine = configurator.machine.as_ref();
+    let nodes = machine.into_iter().flat_map(|mode| mode.machine.handlers());
+    for (place, handler) in phases.chain(nodes) {
+        let Some(found) = module.description().handler(handler) else {
             let message = format!(
-                "phase {:?} names the handler {:?}, which the module lacks; it has: {}",
-                phase.name,
-                phase.handler,
+                "{place} names the handler {handler:?}, which the module lacks; it has: {}",
                 module.handler_names()
             );
             return Err(refused("HandlerMissing", message));
         };
-        let fits = match handler.accepts {
+        let fits = match found.accepts {
             Accepts::Either => true,
             Accepts::One => configurator.batch.is_none(),
             Accepts::Batch => configurator.batch.is_some(),
         };
         if !fits {
             let message = format!(
-                "the handler {:?} of phase {:?} takes {}; set isBatch: {}",
-                phase.handler,
-                phase.name,
-                if handler.accepts == Accepts::One {
+                "the handler {handler:?} of {place} takes {}; set isBatch: {}",
+                if found.accepts == Accepts::One {
                     "one object"
                 } else {
                     "batches"
                 },
-                handler.accepts == Accepts::Batch
+                found.accepts == Accepts::Batch
             );
             return Err(refused("HandlerMismatch", message));
         }

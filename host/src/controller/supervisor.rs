@@ -14,9 +14,12 @@ use tokio::sync::watch;
 use super::keeper::{self, KeeperLife, RETRY_ANNOTATION};
 use super::report::{HostReport, Reporter};
 use crate::cluster::WatchBackoff;
+use crate::declaration::Flows;
 use crate::host::Shared;
 use crate::ledger::Ledger;
 use crate::objects;
+use crate::resource::flow::{Flow, FlowResourceSpec};
+use crate::resource::machine::FlowSpec;
 use crate::resource::{Configurator, HostStatus};
 use crate::tasks::Tasks;
 
@@ -36,6 +39,8 @@ pub(crate) struct Supervisor {
     ending: BTreeMap<String, KeeperLife>,
     reports: watch::Sender<HostReport>,
     listing: Vec<String>,
+    /// By the name of the resource: the name that each goes by, and what it says.
+    flows: BTreeMap<String, (String, FlowSpec)>,
 }
 
 impl Supervisor {
@@ -51,6 +56,7 @@ impl Supervisor {
             ending: BTreeMap::new(),
             reports,
             listing: Vec::new(),
+            flows: BTreeMap::new(),
         }
     }
 
@@ -60,12 +66,19 @@ impl Supervisor {
         let mut events = watch_kind(api, watcher::Config::default())
             .backoff(WatchBackoff::new(self.shared.seed))
             .boxed();
+        let flows: Api<DeserializeGuard<Flow>> = Api::all(self.shared.client.clone());
+        let mut flows = watch_kind(flows, watcher::Config::default())
+            .backoff(WatchBackoff::new(self.shared.seed))
+            .boxed();
         let drain = self.tasks.drain_token().clone();
         loop {
+            // A Configurator may need any of the flows.
+            let has_flows = self.shared.flows.borrow().is_some();
             tokio::select! {
                 biased;
                 () = drain.cancelled() => return,
-                event = events.next() => match event {
+                Some(event) = flows.next() => self.on_flow(event),
+                event = events.next(), if has_flows => match event {
                     Some(Ok(event)) => self.on_event(event).await,
                     Some(Err(error)) => {
                         let error = objects::explained(&error);
@@ -74,6 +87,54 @@ impl Supervisor {
                     }
                     None => return,
                 },
+            }
+        }
+    }
+
+    fn on_flow(&mut self, event: watcher::Result<Event<DeserializeGuard<Flow>>>) {
+        let is_listing = self.shared.flows.borrow().is_none();
+        match event {
+            Ok(Event::Init) => return self.flows.clear(),
+            Ok(Event::InitApply(flow)) => return self.know_flow(flow),
+            Ok(Event::Apply(flow)) => self.know_flow(flow),
+            Ok(Event::Delete(flow)) => {
+                self.flows.remove(&flow.name_any());
+            }
+            Ok(Event::InitDone) => {}
+            // Without the flows, those who need none can work.
+            Err(error) if is_listing => {
+                let error = objects::explained(&error);
+                tracing::warn!(error, "the Flows cannot be watched; it is tried again");
+            }
+            Err(error) => {
+                let error = objects::explained(&error);
+                return tracing::debug!(error, "the Flows cannot be watched; it is tried again");
+            }
+        }
+        let flows: Flows = self.flows.values().cloned().collect();
+        self.shared.flows.send_if_modified(|known| {
+            let is_news = known.as_deref() != Some(&flows);
+            if is_news {
+                *known = Some(Arc::new(flows));
+            }
+            is_news
+        });
+    }
+
+    fn know_flow(&mut self, flow: DeserializeGuard<Flow>) {
+        let name = flow.name_any();
+        match flow.0 {
+            Ok(flow) => {
+                let FlowResourceSpec(spec) = flow.spec;
+                let goes_by = spec.flow_name.clone().unwrap_or_else(|| name.clone());
+                self.flows.insert(name, (goes_by, spec));
+            }
+            Err(invalid) => {
+                tracing::warn!(
+                    flow = name,
+                    error = invalid.error,
+                    "the Flow cannot be read and is left alone"
+                );
             }
         }
     }

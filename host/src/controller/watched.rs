@@ -15,6 +15,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+/// The annotation that, with the value `true`, cancels what a machine has under way.
+const CANCELLED: &str = "cancelled";
+
 /// An object of any kind. At first only its metadata is read; of everything else what is declared, when it is observed.
 #[derive(Debug, Clone)]
 pub struct Watched {
@@ -73,6 +76,12 @@ impl Watched {
             .is_some_and(|finalizers| finalizers.iter().any(|found| found == finalizer))
     }
 
+    /// Whether it is marked as cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        is_marked_cancelled(&self.metadata)
+    }
+
     /// What the queue wants to know of it.
     ///
     /// # Errors
@@ -104,6 +113,7 @@ impl Watched {
         let mut fields = Map::new();
         // The items of a list of a built-in kind say neither, the events of a watch do: the content is the same.
         let api_version = api_version(&watch.group, &watch.version);
+        let is_cancelled = configurator.machine.is_some() && self.is_cancelled();
         fields.insert("apiVersion".into(), api_version.into());
         fields.insert("kind".into(), watch.kind.clone().into());
         let unreadable = |source| WatchedError::Unreadable {
@@ -123,8 +133,16 @@ impl Watched {
                 fields.insert(name, field);
             }
         }
-        let object = Value::Object(fields);
+        let mut object = Value::Object(fields);
+        // The mark counts also where annotations are not among the declared fields.
+        const MARK: &str = "";
+        if is_cancelled {
+            object[MARK] = true.into();
+        }
         let content = ContentDigest::of(&object, managed_fields.as_ref(), &configurator.name);
+        if let Value::Object(fields) = &mut object {
+            fields.remove(MARK);
+        }
         let object = Document::of(&object).map_err(|source| WatchedError::Document {
             key: key.clone(),
             source,
@@ -143,6 +161,15 @@ impl Watched {
             deleting_since,
         })
     }
+}
+
+/// Whether an object with this metadata is marked as cancelled.
+pub(crate) fn is_marked_cancelled(metadata: &Value) -> bool {
+    let annotations = metadata.get("annotations");
+    annotations
+        .and_then(|all| all.get(CANCELLED))
+        .and_then(Value::as_str)
+        == Some("true")
 }
 
 impl<'de> Deserialize<'de> for Watched {

@@ -11,8 +11,9 @@ use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::plan::Failure;
 use configurator_core::queue::{Action, Counts, Finished, Queue, Ticket};
 use configurator_core::request::{ObjectRef, SinkName};
-use configurator_core::run::{Finish, Member, Pause, Run, RunStart, Step};
+use configurator_core::run::{Chain, Finish, Member, Pause, Run, RunStart, Step};
 use configurator_core::time::Timestamp;
+use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, SelectAll};
 use futures::{FutureExt, Stream, StreamExt};
 use kube::Client;
@@ -23,8 +24,11 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::commands::{self, CLUSTER_NAMESPACE};
 use super::driver::{Driven, RunContext, drive};
 use super::finalizer::finalizer_name;
+use super::inbox::{Inbox, Wake};
+use super::machine_run::{Standing, TurnParts, Turned, take_turn};
 use super::parking::Parked;
 use super::report::{KeeperReport, Reporter};
 use super::watched::Watched;
@@ -35,6 +39,7 @@ use crate::events::{HostEvent, Publisher, Subject};
 use crate::objects;
 use crate::observer::Notice;
 use crate::resource::FailureStatus;
+use crate::resource::command::Command;
 use crate::shards::{Permit, Shards};
 use crate::tasks::{TaskKind, Tasks};
 
@@ -46,6 +51,8 @@ const PAGE_SIZE: u32 = 500;
 const REPORT_INTERVAL: Duration = Duration::from_millis(200);
 /// Deletions whose bookkeeping may be under way; more wait.
 const CHORES: usize = 64;
+/// Objects whose machine has something in memory between two of its turns. More begin their next turn with what is stored.
+const STANDINGS: usize = 1024;
 
 /// What a worker is made of.
 pub struct WorkerParts {
@@ -155,6 +162,9 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         is_unreported: true,
         has_said_settled: false,
         chores: None,
+        inboxes: HashMap::new(),
+        standings: HashMap::new(),
+        untold: Vec::new(),
         parts,
     };
     let task = tasks.spawn(TaskKind::Worker, worker.run());
@@ -168,7 +178,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
 }
 
 /// What a run came to; nothing when it broke off. As long as the permit is there, no other host begins one.
-type RunOutcome = (Ticket, Option<Driven>, Option<Arc<Permit>>);
+type RunOutcome = (Ticket, Option<Turned>, Option<Arc<Permit>>);
 
 struct Worker {
     parts: WorkerParts,
@@ -195,6 +205,12 @@ struct Worker {
     is_unreported: bool,
     has_said_settled: bool,
     chores: Option<mpsc::Sender<Chore>>,
+    /// In mode Machine: what objects that are in a run, or will be next, are told.
+    inboxes: HashMap<ObjectRef, Arc<Inbox>>,
+    /// In mode Machine: what their machines have in memory.
+    standings: HashMap<ObjectRef, Box<Standing>>,
+    /// Commands that came before the objects were listed.
+    untold: Vec<Command>,
 }
 
 /// Bookkeeping after a deletion.
@@ -205,6 +221,7 @@ struct Chore {
     _permit: Option<Arc<Permit>>,
 }
 
+type OrderStream = futures::stream::BoxStream<'static, watcher::Result<Event<Command>>>;
 type ObjectStream = futures::stream::BoxStream<'static, (String, watcher::Result<Event<Watched>>)>;
 
 impl Worker {
@@ -222,6 +239,7 @@ impl Worker {
         let mut changes = shards.as_ref().map(|shards| shards.changes());
         let mut recorded = Vec::new();
         let mut streams = SelectAll::new();
+        let mut orders = self.orders();
         match &shards {
             None => Box::pin(self.begin(&mut streams, &mut recorded)).await,
             Some(shards) => {
@@ -272,6 +290,7 @@ impl Worker {
                 Some((scope, event)) = streams.next(), if !is_draining => {
                     Box::pin(self.on_event(&scope, event, &mut recorded)).await;
                 }
+                Some(event) = orders.next(), if !is_draining => self.on_order(event).await,
                 () = deadline => continue,
             }
             self.is_unreported = true;
@@ -399,7 +418,12 @@ impl Worker {
                 Vec::new()
             }
             Event::InitApply(object) | Event::Apply(object) => self.observe(object),
-            Event::Delete(object) => self.queue.gone(&object.key(), object.uid(), now),
+            Event::Delete(object) => {
+                if let Some(inbox) = self.inboxes.get(&object.key()) {
+                    inbox.put(Wake::Deleted);
+                }
+                self.queue.gone(&object.key(), object.uid(), now)
+            }
             Event::InitDone => {
                 if self.unlisted == 0 {
                     *recorded = self.recorded().await;
@@ -417,6 +441,78 @@ impl Worker {
             }
         };
         self.act(actions).await;
+        if self.is_listed && self.unlisted == 0 {
+            for command in std::mem::take(&mut self.untold) {
+                self.order(command).await;
+            }
+        }
+    }
+
+    /// In mode Machine: what people tell it to do.
+    fn orders(&self) -> OrderStream {
+        if self.parts.context.machine.is_none() {
+            return futures::stream::pending().boxed();
+        }
+        let namespaces = match (self.parts.is_namespaced, &self.parts.configurator.watch) {
+            (true, watch) => watch.namespaces.clone(),
+            (false, _) => vec![CLUSTER_NAMESPACE.to_owned()],
+        };
+        commands::watched(&self.parts.client, &namespaces, self.parts.seed).boxed()
+    }
+
+    async fn on_order(&mut self, event: watcher::Result<Event<Command>>) {
+        match event {
+            Ok(Event::Init | Event::InitDone | Event::Delete(_)) => {}
+            Ok(Event::InitApply(command) | Event::Apply(command)) => {
+                if self.is_listed {
+                    self.order(command).await;
+                } else {
+                    self.untold.push(command);
+                }
+            }
+            Err(error) => {
+                let error = objects::explained(&error);
+                tracing::warn!(
+                    configurator = self.parts.configurator.name,
+                    error,
+                    "the Commands cannot be watched; it is tried again"
+                );
+            }
+        }
+    }
+
+    /// Tells an object's machine what to do.
+    async fn order(&mut self, command: Command) {
+        let Some((own, mut target, uid, order)) = commands::order_of(&command) else {
+            return;
+        };
+        if command.spec.configurator != self.parts.configurator.name || !self.has(&uid) {
+            return;
+        }
+        if !self.parts.is_namespaced {
+            target.namespace.clear();
+        }
+        let is_there = self
+            .queue
+            .known(&target)
+            .is_some_and(|(known, _)| known == uid);
+        if !is_there {
+            let why = format!(
+                "there is no {} {target} with the uid {uid}",
+                self.parts.resource.kind
+            );
+            let now = self.now();
+            return commands::answer(&self.parts.client, &own, &order.uid, Some(&why), now).await;
+        }
+        self.tell(&target, Wake::Command(own, order)).await;
+    }
+
+    /// Tells an object's machine something. One that has no turn gets one.
+    async fn tell(&mut self, key: &ObjectRef, wake: Wake) {
+        self.inboxes.entry(key.clone()).or_default().put(wake);
+        let now = self.now();
+        let actions = self.queue.nudge(key, now);
+        self.act(actions).await;
     }
 
     fn observe(&mut self, object: Watched) -> Vec<Action> {
@@ -430,9 +526,18 @@ impl Worker {
         {
             placed.note_placed(object.uid());
         }
+        let is_cancelled = object.is_cancelled();
         match object.observe(&self.parts.configurator, &finalizer) {
             Ok(observed) => {
                 let now = self.now();
+                if let Some(inbox) = self.inboxes.get(&observed.key) {
+                    let known = self.queue.known(&observed.key);
+                    if observed.deleting_since.is_some() {
+                        inbox.put(Wake::Deleted);
+                    } else if known.is_some_and(|(_, content)| content != observed.content) {
+                        inbox.put(Wake::Observed { is_cancelled });
+                    }
+                }
                 self.queue.observe(observed, now)
             }
             Err(error) => {
@@ -498,6 +603,15 @@ impl Worker {
         let now = self.now();
         self.permit = permit;
         let members = self.members.remove(&ticket).unwrap_or_default();
+        let keys: Vec<ObjectRef> = members.iter().map(|member| member.key.clone()).collect();
+        let driven = driven.map(|turned| {
+            if let Some((key, standing)) = keys.first().zip(turned.standing)
+                && self.standings.len() < STANDINGS
+            {
+                self.standings.insert(key.clone(), standing);
+            }
+            turned.driven
+        });
         let actions = match driven {
             Some(Driven::Finished { finished, .. }) => self.queue.finish(ticket, finished, now),
             Some(Driven::Paused {
@@ -526,6 +640,23 @@ impl Worker {
         };
         self.act(actions).await;
         self.permit = None;
+        self.hear_on(&keys).await;
+    }
+
+    /// What was told to objects when their turn was over gives them another.
+    async fn hear_on(&mut self, keys: &[ObjectRef]) {
+        for key in keys {
+            let is_empty = self.inboxes.get(key).is_none_or(|inbox| inbox.is_empty());
+            let now = self.now();
+            let actions = match is_empty {
+                true => Vec::new(),
+                false => self.queue.nudge(key, now),
+            };
+            self.act(actions).await;
+            if is_empty && !self.queue.is_running(key) {
+                self.inboxes.remove(key);
+            }
+        }
     }
 
     async fn act(&mut self, actions: Vec<Action>) {
@@ -544,13 +675,9 @@ impl Worker {
                         chain,
                         failures,
                     };
-                    let (run, step) = Run::start(start, self.now());
-                    self.spawn(ticket, run, step);
+                    self.start(ticket, start);
                 }
-                Action::Resume { ticket, mut run } => {
-                    let step = run.resume();
-                    self.spawn(ticket, *run, step);
-                }
+                Action::Resume { ticket, run } => self.resume(ticket, *run),
                 Action::Forget { key, uid } => self.forget(key, uid).await,
                 Action::Release { key, uid } => {
                     let message = "the deletion phases did not end within deletion.timeout; the object is let go";
@@ -597,8 +724,70 @@ impl Worker {
         }
     }
 
-    fn spawn(&mut self, ticket: Ticket, run: Run, step: Step) {
+    fn start(&mut self, ticket: Ticket, start: RunStart) {
+        if start.chain == Chain::Phases && self.parts.context.machine.is_some() {
+            return self.take_turn(ticket, start);
+        }
+        let (run, step) = Run::start(start, self.now());
+        self.drive(ticket, run, step);
+    }
+
+    fn resume(&mut self, ticket: Ticket, mut run: Run) {
+        if run.chain() == Chain::Phases && self.parts.context.machine.is_some() {
+            let start = RunStart {
+                configurator: self.parts.configurator.clone(),
+                ceiling: self.parts.ceiling.clone(),
+                members: run.members().to_vec(),
+                chain: run.chain(),
+                failures: run.failures(),
+            };
+            return self.take_turn(ticket, start);
+        }
+        let step = run.resume();
+        self.drive(ticket, run, step);
+    }
+
+    fn drive(&mut self, ticket: Ticket, run: Run, step: Step) {
+        let context = self.parts.context.clone();
         let members = run.members().to_vec();
+        self.spawn(ticket, members, |permit| {
+            let driving = drive(context, ticket, run, step, permit);
+            let turned = driving.map(|driven| Turned {
+                driven,
+                standing: None,
+            });
+            turned.boxed()
+        });
+    }
+
+    /// In mode Machine, the unit is a turn of one object's machine.
+    fn take_turn(&mut self, ticket: Ticket, start: RunStart) {
+        let context = self.parts.context.clone();
+        let (Some(own), Some(member)) = (context.machine.clone(), start.members.first()) else {
+            return;
+        };
+        let inbox = self.inboxes.entry(member.key.clone()).or_default().clone();
+        let standing = self.standings.remove(&member.key);
+        let members = start.members.clone();
+        self.spawn(ticket, members, |permit| {
+            let parts = TurnParts {
+                context,
+                own,
+                start,
+                inbox,
+                standing,
+                permit,
+            };
+            take_turn(parts, ticket).boxed()
+        });
+    }
+
+    fn spawn(
+        &mut self,
+        ticket: Ticket,
+        members: Vec<Member>,
+        driving: impl FnOnce(Option<Arc<Permit>>) -> BoxFuture<'static, Turned>,
+    ) {
         let shards = self.parts.shards.as_ref();
         let claim =
             shards.map(|shards| shards.claim(members.iter().map(|member| member.uid.as_str())));
@@ -613,8 +802,7 @@ impl Worker {
                 return self.runs.push(std::future::ready(outcome).boxed());
             }
         };
-        let context = self.parts.context.clone();
-        let driving = drive(context, ticket, run, step, permit.clone());
+        let driving = driving(permit.clone());
         let driving = std::panic::AssertUnwindSafe(driving).catch_unwind();
         let held = permit.clone();
         let task = self.parts.tasks.spawn(TaskKind::Run, async move {
@@ -632,6 +820,7 @@ impl Worker {
     }
 
     async fn forget(&mut self, key: ObjectRef, uid: String) {
+        self.standings.remove(&key);
         if let Some(chores) = &self.chores {
             // The bookkeeper ends only after this worker.
             let _permit = self.permit.clone();
@@ -797,6 +986,11 @@ async fn keep_books(
 
 async fn strike(context: &RunContext, chore: Chore) {
     let Chore { key, uid, _permit } = chore;
+    if let Some(machine) = &context.machine
+        && let Err(fault) = machine.store.forget(&uid).await
+    {
+        tracing::warn!(object = %key, %fault, "the state of an object that has gone could not be removed");
+    }
     let struck = match (&context.ledger, &context.finalizer) {
         (Some(ledger), _) => ledger.forget(&uid).await,
         (None, Some(finalizer)) => finalizer.release(&key, &uid).await,

@@ -19,7 +19,7 @@ use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams,
     ValidationDirective,
 };
-use kube::{Client, CustomResourceExt as _, ResourceExt as _};
+use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +33,7 @@ use crate::controller::driver::CallMode;
 use crate::host::Host;
 use crate::module_source::{ModuleDirectory, ModuleSource, SourceError};
 use crate::objects::{self, ObjectError, text};
-use crate::resource::{Configurator, ModuleSpec};
+use crate::resource::{Configurator, ModuleSpec, definitions};
 use crate::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
 use crate::sinks::secretstore::{
     EmbeddedSecretStore, SealingKey, SecretGenerator, SecretStore as _,
@@ -176,8 +176,9 @@ impl<'a> World<'a> {
 
     /// What exists at the start.
     async fn fill(&self) -> Result<(), Failed> {
-        self.apply(&serde_json::to_value(Configurator::crd())?)
-            .await?;
+        for definition in definitions() {
+            self.apply(&definition).await?;
+        }
         for object in &self.scenario.objects {
             self.apply(object).await?;
         }

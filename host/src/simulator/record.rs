@@ -134,7 +134,9 @@ impl RunObserver for std::sync::Arc<Recorder> {
 
     fn ended(&self, run: &Run, end: &RunEnd<'_>) {
         let (text, is_over) = match end {
-            RunEnd::Finished(Finish::Succeeded) => ("succeeded".to_owned(), true),
+            RunEnd::Finished(Finish::Succeeded | Finish::Rest { .. }) => {
+                ("succeeded".to_owned(), true)
+            }
             RunEnd::Finished(Finish::Restart { failure, .. }) => {
                 (format!("begins again: {}", failure.fault), true)
             }

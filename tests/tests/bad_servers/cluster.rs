@@ -7,15 +7,15 @@ use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 use configurator_core::time::Timestamp;
 use configurator_host::clock::{Clock, SystemClock};
-use configurator_host::resource::Configurator;
+use configurator_host::resource::{Configurator, definitions};
 use configurator_host::{cluster, objects};
 use configurator_tests::controlplane::{About, ControlPlane};
 use configurator_tests::world::{PATIENCE, Servers};
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, CustomResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -40,8 +40,9 @@ impl Cluster {
             about,
             _turn: turn,
         };
-        let definition = serde_json::to_value(Configurator::crd())?;
-        cluster.apply(&definition).await?;
+        for definition in definitions() {
+            cluster.apply(&definition).await?;
+        }
         let all: Api<Configurator> = Api::all(cluster.client.clone());
         all.delete_collection(&DeleteParams::default(), &ListParams::default())
             .await?;

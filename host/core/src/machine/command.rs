@@ -21,7 +21,8 @@ pub enum Verb {
     Cancel,
     /// Go on with the phase that was broken off or has failed.
     Resume(Option<RecoverFrom>),
-    /// Begin the phase that was broken off, has failed or is under way anew; in a terminal phase, begin at the initial one.
+    /// Begin the phase that was broken off, has failed or is under way anew; in a terminal phase, or without a state, begin at the
+    /// initial one.
     Restart,
     /// Wake those who wait for it; if nobody does, keep it for who will.
     Signal(Signal),

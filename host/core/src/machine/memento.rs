@@ -4,20 +4,30 @@
 //! `{done, startTime, endTime, failed, error, fatal, state}`, whose `state` has the nodes below by name. It is made of texts and truth
 //! values, which every server gives back as they were. What only the engine reads is a text of its own, since handlers' notes must come
 //! back byte for byte.
+//!
+//! A node also has, for people, its `description`, `view`, `progress` and `details`, and the `guidance` for its failure. They are made
+//! anew each time, and not read.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+use super::phase::Machine;
 use super::state::{LeafState, NodeState, State};
+use super::tree::Node;
 use crate::document::{Document, DocumentError};
+use crate::handler::View;
+
+/// Fields of a node that are for people only.
+const SHOWN: [&str; 5] = ["description", "view", "progress", "details", "guidance"];
 
 /// A state as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memento {
     /// The phase.
     pub phase: String,
-    /// By phase, what its tree has come to.
+    /// By phase, what its tree has come to, with what people want to see beside it.
     pub nodes: Document,
     /// What only the engine reads; to be stored as a text.
     pub engine: Document,
@@ -43,11 +53,11 @@ pub struct MementoError {
 }
 
 impl Memento {
-    /// The stored form of a state.
+    /// The stored form of a state of this machine.
     ///
     /// # Errors
     /// When trees are nested so deep that no document can hold them.
-    pub fn of(state: &State) -> Result<Self, DocumentError> {
+    pub fn of(machine: &Machine, state: &State) -> Result<Self, DocumentError> {
         let mut leaves = BTreeMap::new();
         for (phase, root) in &state.nodes {
             take_leaves(root, phase, &mut leaves);
@@ -58,9 +68,17 @@ impl Memento {
         };
         Ok(Self {
             phase: state.phase.clone(),
-            nodes: Document::of(&state.nodes)?,
+            nodes: shown(machine, state)?,
             engine: Document::of(&engine)?,
         })
+    }
+
+    /// What a seal of a state is about, beside its phase and [`engine`](Self::engine): the nodes without what is for people only.
+    ///
+    /// # Errors
+    /// When trees are nested so deep that no document can hold them.
+    pub fn sealed_nodes(state: &State) -> Result<Document, DocumentError> {
+        Document::of(&state.nodes)
     }
 
     /// The state.
@@ -74,8 +92,10 @@ impl Memento {
                 message: error.to_string(),
             }
         };
+        let mut nodes = self.nodes.to_value();
+        bare(&mut nodes);
         let mut nodes: BTreeMap<String, NodeState> =
-            serde_json::from_str(self.nodes.as_str()).map_err(wrong("nodes"))?;
+            serde_json::from_value(nodes).map_err(wrong("nodes"))?;
         let engine: Engine = serde_json::from_str(self.engine.as_str()).map_err(wrong("engine"))?;
         for (path, leaf) in engine.leaves {
             let node = State::node_mut(&mut nodes, &path).ok_or_else(|| MementoError {
@@ -101,6 +121,72 @@ fn take_leaves(node: &NodeState, path: &str, leaves: &mut BTreeMap<String, LeafS
     }
 }
 
+/// The nodes, with what is for people.
+fn shown(machine: &Machine, state: &State) -> Result<Document, DocumentError> {
+    let nodes = Document::of(&state.nodes)?;
+    let mut nodes = nodes.to_value();
+    for (phase, root) in &state.nodes {
+        if let Some(tree) = machine.tree(phase)
+            && let Some(Value::Object(fields)) = nodes.get_mut(phase)
+        {
+            show(machine, tree, root, fields);
+        }
+    }
+    Document::of(&nodes)
+}
+
+fn show(machine: &Machine, node: &Node, state: &NodeState, fields: &mut Map<String, Value>) {
+    if !node.description.is_empty() {
+        fields.insert("description".into(), node.description.clone().into());
+    }
+    let view = match node.view {
+        View::None => None,
+        View::CheckList => Some("CheckList"),
+        View::ObjectDetail => Some("ObjectDetail"),
+    };
+    fields.extend(view.map(|view| ("view".into(), view.into())));
+    if let Some(progress) = &state.leaf.progress {
+        let progress =
+            serde_json::json!({"percent": progress.percent, "message": progress.message});
+        fields.insert("progress".into(), progress);
+    }
+    if let Some(details) = &state.leaf.details {
+        fields.insert("details".into(), details.to_value());
+    }
+    let code = state.errors.first().and_then(|error| error.code.as_ref());
+    if node.is_leaf()
+        && let Some(rule) = code.and_then(|code| machine.error_codes.get(code))
+        && !rule.guidance.is_empty()
+    {
+        fields.insert("guidance".into(), rule.guidance.clone().into());
+    }
+    let Some(Value::Object(below)) = fields.get_mut("state") else {
+        return;
+    };
+    for child in node.children() {
+        if let Some(state) = state.children.get(&child.name)
+            && let Some(Value::Object(fields)) = below.get_mut(&child.name)
+        {
+            show(machine, child, state, fields);
+        }
+    }
+}
+
+/// Takes away what is for people only, from nodes by name.
+fn bare(nodes: &mut Value) {
+    let Value::Object(nodes) = nodes else {
+        return;
+    };
+    for node in nodes.values_mut() {
+        if let Value::Object(fields) = node {
+            fields.retain(|name, _| !SHOWN.contains(&name.as_str()));
+            if let Some(below) = fields.get_mut("state") {
+                bare(below);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,12 +205,12 @@ mod tests {
             (
                 "[]",
                 "{}",
-                "the stored nodes cannot be read: invalid type: sequence, expected a map at line 1 column 0",
+                "the stored nodes cannot be read: invalid type: sequence, expected a map",
             ),
             (
                 r#"{"Work":{"done":"yes"}}"#,
                 "{}",
-                "the stored nodes cannot be read: invalid type: string \"yes\", expected a boolean at line 1 column 21",
+                "the stored nodes cannot be read: invalid type: string \"yes\", expected a boolean",
             ),
             (
                 r#"{"Work":{"gone":true}}"#,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::tree::Node;
+use super::tree::{Node, NodeKind};
 
 /// A checked declaration: the phases that it names exist.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,6 +93,35 @@ impl Machine {
         self.phases.iter().find(|phase| phase.name == name)
     }
 
+    /// Every handler that is named, with where it is, for a message: of trees, checks and remedies.
+    #[must_use]
+    pub fn handlers(&self) -> Vec<(String, &str)> {
+        let mut handlers = Vec::new();
+        for phase in &self.phases {
+            match &phase.kind {
+                PhaseKind::Active { tree, .. } => {
+                    let tree = tree.as_ref();
+                    tree.into_iter()
+                        .for_each(|tree| leaves(tree, &tree.name, &mut handlers));
+                }
+                PhaseKind::Stable(checks) => {
+                    let place = format!("an event of phase {:?}", phase.name);
+                    handlers.extend(checks.iter().filter_map(|check| match &check.when {
+                        When::Handler(handler) => Some((place.clone(), handler.as_str())),
+                        When::Expression(_) => None,
+                    }));
+                }
+                PhaseKind::Terminal => {}
+            }
+        }
+        for (code, rule) in &self.error_codes {
+            if let Remedy::Handler { handler, .. } = &rule.remedy {
+                handlers.push((format!("the remedy for {code:?}"), handler));
+            }
+        }
+        handlers
+    }
+
     /// The tree of the phase of this name.
     #[must_use]
     pub fn tree(&self, phase: &str) -> Option<&Node> {
@@ -100,5 +129,14 @@ impl Machine {
             PhaseKind::Active { tree, .. } => tree.as_ref(),
             PhaseKind::Stable(_) | PhaseKind::Terminal => None,
         }
+    }
+}
+
+fn leaves<'m>(node: &'m Node, path: &str, handlers: &mut Vec<(String, &'m str)>) {
+    if let NodeKind::Leaf { handler, .. } = &node.kind {
+        handlers.push((format!("the node {path:?}"), handler));
+    }
+    for child in node.children() {
+        leaves(child, &[path, "/", &child.name].concat(), handlers);
     }
 }

@@ -148,6 +148,47 @@ impl Node {
         matches!(self.kind, NodeKind::Leaf { .. })
     }
 
+    /// Paths of the leaves that hand on to the leaf at `path`, which is given from this node's own name on, where those that
+    /// hand on to this node are `before`. `None`: there is no such leaf.
+    #[must_use]
+    pub fn before(&self, path: &str, before: Vec<String>) -> Option<Vec<String>> {
+        self.before_in(&self.name, path, before)
+    }
+
+    fn before_in(&self, own: &str, path: &str, mut before: Vec<String>) -> Option<Vec<String>> {
+        if self.is_leaf() {
+            return (own == path).then_some(before);
+        }
+        for child in self.children() {
+            let below = [own, "/", &child.name].concat();
+            let rest = path.strip_prefix(&below);
+            if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+                return child.before_in(&below, path, before);
+            }
+            if !self.is_parallel() {
+                before = child.last_in(&below);
+            }
+        }
+        None
+    }
+
+    /// Paths of the leaves that hand on to what comes after this node.
+    #[must_use]
+    pub fn last(&self) -> Vec<String> {
+        self.last_in(&self.name)
+    }
+
+    fn last_in(&self, own: &str) -> Vec<String> {
+        let below = |child: &Self| child.last_in(&[own, "/", &child.name].concat());
+        match &self.kind {
+            NodeKind::Leaf { .. } => vec![own.to_owned()],
+            NodeKind::Parallel(children) => children.iter().flat_map(below).collect(),
+            NodeKind::Serial(_) | NodeKind::Flow(_) => {
+                self.children().last().map(below).unwrap_or_default()
+            }
+        }
+    }
+
     /// The first flow of the tree, in order.
     #[must_use]
     pub fn flow(&self) -> Option<&Arc<Flow>> {

@@ -308,6 +308,7 @@ fn failure_text(failure: &Failure) -> String {
 fn finish_text(finish: &Finish) -> String {
     match finish {
         Finish::Succeeded => "succeeded".into(),
+        Finish::Rest { after } => format!("rest for {after:?}"),
         Finish::Restart {
             after,
             failure,

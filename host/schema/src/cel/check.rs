@@ -147,6 +147,17 @@ pub(super) fn check(program: &Program, node: &Node, root: bool) -> Result<Cost, 
     Ok(check.cost)
 }
 
+/// Finds what an expression may cost that knows one variable, of which nothing is known.
+pub(super) fn check_over(program: &Program, variable: &str) -> Result<Cost, String> {
+    let mut check = Check {
+        root: None,
+        scopes: vec![(variable, None)],
+        cost: Cost::default(),
+    };
+    check.visit(program.expression(), 0, 0)?;
+    Ok(check.cost)
+}
+
 /// Whether a `fieldPath` such as `.spec.x['y']` names a declared field.
 pub(super) fn path_exists(node: &Node, path: &str) -> bool {
     let Ok(steps) = crate::table::jsonpath::names(path) else {

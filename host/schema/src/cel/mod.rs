@@ -16,8 +16,11 @@ use crate::{
 };
 
 mod check;
+mod condition;
 mod library;
 mod value;
+
+pub use self::condition::{Condition, ConditionError};
 
 /// The longest rule, in bytes.
 const RULE_LENGTH_MAX: usize = 4096;

@@ -63,6 +63,7 @@ impl<'m> Engine<'m> {
         let anew = match phase.map(|phase| &phase.kind) {
             Some(PhaseKind::Active { .. }) => self.state.phase.clone(),
             Some(PhaseKind::Terminal) => self.machine.initial.clone(),
+            None if self.state.phase.is_empty() => self.machine.initial.clone(),
             Some(PhaseKind::Stable(_)) | None => {
                 let unfinished = self.state.unfinished.clone();
                 unfinished.ok_or("nothing was broken off, and nothing is under way")?

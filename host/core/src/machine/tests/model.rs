@@ -963,7 +963,7 @@ impl Both {
                 // The bookkeeping of both is that of the last time it was stored.
                 let (stored, spec) = self.stored.clone();
                 self.spec = spec;
-                let memento = Memento::of(&stored).unwrap();
+                let memento = Memento::of(&machine, &stored).unwrap();
                 self.play.state = memento.state().unwrap();
                 assert_eq!(self.play.state, stored);
                 self.spec.entered.clear();
@@ -1277,7 +1277,7 @@ fn a_state_of_another_machine_does_no_harm() {
                         _ => play.change(),
                     }
                 }
-                let restored = Memento::of(&play.state).unwrap().state();
+                let restored = Memento::of(&play.machine, &play.state).unwrap().state();
                 prop_assert_eq!(restored.unwrap(), play.state);
                 Ok(())
             },

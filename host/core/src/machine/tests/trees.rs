@@ -299,7 +299,7 @@ fn what_is_stored_can_be_read_by_people() {
         })),
     );
     play.fail("Work/p/b");
-    let memento = Memento::of(&play.state).unwrap();
+    let memento = Memento::of(&play.machine, &play.state).unwrap();
     expect![[r#"{"Work":{"done":false,"startTime":"1970-01-01T00:00:00.000Z","failed":true,"error":"oh no","state":{"a":{"done":true,"startTime":"1970-01-01T00:00:00.000Z","endTime":"1970-01-01T00:00:00.000Z"},"p":{"done":false,"startTime":"1970-01-01T00:00:00.000Z","failed":true,"error":"oh no","state":{"b":{"done":false,"startTime":"1970-01-01T00:00:00.000Z","failed":true,"error":"oh no"},"c":{"done":false,"startTime":"1970-01-01T00:00:00.000Z"}}}},"visit":1}}"#]].assert_eq(memento.nodes.as_str());
     expect![[r#"{"machine":{"visit":1,"token":3},"leaves":{"Work/a":{"entry":1,"data":{ "float": 1.0, "large": 12345678901234567890 },"output":null},"Work/p/b":{"turn":{"due":{"at":"1970-01-01T00:01:00.000Z","cause":"retry"}},"entry":1,"failures":1},"Work/p/c":{"turn":{"due":{"at":"1970-01-01T00:01:00.000Z","cause":"retry"}},"entry":1}}}"#]].assert_eq(memento.engine.as_str());
     assert_eq!(memento.state().unwrap(), play.state);

@@ -189,7 +189,7 @@ proptest! {
             Finish::Split { .. } => prop_assert!(is_batch),
             Finish::Restart { failures, .. } => prop_assert!(failures < max_attempts),
             Finish::Failed { failures, .. } => prop_assert!(failures <= max_attempts),
-            Finish::Succeeded => {}
+            Finish::Succeeded | Finish::Rest { .. } => {}
         }
         if !is_batch {
             prop_assert!(stage.departed.is_empty());

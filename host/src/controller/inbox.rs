@@ -1,0 +1,68 @@
+//! What an object's machine is told while it works, or before it does.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use configurator_core::machine::command::Command;
+use configurator_core::request::{ObjectKey, ObjectRef};
+use tokio::sync::Notify;
+
+/// Something that an object's machine is told.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Wake {
+    /// The object has changed.
+    Observed {
+        /// Whether it is marked as cancelled.
+        is_cancelled: bool,
+    },
+    /// The object goes.
+    Deleted,
+    /// An object that is waited for has changed.
+    Changed(ObjectKey),
+    /// An order, and the resource that it came by.
+    Command(ObjectRef, Command),
+}
+
+/// What has not been told yet, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    wakes: Mutex<VecDeque<Wake>>,
+    notify: Notify,
+}
+
+impl Inbox {
+    /// Adds something. What is there already is not added again.
+    pub(crate) fn put(&self, wake: Wake) {
+        let mut wakes = self.wakes.lock().unwrap_or_else(PoisonError::into_inner);
+        if !wakes.contains(&wake) {
+            wakes.push_back(wake);
+        }
+        self.notify.notify_one();
+    }
+
+    /// Takes the first.
+    pub(crate) fn take(&self) -> Option<Wake> {
+        let mut wakes = self.wakes.lock().unwrap_or_else(PoisonError::into_inner);
+        wakes.pop_front()
+    }
+
+    /// Drops what comes before the first that is meant. Whether there is one.
+    pub(crate) fn keep_from(&self, is_meant: impl Fn(&Wake) -> bool) -> bool {
+        let mut wakes = self.wakes.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = wakes.iter().position(is_meant);
+        if let Some(at) = at {
+            wakes.drain(..at);
+        }
+        at.is_some()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        let wakes = self.wakes.lock().unwrap_or_else(PoisonError::into_inner);
+        wakes.is_empty()
+    }
+
+    /// Returns when something may be there.
+    pub(crate) async fn filled(&self) {
+        self.notify.notified().await;
+    }
+}

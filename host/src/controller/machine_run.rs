@@ -1,0 +1,821 @@
+//! Carries out for one object what the machine of its Configurator decides, until nothing is left to be done for now.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use configurator_core::document::Document;
+use configurator_core::fault::{Fault, FaultKind, Reaction};
+use configurator_core::handler::{Cause, Outcome, WatchEvent};
+use configurator_core::machine::action::{Action, Entry, Notice};
+use configurator_core::machine::apply::{apply, deadline};
+use configurator_core::machine::command::Verb;
+use configurator_core::machine::event::{End, Event, LeafOutput};
+use configurator_core::machine::phase::{Machine, PhaseKind, When};
+use configurator_core::machine::state::{State, Turn};
+use configurator_core::machine::tree::NodeKind;
+use configurator_core::plan::Failure;
+use configurator_core::queue::{Finished, Ticket};
+use configurator_core::request::{ObjectRef, SinkName};
+use configurator_core::result::ResultEntry;
+use configurator_core::run::{Finish, Member, Pause, Run, RunStart, Step, exhausted};
+use configurator_core::time::Timestamp;
+use configurator_schema::cel::{Condition, ConditionError};
+use futures::future::{AbortHandle, BoxFuture, abortable};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use tokio::sync::{mpsc, oneshot};
+
+use super::commands;
+use super::driver::{Carried, Driven, RunContext, SendingGate, carry};
+use super::inbox::{Inbox, Wake};
+use super::notices;
+use super::state_store::{Found, Held, Saved, StateStore};
+use super::watched::is_marked_cancelled;
+use crate::clock::until;
+use crate::objects;
+use crate::shards::Permit;
+
+/// For how long the newest revision may be unknown to the config store while steps follow one another.
+const BOOK_AFTER: Duration = Duration::from_secs(1);
+
+type Results = Vec<(String, ResultEntry)>;
+
+/// What all machines of one Configurator share.
+pub(crate) struct MachineContext {
+    pub(crate) machine: Arc<Machine>,
+    pub(crate) store: StateStore,
+    /// By their text.
+    conditions: BTreeMap<String, Result<Condition, ConditionError>>,
+}
+
+impl MachineContext {
+    pub(crate) fn new(machine: Arc<Machine>, store: StateStore) -> Self {
+        let mut conditions = BTreeMap::new();
+        for phase in &machine.phases {
+            let PhaseKind::Stable(checks) = &phase.kind else {
+                continue;
+            };
+            for check in checks {
+                if let When::Expression(text) = &check.when {
+                    conditions.insert(text.clone(), Condition::compile(text));
+                }
+            }
+        }
+        Self {
+            machine,
+            store,
+            conditions,
+        }
+    }
+}
+
+/// What is kept of a machine between two of its turns: what handlers are to be told, and what could not be done yet.
+pub(crate) struct Standing {
+    held: Held,
+    state: State,
+    /// Actions that are not carried out yet.
+    pending: VecDeque<Action>,
+    /// What has ended and was not told yet.
+    ended: VecDeque<LeafEnd>,
+    /// Of the entry before, by path.
+    results: BTreeMap<String, Results>,
+    /// Of the last leaves of the phase before.
+    from_before: Results,
+    /// Entries that wait for a sink.
+    parked: Vec<(Run, Pause)>,
+    /// What the secret store has answered, and handlers may have been told.
+    secrets: Vec<Document>,
+    /// Resources that commands came by, by their uid.
+    commands: HashMap<String, ObjectRef>,
+}
+
+impl Standing {
+    fn new(held: Held, state: State) -> Box<Self> {
+        Box::new(Self {
+            held,
+            state,
+            pending: VecDeque::new(),
+            ended: VecDeque::new(),
+            results: BTreeMap::new(),
+            from_before: Vec::new(),
+            parked: Vec::new(),
+            secrets: Vec::new(),
+            commands: HashMap::new(),
+        })
+    }
+
+    /// Whether something would be lost with it that is not stored.
+    fn is_worth_keeping(&self) -> bool {
+        let mut is_due = false;
+        if let Some(root) = self.state.root() {
+            root.each(&mut |node| is_due |= matches!(node.leaf.turn, Turn::Due { .. }));
+        }
+        let has_results = !self.results.is_empty() || !self.from_before.is_empty();
+        !self.parked.is_empty()
+            || !self.pending.is_empty()
+            || !self.ended.is_empty()
+            || is_due && has_results
+    }
+}
+
+/// What came of something that was under way.
+enum LeafEnd {
+    /// An entry.
+    Carried(Box<Carried>),
+    /// A check that a handler makes.
+    Checked(u64, Box<Carried>),
+}
+
+/// Why a turn is over.
+enum Over {
+    Finish(Finish),
+    Pause(Pause),
+    /// Somebody else has written the state: what is known of it counts no more.
+    Foreign,
+}
+
+/// What a turn came to.
+pub(crate) struct Turned {
+    pub(crate) driven: Driven,
+    /// What is to be handed to the next turn, if it is kept so long.
+    pub(crate) standing: Option<Box<Standing>>,
+}
+
+/// What a turn is made of.
+pub(crate) struct TurnParts {
+    pub(crate) context: Arc<RunContext>,
+    pub(crate) own: Arc<MachineContext>,
+    pub(crate) start: RunStart,
+    pub(crate) inbox: Arc<Inbox>,
+    /// What was kept of the turn before.
+    pub(crate) standing: Option<Box<Standing>>,
+    pub(crate) permit: Option<Arc<Permit>>,
+}
+
+/// A turn of one object's machine.
+struct MachineRun {
+    context: Arc<RunContext>,
+    own: Arc<MachineContext>,
+    start: RunStart,
+    member: Member,
+    inbox: Arc<Inbox>,
+    permit: Option<Arc<Permit>>,
+    standing: Box<Standing>,
+    events: VecDeque<Event>,
+    leaves: FuturesUnordered<BoxFuture<'static, Option<LeafEnd>>>,
+    aborts: HashMap<u64, AbortHandle>,
+    gate: SendingGate,
+    sending: mpsc::Receiver<(u64, oneshot::Sender<()>)>,
+    /// Whether nothing has happened to the object since it was read.
+    is_fresh: bool,
+    /// The object as handlers see it, as long as it is the same.
+    shown: Option<Document>,
+    /// Whether the object goes.
+    is_going: bool,
+    book_due: Timestamp,
+    has_written: bool,
+    own_writes: Vec<(ObjectRef, u64)>,
+}
+
+/// Gives one object a turn.
+///
+/// Every await may be the last: what must not be lost is stored before what depends on it is done.
+pub(crate) async fn take_turn(parts: TurnParts, ticket: Ticket) -> Turned {
+    let start = parts.start.clone();
+    let context = parts.context.clone();
+    let (over, standing, mut finished) = match MachineRun::begin(parts).await {
+        Ok(run) => run.go().await,
+        Err((over, standing)) => (over, standing, finished(&start)),
+    };
+    let pause = match over {
+        Over::Finish(finish) => {
+            finished.finish = finish;
+            None
+        }
+        Over::Pause(pause) => Some(pause),
+        Over::Foreign => {
+            let message =
+                "somebody else has written the state of the object meanwhile; it is read again";
+            let fault = Fault::new(FaultKind::ResourceConflict, message);
+            finished.finish = match over_by(&start, fault) {
+                Over::Finish(finish) => finish,
+                Over::Pause(_) | Over::Foreign => Finish::Succeeded,
+            };
+            None
+        }
+    };
+    let driven = match pause {
+        None => Driven::Finished { ticket, finished },
+        Some(pause) => {
+            let (run, _) = Run::start(start, context.clock.now());
+            Driven::Paused {
+                ticket,
+                run: Box::new(run),
+                pause,
+                finished,
+            }
+        }
+    };
+    Turned { driven, standing }
+}
+
+fn finished(start: &RunStart) -> Finished {
+    Finished {
+        finish: Finish::Succeeded,
+        members: start.members.clone(),
+        departed: Vec::new(),
+        own_writes: Vec::new(),
+        has_written: false,
+        holds_readiness: false,
+    }
+}
+
+/// What a fault in the host's own doing means for the turn.
+fn over_by(start: &RunStart, fault: Fault) -> Over {
+    let reaction = fault.kind.reaction();
+    let sink = fault.kind.sink().unwrap_or(SinkName::Kubernetes);
+    let retry_after = fault.retry_after;
+    let failures = start.failures.saturating_add(1);
+    let failure = Failure {
+        request_name: String::new(),
+        fault,
+        reaction,
+    };
+    let policy = start.configurator.retry;
+    match reaction {
+        Reaction::Park => Over::Pause(Pause::Park {
+            sink,
+            retry_after,
+            failure,
+        }),
+        Reaction::Fail => Over::Finish(Finish::Failed { failure, failures }),
+        Reaction::Resend | Reaction::Restart if failures >= policy.max_attempts => {
+            let failure = exhausted(failure, failures);
+            Over::Finish(Finish::Failed { failure, failures })
+        }
+        Reaction::Resend | Reaction::Restart => Over::Finish(Finish::Restart {
+            after: retry_after.unwrap_or_else(|| policy.delay(failures, u64::from(failures))),
+            failure,
+            failures,
+        }),
+    }
+}
+
+/// A state that is not run, until a person has it begin anew.
+fn untrusted(start: &RunStart, why: &str) -> Over {
+    let message = format!(
+        "the stored state is not trusted, so nothing is done: {why}. A Command with verb Restart begins anew, at the initial phase"
+    );
+    Over::Finish(Finish::Failed {
+        failure: Failure {
+            request_name: String::new(),
+            fault: Fault::new(FaultKind::ResourceGeneric, message),
+            reaction: Reaction::Fail,
+        },
+        failures: start.failures.saturating_add(1),
+    })
+}
+
+impl MachineRun {
+    async fn begin(parts: TurnParts) -> Result<Self, (Over, Option<Box<Standing>>)> {
+        let TurnParts {
+            context,
+            own,
+            start,
+            inbox,
+            standing,
+            permit,
+        } = parts;
+        let Some(member) = start.members.first().cloned() else {
+            return Err((Over::Finish(Finish::Succeeded), None));
+        };
+        let found = match own.store.load(&member.key, &member.uid).await {
+            Ok(found) => found,
+            Err(fault) => return Err((over_by(&start, fault), standing)),
+        };
+        let mut events = VecDeque::new();
+        let mut begin = |held: Box<Held>, state: Box<State>| {
+            events.push_back(Event::Recovered);
+            Standing::new(*held, *state)
+        };
+        let mut standing = match found {
+            Found::Gone => return Err((Over::Finish(Finish::Succeeded), None)),
+            Found::State(held, state) => match standing {
+                Some(mut standing) if standing.held.goes_on_as(&held) => {
+                    standing.held = *held;
+                    standing
+                }
+                _ => begin(held, state),
+            },
+            Found::Untrusted(held, why) => {
+                let is_restart = |wake: &Wake| matches!(wake, Wake::Command(_, command) if command.verb == Verb::Restart);
+                if !inbox.keep_from(is_restart) {
+                    return Err((untrusted(&start, &why), None));
+                }
+                begin(held, Box::default())
+            }
+        };
+        let is_going =
+            !objects::text(&standing.held.object, "/metadata/deletionTimestamp").is_empty();
+        if is_going {
+            events.push_back(Event::Deleted);
+        } else {
+            let is_cancelled = is_marked_cancelled(&standing.held.object["metadata"]);
+            events.push_back(Event::Observed {
+                is_changed: member.event != WatchEvent::Resync,
+                is_cancelled,
+            });
+        }
+        let parked = std::mem::take(&mut standing.parked);
+        let (gate, sending) = mpsc::channel(1);
+        let mut run = Self {
+            book_due: context.clock.now().after(BOOK_AFTER),
+            context,
+            own,
+            start,
+            member,
+            inbox,
+            permit,
+            standing,
+            events,
+            leaves: FuturesUnordered::new(),
+            aborts: HashMap::new(),
+            gate,
+            sending,
+            is_fresh: true,
+            shown: None,
+            is_going,
+            has_written: false,
+            own_writes: Vec::new(),
+        };
+        for (mut parked, _) in parked {
+            let step = parked.resume();
+            run.carry(parked, step, LeafEnd::Carried);
+        }
+        Ok(run)
+    }
+
+    async fn go(mut self) -> (Over, Option<Box<Standing>>, Finished) {
+        let over = loop {
+            match self.step().await {
+                Ok(()) => {}
+                Err(over) => break over,
+            }
+        };
+        // What was to be sent but once and waits to be is not sent.
+        self.sending.close();
+        while self.sending.try_recv().is_ok() {}
+        // What is under way is not lost: the next turn begins with its ends.
+        while let Some(end) = self.leaves.next().await {
+            self.standing.ended.extend(end);
+        }
+        let is_kept = !matches!(over, Over::Foreign) && self.standing.is_worth_keeping();
+        let finished = Finished {
+            has_written: self.has_written,
+            own_writes: self.own_writes,
+            ..finished(&self.start)
+        };
+        (over, is_kept.then_some(self.standing), finished)
+    }
+
+    /// Does what is next.
+    async fn step(&mut self) -> Result<(), Over> {
+        if let Some(action) = self.standing.pending.pop_front() {
+            return self.carry_out(action).await;
+        }
+        let now = self.context.clock.now();
+        if let Some(event) = self.next_event(now)? {
+            let state = std::mem::take(&mut self.standing.state);
+            let (state, actions) = apply(&self.own.machine, state, event, now);
+            self.standing.state = state;
+            self.standing.pending.extend(actions);
+            return Ok(());
+        }
+        if self.leaves.is_empty() {
+            return self.rest(now).await;
+        }
+        self.wait(now).await
+    }
+
+    /// What has happened and was not told yet.
+    fn next_event(&mut self, now: Timestamp) -> Result<Option<Event>, Over> {
+        if let Some(event) = self.events.pop_front() {
+            return Ok(Some(event));
+        }
+        while let Some(end) = self.standing.ended.pop_front() {
+            let event = match end {
+                LeafEnd::Carried(carried) => self.ended(*carried),
+                LeafEnd::Checked(token, carried) => Some(self.checked(token, *carried)?),
+            };
+            if event.is_some() {
+                return Ok(event);
+            }
+        }
+        while let Some(wake) = self.inbox.take() {
+            return Ok(Some(match wake {
+                Wake::Observed { is_cancelled } => {
+                    self.is_fresh = false;
+                    Event::Observed {
+                        is_changed: true,
+                        is_cancelled,
+                    }
+                }
+                Wake::Deleted => {
+                    self.is_going = true;
+                    Event::Deleted
+                }
+                Wake::Changed(key) => Event::Changed(key),
+                Wake::Command(resource, command) => {
+                    let uid = command.uid.clone();
+                    self.standing.commands.insert(uid.clone(), resource);
+                    if self.standing.state.commands.contains(&uid) {
+                        let notice = Notice::CommandDone { uid };
+                        self.standing.pending.push_back(Action::Tell(notice));
+                        continue;
+                    }
+                    Event::Command(command)
+                }
+            }));
+        }
+        if !self.standing.pending.is_empty() {
+            return Ok(None);
+        }
+        let due = deadline(&self.own.machine, &self.standing.state);
+        Ok(due.filter(|due| *due <= now).map(|_| Event::Tick))
+    }
+
+    /// Waits until something happens.
+    async fn wait(&mut self, now: Timestamp) -> Result<(), Over> {
+        let due = deadline(&self.own.machine, &self.standing.state);
+        let tick = until(self.context.clock.clone(), due.filter(|due| *due > now));
+        tokio::select! {
+            biased;
+            Some((token, go)) = self.sending.recv() => self.announce(token, go).await?,
+            Some(end) = self.leaves.next() => self.standing.ended.extend(end),
+            () = self.inbox.filled() => {}
+            () = tick => {}
+        }
+        Ok(())
+    }
+
+    /// Nothing is left to be done.
+    async fn rest(&mut self, now: Timestamp) -> Result<(), Over> {
+        if !self.standing.pending.is_empty() {
+            return Ok(());
+        }
+        self.book().await;
+        if let Some((_, pause)) = self.standing.parked.first() {
+            return Err(Over::Pause(pause.clone()));
+        }
+        if self.is_going {
+            return Err(Over::Finish(Finish::Succeeded));
+        }
+        let due = deadline(&self.own.machine, &self.standing.state);
+        let after = due.map(|due| due.since(now));
+        Err(Over::Finish(Finish::Rest { after }))
+    }
+
+    async fn carry_out(&mut self, action: Action) -> Result<(), Over> {
+        match action {
+            Action::Abandon { token } => {
+                if let Some(abort) = self.aborts.remove(&token) {
+                    abort.abort();
+                }
+                let is_it = |run: &Run| run.token() == Some(token);
+                self.standing.parked.retain(|(run, _)| !is_it(run));
+            }
+            Action::Persist => {
+                if let Err(over) = self.persist().await {
+                    // A state that could not be stored is stored by the next turn.
+                    self.standing.pending.push_front(Action::Persist);
+                    return Err(over);
+                }
+            }
+            Action::Tell(notice) => self.tell(&notice).await,
+            Action::Enter(entry) => {
+                if let Err(over) = self.refresh().await {
+                    self.standing.pending.push_front(Action::Enter(entry));
+                    return Err(over);
+                }
+                self.enter(*entry)?;
+            }
+            Action::Check { token, index } => {
+                if let Err(over) = self.refresh().await {
+                    self.standing
+                        .pending
+                        .push_front(Action::Check { token, index });
+                    return Err(over);
+                }
+                self.check(token, index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores the state, while what is under way goes on.
+    async fn persist(&mut self) -> Result<(), Over> {
+        let saved = self.save().await;
+        match saved {
+            Ok(Saved::Stored) => {}
+            Ok(Saved::Gone) => return Err(Over::Finish(Finish::Succeeded)),
+            Ok(Saved::Foreign) => return Err(Over::Foreign),
+            Err(fault) => return Err(over_by(&self.start, fault)),
+        }
+        self.shown = None;
+        self.is_fresh = self.own.store.shows_objects();
+        let now = self.context.clock.now();
+        if now >= self.book_due {
+            self.book_due = now.after(BOOK_AFTER);
+            self.book().await;
+        }
+        Ok(())
+    }
+
+    async fn save(&mut self) -> Result<Saved, Fault> {
+        let Self {
+            own,
+            standing,
+            leaves,
+            permit,
+            ..
+        } = self;
+        let Standing {
+            held, state, ended, ..
+        } = &mut **standing;
+        let saving = async {
+            let fences = match permit {
+                Some(permit) => {
+                    permit.ready(None).await;
+                    permit.fences()
+                }
+                None => &[],
+            };
+            own.store.save(held, state, fences).await
+        };
+        tokio::pin!(saving);
+        loop {
+            tokio::select! {
+                biased;
+                saved = &mut saving => return saved,
+                Some(end) = leaves.next() => ended.extend(end),
+            }
+        }
+    }
+
+    /// Notes which revision is the newest. When that cannot be noted, an older one that is put back is not noticed.
+    async fn book(&mut self) {
+        let fences = self.permit.as_ref().map(|permit| permit.fences());
+        let held = &mut self.standing.held;
+        if let Err(fault) = self.own.store.book(held, fences.unwrap_or_default()).await {
+            tracing::warn!(object = %self.member.key, %fault, "which state of the object is the newest could not be noted");
+        }
+    }
+
+    /// Requests that may be sent but once are sent when it is stored that they are.
+    async fn announce(&mut self, token: u64, go: oneshot::Sender<()>) -> Result<(), Over> {
+        let before = self.standing.state.clone();
+        let now = self.context.clock.now();
+        let event = Event::Sending { token };
+        let (state, actions) = apply(&self.own.machine, before.clone(), event, now);
+        if !actions.contains(&Action::Persist) {
+            return Ok(());
+        }
+        self.standing.state = state;
+        match self.persist().await {
+            Ok(()) => {
+                // Who has been abandoned meanwhile sends nothing.
+                let _ = go.send(());
+                Ok(())
+            }
+            Err(over) => {
+                self.standing.state = before;
+                Err(over)
+            }
+        }
+    }
+
+    /// Reads the object again, if something may have happened to it.
+    async fn refresh(&mut self) -> Result<(), Over> {
+        if self.is_fresh {
+            return Ok(());
+        }
+        match self.own.store.refresh(&mut self.standing.held).await {
+            Ok(true) => {
+                self.is_fresh = true;
+                self.shown = None;
+                Ok(())
+            }
+            Ok(false) => Err(Over::Finish(Finish::Succeeded)),
+            Err(fault) => Err(over_by(&self.start, fault)),
+        }
+    }
+
+    fn enter(&mut self, mut entry: Entry) -> Result<(), Over> {
+        let standing = &self.standing;
+        let own_results = standing.results.get(&entry.path);
+        let is_after = matches!(entry.cause, Cause::Again | Cause::Retry);
+        if is_after && own_results.is_none() {
+            // What the entry before asked for was known to a host that is no more, or to this one too long ago.
+            entry.cause = Cause::Recovered;
+        }
+        if let Some((last, results)) = entry.last.as_mut().zip(own_results) {
+            last.request_results.clone_from(results);
+        }
+        let phase = standing.state.phase.clone();
+        let tree = self.own.machine.tree(&phase);
+        let before = tree.and_then(|tree| tree.before(&entry.path, Vec::new()));
+        let results = match before {
+            Some(before) if !before.is_empty() => {
+                let results = before.iter().filter_map(|path| standing.results.get(path));
+                results.flatten().cloned().collect()
+            }
+            _ => standing.from_before.clone(),
+        };
+        let start = self.leaf_start()?;
+        let now = self.context.clock.now();
+        let (run, step) = Run::enter_leaf(start, &phase, entry, results, now);
+        self.carry(run, step, LeafEnd::Carried);
+        Ok(())
+    }
+
+    fn check(&mut self, token: u64, index: usize) -> Result<(), Over> {
+        let phase = self.standing.state.phase.clone();
+        let kind = self.own.machine.phase(&phase).map(|phase| &phase.kind);
+        let Some(PhaseKind::Stable(checks)) = kind else {
+            return Ok(());
+        };
+        match checks.get(index).map(|check| check.when.clone()) {
+            None => {}
+            Some(When::Expression(text)) => {
+                let holds = match self.own.conditions.get(&text) {
+                    Some(Ok(condition)) => condition.holds(&self.standing.held.object),
+                    Some(Err(error)) => Err(error.clone()),
+                    None => Ok(false),
+                };
+                let is_so = holds.unwrap_or_else(|error| {
+                    // A field that is not there yet is the usual reason.
+                    tracing::debug!(object = %self.member.key, phase, expression = text, %error, "a check has no answer");
+                    false
+                });
+                self.events.push_back(Event::Checked { token, is_so });
+            }
+            Some(When::Handler(handler)) => {
+                let entry = Entry {
+                    token,
+                    path: [phase.as_str(), "/", &handler].concat(),
+                    visit: self.standing.state.visit,
+                    handler,
+                    entry: 1,
+                    attempt: 1,
+                    cause: Cause::Entered,
+                    last: None,
+                    outputs: Vec::new(),
+                    args: Vec::new(),
+                    parameters: Vec::new(),
+                    once: false,
+                    deadline: None,
+                };
+                let start = self.leaf_start()?;
+                let now = self.context.clock.now();
+                let (run, step) = Run::enter_leaf(start, &phase, entry, Vec::new(), now);
+                self.carry(run, step, move |carried| LeafEnd::Checked(token, carried));
+            }
+        }
+        Ok(())
+    }
+
+    fn carry(
+        &mut self,
+        mut run: Run,
+        step: Step,
+        end: impl FnOnce(Box<Carried>) -> LeafEnd + Send + 'static,
+    ) {
+        run.know_secrets(&self.standing.secrets);
+        let token = run.token();
+        let gate = Some(self.gate.clone());
+        let carrying = carry(self.context.clone(), run, step, self.permit.clone(), gate);
+        let (carrying, abort) = abortable(carrying);
+        if let Some(token) = token {
+            self.aborts.insert(token, abort);
+        }
+        let end = carrying.map(|carried| Some(end(Box::new(carried.ok()?))));
+        self.leaves.push(end.boxed());
+    }
+
+    /// The end of an entry; nothing where it rests.
+    fn ended(&mut self, carried: Carried) -> Option<Event> {
+        let mut run = self.seen(carried);
+        let token = run.0.token()?;
+        self.aborts.remove(&token);
+        if let Some(pause) = run.1 {
+            self.standing.parked.push((run.0, pause));
+            return None;
+        }
+        let (end, results) = run.0.take_end()?;
+        let path = run.0.phase().to_owned();
+        let is_remedy = self.handler_of(&path) != run.0.handler();
+        if !is_remedy {
+            self.standing.results.insert(path, results);
+        }
+        Some(Event::Ended { token, end })
+    }
+
+    fn checked(&mut self, token: u64, carried: Carried) -> Result<Event, Over> {
+        let (mut run, pause) = self.seen(carried);
+        if let Some(pause) = pause {
+            return Err(Over::Pause(pause));
+        }
+        let is_done = |output: &LeafOutput| output.outcome == Outcome::Done;
+        let is_so = matches!(run.take_end(), Some((End::Output(output), _)) if is_done(&output));
+        Ok(Event::Checked { token, is_so })
+    }
+
+    /// Takes note of what a run has done.
+    fn seen(&mut self, carried: Carried) -> (Run, Option<Pause>) {
+        let Carried {
+            run,
+            pause,
+            finished,
+        } = carried;
+        self.is_fresh = false;
+        self.has_written |= finished.has_written;
+        self.own_writes.extend(finished.own_writes);
+        for secret in run.secrets() {
+            if !self.standing.secrets.contains(secret) {
+                self.standing.secrets.push(secret.clone());
+            }
+        }
+        (run, pause)
+    }
+
+    fn handler_of(&self, path: &str) -> &str {
+        let tree = self.own.machine.tree(&self.standing.state.phase);
+        let node = tree.and_then(|tree| {
+            let mut names = path.split('/').skip(1);
+            names.try_fold(tree, |node, name| {
+                node.children().iter().find(|child| child.name == name)
+            })
+        });
+        match node.map(|node| &node.kind) {
+            Some(NodeKind::Leaf { handler, .. }) => handler,
+            _ => "",
+        }
+    }
+
+    /// What the run of a leaf is made of.
+    fn leaf_start(&mut self) -> Result<RunStart, Over> {
+        let object = match &self.shown {
+            Some(shown) => shown.clone(),
+            None => {
+                let shown = self
+                    .own
+                    .store
+                    .shown(&self.standing.held, &self.start.configurator);
+                let shown = shown.map_err(|fault| over_by(&self.start, fault))?;
+                self.shown = Some(shown.clone());
+                shown
+            }
+        };
+        Ok(RunStart {
+            members: vec![Member {
+                object,
+                ..self.member.clone()
+            }],
+            ..self.start.clone()
+        })
+    }
+
+    async fn tell(&mut self, notice: &Notice) {
+        if let Notice::PhaseEntered { from, .. } = notice {
+            self.leave(from);
+        }
+        self.context
+            .observer
+            .told(&self.start.configurator.name, &self.member.key, notice);
+        if let Some(event) = notices::event_of(&self.start.configurator, &self.member, notice) {
+            self.context.publisher.publish(event);
+        }
+        let (uid, why) = match notice {
+            Notice::CommandDone { uid } => (uid, None),
+            Notice::CommandRefused { uid, why } => (uid, Some(why.as_str())),
+            _ => return,
+        };
+        if let Some(resource) = self.standing.commands.remove(uid) {
+            let now = self.context.clock.now();
+            commands::answer(&self.context.client, &resource, uid, why, now).await;
+        }
+    }
+
+    /// What the last leaves of a phase asked for is told to the first of the next.
+    fn leave(&mut self, phase: &str) {
+        let Some(tree) = self.own.machine.tree(phase) else {
+            return;
+        };
+        let standing = &mut self.standing;
+        let last = tree.last();
+        let results = last.iter().filter_map(|path| standing.results.get(path));
+        standing.from_before = results.flatten().cloned().collect();
+        standing.results.clear();
+    }
+}

@@ -1,0 +1,656 @@
+//! Keeps the states of objects in mode `Machine`: in the object's status, in a ConfigMap or in the config store.
+//!
+//! What is stored is the phase and the nodes, which people and programs read, and a text that only the host reads:
+//! `1.<revision>.<seal>.<engine>`. The seal is over the object's uid, the revision, the phase, the nodes and the engine's part, so that
+//! what somebody else wrote is noticed. The revision counts the writes; the newest one of each object is also in the config store,
+//! under `revisions/<uid of the Configurator>/<uid>`, so that an older state that was put back is noticed as well.
+//!
+//! A state of more than [`MAX_IN_OBJECT`] bytes is kept in the config store, under `states/<uid of the Configurator>/<uid>/<revision>`;
+//! its place then has the phase and a memento without an engine's part.
+
+use std::sync::Arc;
+
+use configurator_core::configurator::{Configurator, StatePlace, state_manager};
+use configurator_core::document::Document;
+use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::layers::Write;
+use configurator_core::machine::memento::Memento;
+use configurator_core::machine::phase::Machine;
+use configurator_core::machine::state::State;
+use configurator_core::request::ObjectRef;
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use serde_json::{Map, Value, json};
+
+use crate::objects;
+use crate::seal::{HostKey, StateKey};
+use crate::sinks::configstore::{ConfigStore, Fence};
+use crate::sinks::kubernetes::{fault_of, is_of_another};
+
+/// What an object or ConfigMap carries at most, in bytes.
+const MAX_IN_OBJECT: usize = 256 * 1024;
+/// The form of the memento's text.
+const FORM: &str = "1";
+/// How often a write is tried again because somebody else wrote to the object meanwhile.
+const CONFLICTS: usize = 10;
+
+/// Keeps the states of one Configurator's objects.
+pub(crate) struct StateStore {
+    client: Client,
+    resource: ApiResource,
+    machine: Arc<Machine>,
+    place: StatePlace,
+    /// Name and uid of the Configurator.
+    name: String,
+    uid: String,
+    config: Arc<dyn ConfigStore>,
+    key: Arc<HostKey>,
+}
+
+/// An object, and what is known of its stored state.
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    key: ObjectRef,
+    uid: String,
+    /// The object, the newest that was seen.
+    pub(crate) object: Value,
+    /// Of what carries the state: the object or its ConfigMap. Empty where nothing does yet.
+    version: String,
+    revision: u64,
+    /// The memento that is stored.
+    stored: Option<String>,
+    /// One whose write was not answered.
+    attempted: Option<String>,
+    /// The newest revision that the config store knows.
+    booked: u64,
+}
+
+impl Held {
+    /// Whether what is known with this is still so, where `found` is what is stored: it is what this has stored, or tried to.
+    pub(crate) fn goes_on_as(&self, found: &Self) -> bool {
+        self.uid == found.uid
+            && (self.stored == found.stored
+                || self.attempted.is_some() && self.attempted == found.stored)
+    }
+}
+
+/// What was found of a state.
+pub(crate) enum Found {
+    /// The object has gone.
+    Gone,
+    /// The state; the default where there is none yet.
+    State(Box<Held>, Box<State>),
+    /// What is there was not written by a host, or is an older state; and why.
+    Untrusted(Box<Held>, String),
+}
+
+/// What a write came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Saved {
+    /// It is stored.
+    Stored,
+    /// The object has gone.
+    Gone,
+    /// Somebody else has written a state meanwhile.
+    Foreign,
+}
+
+/// The parts of a stored state.
+#[derive(Default)]
+struct Carried {
+    version: String,
+    phase: Option<String>,
+    nodes: Option<Value>,
+    memento: Option<String>,
+}
+
+impl StateStore {
+    pub(crate) fn new(
+        client: Client,
+        resource: ApiResource,
+        configurator: &Configurator,
+        config: Arc<dyn ConfigStore>,
+        key: Arc<HostKey>,
+    ) -> Option<Self> {
+        let mode = configurator.machine.as_ref()?;
+        Some(Self {
+            client,
+            resource,
+            machine: mode.machine.clone(),
+            place: mode.place.clone(),
+            name: configurator.name.clone(),
+            uid: configurator.uid.clone(),
+            config,
+            key,
+        })
+    }
+
+    /// The object as it is now, and its state.
+    ///
+    /// # Errors
+    /// When a server that has a part of it cannot be asked.
+    pub(crate) async fn load(&self, key: &ObjectRef, uid: &str) -> Result<Found, Fault> {
+        let seals = self.key.get().await?;
+        let Some(object) = self.object(key, uid).await? else {
+            return Ok(Found::Gone);
+        };
+        let carried = self.carried(key, uid, &object).await?;
+        let booked = self.booked(uid).await?;
+        let mut held = Box::new(Held {
+            key: key.clone(),
+            uid: uid.to_owned(),
+            object,
+            version: carried.version.clone(),
+            revision: booked,
+            stored: carried.memento.clone(),
+            attempted: None,
+            booked,
+        });
+        let untrusted = |held, why: &str| Ok(Found::Untrusted(held, why.to_owned()));
+        let Some(text) = carried.memento else {
+            let is_begun = carried
+                .phase
+                .is_some_and(|phase| phase != self.machine.initial && !phase.is_empty());
+            return match (booked, is_begun || has_nodes(carried.nodes.as_ref())) {
+                (0, false) => Ok(Found::State(held, Box::default())),
+                (0, true) => untrusted(held, "it has a phase or nodes that no host has written"),
+                _ => untrusted(held, "its memento was taken away"),
+            };
+        };
+        let Some((revision, seal, engine)) = parts(&text) else {
+            return untrusted(held, "its memento is none that a host has written");
+        };
+        let phase = carried.phase.unwrap_or_default();
+        let (nodes, engine) = match engine {
+            "" => match self.moved(uid, revision).await? {
+                Some(moved) => moved,
+                None => return untrusted(held, "the config store does not have the rest of it"),
+            },
+            engine => (
+                carried.nodes.unwrap_or_else(|| json!({})),
+                engine.to_owned(),
+            ),
+        };
+        let read = || {
+            let memento = Memento {
+                phase: phase.clone(),
+                nodes: Document::of(&nodes).ok()?,
+                engine: Document::parse(engine.as_str()).ok()?,
+            };
+            memento.state().ok()
+        };
+        const CHANGED: &str =
+            "its phase, its nodes or its memento were changed by somebody else than a host";
+        let Some(state) = read() else {
+            return untrusted(held, CHANGED);
+        };
+        if !self.is_sealed(seals, uid, revision, &state, &engine, seal) {
+            return untrusted(held, CHANGED);
+        }
+        if revision < booked {
+            let why = format!(
+                "an older state was put back: revision {revision}, after {booked} was stored"
+            );
+            return Ok(Found::Untrusted(held, why));
+        }
+        held.revision = revision;
+        Ok(Found::State(held, Box::new(state)))
+    }
+
+    /// Stores the state. On success, `held` is what is stored now.
+    ///
+    /// # Errors
+    /// When a server cannot be asked. Whether the state is stored is then not known; to store it again is safe.
+    pub(crate) async fn save(
+        &self,
+        held: &mut Held,
+        state: &State,
+        fences: &[Fence],
+    ) -> Result<Saved, Fault> {
+        let seals = self.key.get().await?;
+        let revision = held.revision + 1;
+        let deep = |error| {
+            Fault::new(
+                FaultKind::ResourceGeneric,
+                format!("the state cannot be stored: {error}"),
+            )
+        };
+        let memento = Memento::of(&self.machine, state).map_err(deep)?;
+        let bare = Memento::sealed_nodes(state).map_err(deep)?;
+        let number = revision.to_string();
+        let seal = seals.seal(&sealed(
+            &held.uid,
+            &number,
+            &memento.phase,
+            &bare,
+            memento.engine.as_str(),
+        ));
+        let size = memento.nodes.size() + memento.engine.size();
+        let is_moved = size > MAX_IN_OBJECT || self.place == StatePlace::ConfigStore;
+        let (nodes, engine) = if is_moved {
+            self.move_out(&held.uid, revision, &memento, fences).await?;
+            (json!({}), "")
+        } else {
+            (memento.nodes.to_value(), memento.engine.as_str())
+        };
+        let text = format!("{FORM}.{number}.{seal}.{engine}");
+        let saved = self
+            .write(held, &memento.phase, nodes, &text, fences)
+            .await?;
+        if saved == Saved::Stored {
+            held.revision = revision;
+            held.stored = Some(text);
+            held.attempted = None;
+            if is_moved && revision > 1 {
+                self.drop_moved(&held.uid, revision - 1).await;
+            }
+            // From now on the state cannot be taken away without a trace.
+            if held.booked == 0 {
+                self.book(held, fences).await?;
+            }
+        }
+        Ok(saved)
+    }
+
+    /// Notes in the config store which revision is the newest.
+    ///
+    /// # Errors
+    /// When the config store cannot be written.
+    pub(crate) async fn book(&self, held: &mut Held, fences: &[Fence]) -> Result<(), Fault> {
+        if held.booked == held.revision {
+            return Ok(());
+        }
+        let key = self.revision_key(&held.uid);
+        let write = Write::Put(key, held.revision.to_string());
+        self.config.write(vec![write], fences).await?;
+        held.booked = held.revision;
+        Ok(())
+    }
+
+    /// Takes the object out of the books: it has gone.
+    ///
+    /// # Errors
+    /// When the config store cannot be written.
+    pub(crate) async fn forget(&self, uid: &str) -> Result<(), Fault> {
+        let states = Write::DeletePrefix(self.moved_prefix(uid));
+        let revision = Write::Delete(self.revision_key(uid));
+        self.config.write(vec![states, revision], &[]).await
+    }
+
+    /// Uids of objects that are in the books.
+    ///
+    /// # Errors
+    /// When the config store cannot be read.
+    pub(crate) async fn known(&self) -> Result<Vec<String>, Fault> {
+        let prefix = self.revision_key("");
+        let keys = self.config.scan(&prefix).await?;
+        let uids = keys.iter().filter_map(|(key, _)| key.strip_prefix(&prefix));
+        Ok(uids.map(str::to_owned).collect())
+    }
+
+    /// The object as it is now; `None`: it has gone.
+    ///
+    /// # Errors
+    /// When the API cannot be asked.
+    pub(crate) async fn object(&self, key: &ObjectRef, uid: &str) -> Result<Option<Value>, Fault> {
+        let api = objects::of(self.client.clone(), &self.resource, &key.namespace);
+        let object = api.get_opt(&key.name).await;
+        let object =
+            object.map_err(|error| fault_of(&format!("the object {key}"), false, &error))?;
+        let object = object.filter(|object| object.metadata.uid.as_deref() == Some(uid));
+        object.map(|object| value_of(&object)).transpose()
+    }
+
+    /// Reads the object again. `false`: it has gone.
+    ///
+    /// # Errors
+    /// When the API cannot be asked.
+    pub(crate) async fn refresh(&self, held: &mut Held) -> Result<bool, Fault> {
+        let Some(object) = self.object(&held.key, &held.uid).await? else {
+            return Ok(false);
+        };
+        if let StatePlace::Status { memento, .. } = &self.place
+            && at(&object, memento).and_then(Value::as_str) == held.stored.as_deref()
+        {
+            held.version = objects::text(&object, "/metadata/resourceVersion").to_owned();
+        }
+        held.object = object;
+        Ok(true)
+    }
+
+    /// Whether the object is known anew with each write of its state.
+    pub(crate) fn shows_objects(&self) -> bool {
+        matches!(self.place, StatePlace::Status { .. })
+    }
+
+    /// The object as handlers see it: the declared fields, without the memento.
+    ///
+    /// # Errors
+    /// When it is nested too deep.
+    pub(crate) fn shown(
+        &self,
+        held: &Held,
+        configurator: &Configurator,
+    ) -> Result<Document, Fault> {
+        let mut object = held.object.clone();
+        if let StatePlace::Status { memento, .. } = &self.place
+            && let Some((last, above)) = memento.split_last()
+            && let Some(Value::Object(fields)) = at_mut(&mut object, above)
+        {
+            fields.remove(last);
+        }
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            metadata.remove("managedFields");
+        }
+        configurator.watch.fields.apply(&mut object);
+        Document::of(&object).map_err(|error| {
+            let message = format!(
+                "the object {} cannot be shown to a handler: {error}",
+                held.key
+            );
+            Fault::new(FaultKind::ResourceGeneric, message)
+        })
+    }
+
+    fn is_sealed(
+        &self,
+        seals: &StateKey,
+        uid: &str,
+        revision: u64,
+        state: &State,
+        engine: &str,
+        seal: &str,
+    ) -> bool {
+        Memento::sealed_nodes(state).is_ok_and(|nodes| {
+            let number = revision.to_string();
+            seals.is_seal(&sealed(uid, &number, &state.phase, &nodes, engine), seal)
+        })
+    }
+
+    async fn carried(&self, key: &ObjectRef, uid: &str, object: &Value) -> Result<Carried, Fault> {
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        match &self.place {
+            StatePlace::Status {
+                phase,
+                state,
+                memento,
+            } => Ok(Carried {
+                version: objects::text(object, "/metadata/resourceVersion").to_owned(),
+                phase: text(at(object, phase)),
+                nodes: at(object, state).cloned(),
+                memento: text(at(object, memento)),
+            }),
+            StatePlace::ConfigMap => {
+                let name = self.config_map_name(uid);
+                let what = format!(
+                    "the ConfigMap {}/{name}, which has the state",
+                    namespace_of(key)
+                );
+                let map = self.config_maps(key).get_opt(&name).await;
+                let map = map.map_err(|error| fault_of(&what, false, &error))?;
+                let Some(map) = map else {
+                    return Ok(Carried::default());
+                };
+                let field = |name: &str| text(map.data.get("data").and_then(|data| data.get(name)));
+                Ok(Carried {
+                    version: map.metadata.resource_version.clone().unwrap_or_default(),
+                    phase: field("phase"),
+                    nodes: field("state").and_then(|text| serde_json::from_str(&text).ok()),
+                    memento: field("memento"),
+                })
+            }
+            StatePlace::ConfigStore => {
+                let stored = self.config.scan(&self.pointer_key(uid)).await?;
+                let Some((_, stored)) = stored.into_iter().next() else {
+                    return Ok(Carried::default());
+                };
+                let stored: Value = serde_json::from_str(&stored).unwrap_or_default();
+                Ok(Carried {
+                    phase: text(stored.get("phase")),
+                    memento: text(stored.get("memento")),
+                    ..Carried::default()
+                })
+            }
+        }
+    }
+
+    async fn write(
+        &self,
+        held: &mut Held,
+        phase: &str,
+        nodes: Value,
+        text: &str,
+        fences: &[Fence],
+    ) -> Result<Saved, Fault> {
+        if self.place == StatePlace::ConfigStore {
+            let pointer = json!({"phase": phase, "memento": text}).to_string();
+            let write = Write::Put(self.pointer_key(&held.uid), pointer);
+            self.config.write(vec![write], fences).await?;
+            return Ok(Saved::Stored);
+        }
+        let what = format!("the state of {}", held.key);
+        for _ in 0..CONFLICTS {
+            held.attempted = Some(text.to_owned());
+            match self.send(held, phase, &nodes, text).await {
+                Ok(carrier) => {
+                    held.version = carrier
+                        .metadata
+                        .resource_version
+                        .clone()
+                        .unwrap_or_default();
+                    if let StatePlace::Status { .. } = self.place {
+                        held.object = value_of(&carrier)?;
+                    }
+                    return Ok(Saved::Stored);
+                }
+                Err(kube::Error::Api(status)) if status.code == 404 || is_of_another(&status) => {
+                    return Ok(Saved::Gone);
+                }
+                Err(kube::Error::Api(status)) if status.code == 409 => {
+                    let Some(object) = self.object(&held.key, &held.uid).await? else {
+                        return Ok(Saved::Gone);
+                    };
+                    let carried = self.carried(&held.key, &held.uid, &object).await?;
+                    held.object = object;
+                    held.version = carried.version;
+                    if carried.memento.as_deref() == Some(text) {
+                        return Ok(Saved::Stored);
+                    }
+                    let is_own =
+                        carried.memento == held.stored || carried.memento == held.attempted;
+                    if !is_own {
+                        return Ok(Saved::Foreign);
+                    }
+                }
+                Err(error) => return Err(fault_of(&what, true, &error)),
+            }
+        }
+        let message = format!("{what}: somebody else keeps writing to the object");
+        Err(Fault::new(FaultKind::ResourceConflict, message))
+    }
+
+    async fn send(
+        &self,
+        held: &Held,
+        phase: &str,
+        nodes: &Value,
+        text: &str,
+    ) -> Result<DynamicObject, kube::Error> {
+        let params = PatchParams::apply(&state_manager(&self.name)).force();
+        let mut metadata = Map::new();
+        if !held.version.is_empty() {
+            metadata.insert("resourceVersion".into(), held.version.clone().into());
+        }
+        match &self.place {
+            StatePlace::Status {
+                phase: phase_path,
+                state,
+                memento,
+            } => {
+                metadata.insert("name".into(), held.key.name.clone().into());
+                metadata.insert("uid".into(), held.uid.clone().into());
+                let mut body = json!({
+                    "apiVersion": self.resource.api_version,
+                    "kind": self.resource.kind,
+                    "metadata": metadata,
+                });
+                put(&mut body, phase_path, phase.into());
+                put(&mut body, state, nodes.clone());
+                put(&mut body, memento, text.into());
+                let api = objects::of(self.client.clone(), &self.resource, &held.key.namespace);
+                api.patch_status(&held.key.name, &params, &Patch::Apply(&body))
+                    .await
+            }
+            StatePlace::ConfigMap | StatePlace::ConfigStore => {
+                let name = self.config_map_name(&held.uid);
+                metadata.insert("name".into(), name.clone().into());
+                let owner = json!({
+                    "apiVersion": self.resource.api_version,
+                    "kind": self.resource.kind,
+                    "name": held.key.name,
+                    "uid": held.uid,
+                });
+                metadata.insert("ownerReferences".into(), json!([owner]));
+                let body = json!({
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "metadata": metadata,
+                    "data": {"phase": phase, "state": nodes.to_string(), "memento": text},
+                });
+                self.config_maps(&held.key)
+                    .patch(&name, &params, &Patch::Apply(&body))
+                    .await
+            }
+        }
+    }
+
+    /// The revision that the config store knows; 0 where it knows none.
+    async fn booked(&self, uid: &str) -> Result<u64, Fault> {
+        let key = self.revision_key(uid);
+        let found = self.config.scan(&key).await?;
+        let found = found.into_iter().find(|(found, _)| *found == key);
+        Ok(found
+            .and_then(|(_, number)| number.parse().ok())
+            .unwrap_or_default())
+    }
+
+    /// The nodes and the engine's part of a state that is kept in the config store.
+    async fn moved(&self, uid: &str, revision: u64) -> Result<Option<(Value, String)>, Fault> {
+        let key = self.moved_key(uid, revision);
+        let found = self.config.scan(&key).await?;
+        let Some((_, text)) = found.into_iter().find(|(found, _)| *found == key) else {
+            return Ok(None);
+        };
+        let mut moved: Value = serde_json::from_str(&text).unwrap_or_default();
+        let engine = objects::text(&moved, "/engine").to_owned();
+        Ok(Some((moved["nodes"].take(), engine)))
+    }
+
+    async fn move_out(
+        &self,
+        uid: &str,
+        revision: u64,
+        memento: &Memento,
+        fences: &[Fence],
+    ) -> Result<(), Fault> {
+        let moved = json!({"nodes": memento.nodes.to_value(), "engine": memento.engine.as_str()});
+        let write = Write::Put(self.moved_key(uid, revision), moved.to_string());
+        self.config.write(vec![write], fences).await
+    }
+
+    /// One that stays is only in the way.
+    async fn drop_moved(&self, uid: &str, revision: u64) {
+        let write = Write::Delete(self.moved_key(uid, revision));
+        if let Err(fault) = self.config.write(vec![write], &[]).await {
+            tracing::debug!(%fault, "an older state could not be removed");
+        }
+    }
+
+    fn revision_key(&self, uid: &str) -> String {
+        format!("revisions/{}/{uid}", self.uid)
+    }
+
+    fn moved_prefix(&self, uid: &str) -> String {
+        format!("states/{}/{uid}/", self.uid)
+    }
+
+    fn moved_key(&self, uid: &str, revision: u64) -> String {
+        format!("{}{revision}", self.moved_prefix(uid))
+    }
+
+    /// Of a state whose place is the config store.
+    fn pointer_key(&self, uid: &str) -> String {
+        format!("{}phase", self.moved_prefix(uid))
+    }
+
+    /// Another Configurator may keep a state of the same object.
+    fn config_map_name(&self, uid: &str) -> String {
+        format!("{}-{uid}", self.name)
+    }
+
+    fn config_maps(&self, key: &ObjectRef) -> Api<DynamicObject> {
+        let kind = ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());
+        Api::namespaced_with(self.client.clone(), namespace_of(key), &kind)
+    }
+}
+
+/// Where the ConfigMap of an object is. That of one without a namespace is where its Events are.
+fn namespace_of(key: &ObjectRef) -> &str {
+    match key.namespace.as_str() {
+        "" => "default",
+        namespace => namespace,
+    }
+}
+
+/// What a seal is over.
+fn sealed<'a>(
+    uid: &'a str,
+    revision: &'a str,
+    phase: &'a str,
+    nodes: &'a Document,
+    engine: &'a str,
+) -> [&'a [u8]; 6] {
+    [FORM, uid, revision, phase, nodes.as_str(), engine].map(str::as_bytes)
+}
+
+/// Revision, seal and engine's part.
+fn parts(text: &str) -> Option<(u64, &str, &str)> {
+    let mut parts = text.splitn(4, '.');
+    let form = parts.next()?;
+    let revision = parts.next()?.parse().ok()?;
+    let (seal, engine) = (parts.next()?, parts.next()?);
+    (form == FORM).then_some((revision, seal, engine))
+}
+
+fn has_nodes(nodes: Option<&Value>) -> bool {
+    match nodes {
+        None | Some(Value::Null) => false,
+        Some(Value::Object(nodes)) => !nodes.is_empty(),
+        Some(_) => true,
+    }
+}
+
+fn at<'v>(object: &'v Value, path: &[String]) -> Option<&'v Value> {
+    path.iter().try_fold(object, |value, name| value.get(name))
+}
+
+fn at_mut<'v>(object: &'v mut Value, path: &[String]) -> Option<&'v mut Value> {
+    path.iter()
+        .try_fold(object, |value, name| value.get_mut(name))
+}
+
+fn put(object: &mut Value, path: &[String], value: Value) {
+    let mut place = object;
+    for name in path {
+        if !place.is_object() {
+            *place = json!({});
+        }
+        place = &mut place[name.as_str()];
+    }
+    *place = value;
+}
+
+fn value_of(object: &DynamicObject) -> Result<Value, Fault> {
+    serde_json::to_value(object)
+        .map_err(|error| Fault::new(FaultKind::ResourceGeneric, error.to_string()))
+}
