@@ -14,7 +14,7 @@ use configurator_host::host::{Host, HostBuilder};
 use configurator_host::metrics::Metrics;
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::objects;
-use configurator_host::resource::{Configurator, definitions};
+use configurator_host::resource::definitions;
 use configurator_host::sinks::configstore::{ConfigStore, EmbeddedConfigStore};
 use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey, SecretStore};
 use configurator_host::tasks::Tasks;
@@ -263,7 +263,8 @@ impl World {
     /// When the store cannot be read.
     pub async fn keys(&self) -> Result<Vec<(String, String)>> {
         let mut keys = self.config.scan("").await?;
-        keys.retain(|(key, _)| !key.starts_with("ledger/") && !key.starts_with("fences/"));
+        let own = ["ledger/", "fences/", "revisions/", "states/"];
+        keys.retain(|(key, _)| !own.iter().any(|prefix| key.starts_with(prefix)));
         Ok(keys)
     }
 

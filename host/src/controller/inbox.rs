@@ -46,14 +46,11 @@ impl Inbox {
         wakes.pop_front()
     }
 
-    /// Drops what comes before the first that is meant. Whether there is one.
-    pub(crate) fn keep_from(&self, is_meant: impl Fn(&Wake) -> bool) -> bool {
+    /// Takes the first that is meant, and drops what comes before it.
+    pub(crate) fn take_from(&self, is_meant: impl Fn(&Wake) -> bool) -> Option<Wake> {
         let mut wakes = self.wakes.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = wakes.iter().position(is_meant);
-        if let Some(at) = at {
-            wakes.drain(..at);
-        }
-        at.is_some()
+        let at = wakes.iter().position(is_meant)?;
+        wakes.drain(..=at).next_back()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -310,10 +310,14 @@ impl MachineRun {
             },
             Found::Untrusted(held, why) => {
                 let is_restart = |wake: &Wake| matches!(wake, Wake::Command(_, command) if command.verb == Verb::Restart);
-                if !inbox.keep_from(is_restart) {
+                let order = inbox.take_from(is_restart);
+                let Some(Wake::Command(resource, command)) = order else {
                     return Err((untrusted(&start, &why), None));
-                }
-                begin(held, Box::default())
+                };
+                let mut standing = Standing::new(*held, State::default());
+                standing.commands.insert(command.uid.clone(), resource);
+                events.push_back(Event::Command(command));
+                standing
             }
         };
         let is_going =

@@ -1,7 +1,9 @@
 //! A handler that does what the parameters of its Configurator say: for tests of the host.
 //!
-//! `spec.parameters` has a script for each phase, by its name. In every text of a script, `{name}`, `{namespace}`,
-//! `{uid}`, `{event}`, `{run}`, `{attempt}` and `{results}` stand for what the call was given.
+//! `spec.parameters` has a script for each phase, by its name; in mode `Machine` the parameters of a node may have one under
+//! `script`, or a list under `scripts`, one for each entry, the last for all that follow. In every text of a script, `{name}`,
+//! `{namespace}`, `{uid}`, `{event}`, `{run}`, `{attempt}`, `{entry}`, `{cause}`, `{results}`, `{last}`, `{outputs}` and `{args}` stand
+//! for what the call was given.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,8 +13,8 @@ use configurator_sdk::http::Http;
 use configurator_sdk::kubernetes::Resource;
 use configurator_sdk::secretstore::Secret;
 use configurator_sdk::{
-    ErrorKind, EventType, Handler, HandlerError, Input, OnError, Operation, Output, Request,
-    RequestResult, ResultEntry, log,
+    Cause, ErrorKind, EventType, Handler, HandlerError, Input, ObjectKey, OnError, Operation,
+    Output, Request, RequestResult, ResultEntry, Wake, log,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -28,6 +30,24 @@ struct Script {
     log: Option<String>,
     fail: Option<Failure>,
     misbehave: Option<Misbehaviour>,
+    again: bool,
+    again_after_ms: Option<u64>,
+    wait: Option<Wait>,
+    next: Option<String>,
+    data: Option<Value>,
+    output: Option<Value>,
+    details: Option<Value>,
+    progress: Option<(u8, String)>,
+    pass: BTreeMap<String, Value>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+struct Wait {
+    after_ms: Option<u64>,
+    signals: Vec<String>,
+    /// ConfigMaps of the object's namespace.
+    config_maps: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -97,6 +117,8 @@ struct Failure {
     attempts: Vec<u32>,
     #[serde(default)]
     after_ms: Option<u64>,
+    #[serde(default)]
+    code: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -115,10 +137,10 @@ enum Misbehaviour {
 
 fn root(input: &Input) -> Result<Output, HandlerError> {
     let parameters: Value = input.parameters()?;
-    let Some(script) = parameters.get(&input.context.phase) else {
+    let Some(script) = script_of(&parameters, input) else {
         return Ok(Output::new());
     };
-    let script: Script = serde_json::from_value(filled_in(script.clone(), &words(input)?))?;
+    let mut script: Script = serde_json::from_value(filled_in(script.clone(), &words(input)?))?;
     if let Some(line) = &script.log {
         log::warn(line);
     }
@@ -132,6 +154,10 @@ fn root(input: &Input) -> Result<Output, HandlerError> {
             HandlerError::fatal(&failure.message)
         } else {
             HandlerError::retry(&failure.message)
+        };
+        let error = match &failure.code {
+            Some(code) => error.code(code),
+            None => error,
         };
         return Err(match failure.after_ms {
             Some(after) => error.after(Duration::from_millis(after)),
@@ -148,8 +174,62 @@ fn root(input: &Input) -> Result<Output, HandlerError> {
     if let Some(message) = &script.event {
         output = output.event(EventType::Normal, "Scripted", message);
     }
-    for request in script.requests {
+    for request in std::mem::take(&mut script.requests) {
         output.push(made(request, input)?);
+    }
+    turned(output, script, input)
+}
+
+/// That of the node, or of the phase.
+fn script_of<'p>(parameters: &'p Value, input: &Input) -> Option<&'p Value> {
+    if let Some(Value::Array(scripts)) = parameters.get("scripts") {
+        let entry = usize::try_from(input.context.entry).unwrap_or(usize::MAX);
+        return scripts.get(entry.saturating_sub(1)).or(scripts.last());
+    }
+    let own = parameters.get("script");
+    own.or_else(|| parameters.get(&input.context.phase))
+}
+
+/// What only mode `Machine` knows.
+fn turned(mut output: Output, script: Script, input: &Input) -> Result<Output, HandlerError> {
+    if script.again {
+        output = output.again();
+    }
+    if let Some(after) = script.again_after_ms {
+        output = output.again_after(Duration::from_millis(after));
+    }
+    if let Some(wait) = script.wait {
+        let [_, namespace] = own_name(input)?;
+        let object = |name| ObjectKey {
+            group: String::new(),
+            version: "v1".into(),
+            plural: "configmaps".into(),
+            namespace: namespace.clone(),
+            name,
+        };
+        output = output.wait(Wake {
+            after: wait.after_ms,
+            signals: wait.signals,
+            objects: wait.config_maps.into_iter().map(object).collect(),
+        });
+    }
+    if let Some(next) = script.next {
+        output = output.next_phase(next);
+    }
+    if let Some(data) = script.data {
+        output = output.data(data);
+    }
+    if let Some(left) = script.output {
+        output = output.output(left);
+    }
+    if let Some(details) = script.details {
+        output = output.details(details);
+    }
+    if let Some((percent, message)) = script.progress {
+        output = output.progress(percent, message);
+    }
+    for (name, value) in &script.pass {
+        output = output.pass(name, value)?;
     }
     Ok(output)
 }
@@ -237,15 +317,7 @@ fn words(input: &Input) -> Result<Vec<(&'static str, String)>, HandlerError> {
         .transpose()?
         .unwrap_or_default();
     let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
-    let results: Vec<Value> = input
-        .request_results
-        .iter()
-        .flat_map(|(_, entry)| match entry {
-            ResultEntry::One(result) => std::slice::from_ref(result),
-            ResultEntry::Group(results) => results.as_slice(),
-        })
-        .map(seen)
-        .collect();
+    let results = seen_all(&input.request_results);
     Ok(vec![
         ("{name}", name),
         ("{namespace}", namespace),
@@ -258,8 +330,56 @@ fn words(input: &Input) -> Result<Vec<(&'static str, String)>, HandlerError> {
         ),
         ("{run}", input.context.run_id.clone()),
         ("{attempt}", input.context.attempt.to_string()),
-        ("{results}", Value::from(results).to_string()),
+        ("{entry}", input.context.entry.to_string()),
+        ("{cause}", cause_of(input)),
+        ("{last}", last_of(input)),
+        ("{outputs}", of_names(&input.outputs)),
+        ("{args}", of_names(&input.pass_through_args)),
+        ("{results}", results.to_string()),
     ])
+}
+
+fn cause_of(input: &Input) -> String {
+    match &input.context.cause {
+        Cause::Entered => "entered".to_owned(),
+        Cause::Retry => "retry".to_owned(),
+        Cause::Again => "again".to_owned(),
+        Cause::Timer => "timer".to_owned(),
+        Cause::Signal(signal) => {
+            let data = signal.data.as_ref().map_or("", |data| data.as_str());
+            format!("signal {} {data}", signal.name)
+        }
+        Cause::Changed(key) => format!("changed {}/{}", key.namespace, key.name),
+        Cause::Recovered => "recovered".to_owned(),
+    }
+}
+
+/// What is left of the entry before.
+fn last_of(input: &Input) -> String {
+    let last = input.last.as_ref().map(|last| {
+        json!({
+            "failed": last.failed,
+            "data": last.data.as_ref().map(|data| data.as_str()),
+            "results": seen_all(&last.request_results),
+        })
+    });
+    Value::from(last).to_string()
+}
+
+fn of_names(documents: &[(String, String)]) -> String {
+    let texts: Vec<String> = documents
+        .iter()
+        .map(|(name, document)| format!("{name}={document}"))
+        .collect();
+    texts.join(" ")
+}
+
+fn seen_all(results: &[(String, ResultEntry)]) -> Value {
+    let results = results.iter().flat_map(|(_, entry)| match entry {
+        ResultEntry::One(result) => std::slice::from_ref(result),
+        ResultEntry::Group(results) => results.as_slice(),
+    });
+    results.map(seen).collect()
 }
 
 /// What a script sees of a result.

@@ -665,6 +665,7 @@ impl Spec {
                 let anew = match machine.phase(&phase).map(|phase| &phase.kind) {
                     Some(PhaseKind::Active { .. }) => Some(phase.clone()),
                     Some(PhaseKind::Terminal) => Some(machine.initial.clone()),
+                    None if phase.is_empty() => Some(machine.initial.clone()),
                     _ => self.unfinished.clone(),
                 };
                 let Some(anew) = anew else { return };

@@ -1,6 +1,7 @@
 //! Who has a turn, and what follows from how it ended.
 
 use expect_test::expect;
+use serde_json::json;
 
 use super::*;
 use crate::document::Document;
@@ -300,7 +301,17 @@ fn what_is_stored_can_be_read_by_people() {
     );
     play.fail("Work/p/b");
     let memento = Memento::of(&play.machine, &play.state).unwrap();
-    expect![[r#"{"Work":{"done":false,"startTime":"1970-01-01T00:00:00.000Z","failed":true,"error":"oh no","state":{"a":{"done":true,"startTime":"1970-01-01T00:00:00.000Z","endTime":"1970-01-01T00:00:00.000Z"},"p":{"done":false,"startTime":"1970-01-01T00:00:00.000Z","failed":true,"error":"oh no","state":{"b":{"done":false,"startTime":"1970-01-01T00:00:00.000Z","failed":true,"error":"oh no"},"c":{"done":false,"startTime":"1970-01-01T00:00:00.000Z"}}}},"visit":1}}"#]].assert_eq(memento.nodes.as_str());
+    let begun = "1970-01-01T00:00:00.000Z";
+    let failed = || json!({"done": false, "startTime": begun, "failed": true, "error": "oh no"});
+    let mut nodes = json!({"Work": failed()});
+    nodes["Work"]["visit"] = 1.into();
+    nodes["Work"]["state"] = json!({
+        "a": {"done": true, "startTime": begun, "endTime": begun},
+        "p": failed(),
+    });
+    nodes["Work"]["state"]["p"]["state"] =
+        json!({"b": failed(), "c": {"done": false, "startTime": begun}});
+    assert_eq!(memento.nodes.to_value(), nodes);
     expect![[r#"{"machine":{"visit":1,"token":3},"leaves":{"Work/a":{"entry":1,"data":{ "float": 1.0, "large": 12345678901234567890 },"output":null},"Work/p/b":{"turn":{"due":{"at":"1970-01-01T00:01:00.000Z","cause":"retry"}},"entry":1,"failures":1},"Work/p/c":{"turn":{"due":{"at":"1970-01-01T00:01:00.000Z","cause":"retry"}},"entry":1}}}"#]].assert_eq(memento.engine.as_str());
     assert_eq!(memento.state().unwrap(), play.state);
 }

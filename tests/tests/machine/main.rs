@@ -1,0 +1,13 @@
+//! Mode `Machine`: phases, trees and flows on a host, with states that are stored.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod control;
+mod phases;
+mod things;

@@ -1,0 +1,86 @@
+//! Objects go from phase to phase.
+
+use anyhow::Result;
+use expect_test::expect;
+use serde_json::json;
+
+use super::things::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_goes_through_its_phases_to_the_end() -> Result<()> {
+    let things = Things::with(json!({"phases": [
+        {
+            "name": "PreFlight", "onDone": "InFlight", "onError": "Failed", "view": "CheckList",
+            "parallel": [put("account", "1"), put("quota", "1")],
+        },
+        {"name": "InFlight", "onDone": "Succeeded", "onError": "Failed", "serial": [
+            step("first", json!({
+                "requests": [{"name": "put", "put": {"key": "first", "value": "{results}"}}],
+                "output": {"made": "x"},
+                "pass": {"to-second": 7},
+            })),
+            step("second", json!({
+                "requests": [{"name": "put", "put": {"key": "second", "value": "{outputs} | {args} | {results}"}}],
+                "details": {"of": "second"},
+                "progress": [100, "there"],
+            })),
+        ]},
+        {"name": "Succeeded", "terminal": true},
+        {"name": "Failed", "terminal": true},
+    ]}))
+    .await?;
+    things.until_phase("Succeeded").await?;
+    expect![[r#"
+        Succeeded
+          InFlight: done
+            first: done
+            second: done, progress {"message":"there","percent":100}, details {"of":"second"}
+          PreFlight: done, view "CheckList"
+            account: done
+            quota: done
+    "#]].assert_eq(&things.drawn("one").await?);
+    expect![[r#"
+        Some(
+            "[{\"body\":null,\"error\":null,\"name\":\"put\",\"objects\":[\"{\\\"key\\\":\\\"basic/account\\\",\\\"value\\\":\\\"1\\\"}\"],\"status\":null},{\"body\":null,\"error\":null,\"name\":\"put\",\"objects\":[\"{\\\"key\\\":\\\"basic/quota\\\",\\\"value\\\":\\\"1\\\"}\"],\"status\":null}]",
+        )
+    "#]].assert_debug_eq(&things.key("first").await?);
+    expect![[r#"
+        Some(
+            "InFlight/first={\"made\":\"x\"} | to-second=7 | [{\"body\":null,\"error\":null,\"name\":\"put\",\"objects\":[\"{\\\"key\\\":\\\"basic/first\\\",\\\"value\\\":\\\"[{\\\\\\\"body\\\\\\\":null,\\\\\\\"error\\\\\\\":null,\\\\\\\"name\\\\\\\":\\\\\\\"put\\\\\\\",\\\\\\\"objects\\\\\\\":[\\\\\\\"{\\\\\\\\\\\\\\\"key\\\\\\\\\\\\\\\":\\\\\\\\\\\\\\\"basic/account\\\\\\\\\\\\\\\",\\\\\\\\\\\\\\\"value\\\\\\\\\\\\\\\":\\\\\\\\\\\\\\\"1\\\\\\\\\\\\\\\"}\\\\\\\"],\\\\\\\"status\\\\\\\":null},{\\\\\\\"body\\\\\\\":null,\\\\\\\"error\\\\\\\":null,\\\\\\\"name\\\\\\\":\\\\\\\"put\\\\\\\",\\\\\\\"objects\\\\\\\":[\\\\\\\"{\\\\\\\\\\\\\\\"key\\\\\\\\\\\\\\\":\\\\\\\\\\\\\\\"basic/quota\\\\\\\\\\\\\\\",\\\\\\\\\\\\\\\"value\\\\\\\\\\\\\\\":\\\\\\\\\\\\\\\"1\\\\\\\\\\\\\\\"}\\\\\\\"],\\\\\\\"status\\\\\\\":null}]\\\"}\"],\"status\":null}]",
+        )
+    "#]].assert_debug_eq(&things.key("second").await?);
+    things.world.settled(&["things"]).await?;
+    things.world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stable_phase_is_left_when_something_is_so() -> Result<()> {
+    let things = Things::with(json!({
+        "initialPhase": "Creating",
+        "phases": [
+            {"name": "Running", "stable": true, "events": [
+                {"when": "object.spec.class != object.status.class", "to": "Modifying"},
+            ]},
+            {"name": "Creating", "onDone": "Running", "serial": [
+                step("create", json!({"status": {"class": "small"}})),
+            ]},
+            {"name": "Modifying", "onDone": "Running", "serial": [
+                step("modify", json!({"status": {"class": "large"}})),
+            ]},
+        ],
+    }))
+    .await?;
+    things.until_phase("Running").await?;
+    things.merge(json!({"spec": {"class": "small"}})).await?;
+    things.world.settled(&["things"]).await?;
+    assert_eq!(things.phase("one").await?, "Running");
+    things.merge(json!({"spec": {"class": "large"}})).await?;
+    things
+        .world
+        .until("the class is large", || async {
+            Ok(things.get("one").await?["status"]["class"] == "large")
+        })
+        .await?;
+    things.until_phase("Running").await?;
+    things.world.stop().await
+}
