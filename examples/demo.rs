@@ -15,7 +15,7 @@ use configurator_host::controller::report::HostReport;
 use configurator_host::host::Host;
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::objects;
-use configurator_host::resource::{Configurator, definitions};
+use configurator_host::resource::definitions;
 use configurator_host::sinks::configstore::etcd::{EtcdConfigStore, EtcdOptions};
 use configurator_host::sinks::configstore::{ConfigStore, EmbeddedConfigStore};
 use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, VaultSecretStore};

@@ -209,8 +209,9 @@ pub fn capabilities(spec: &CapabilitiesSpec) -> Result<Capabilities, Declaration
                 verbs: rule
                     .verbs
                     .iter()
-                    .map(|verb| kubernetes_verb(*verb))
+                    .filter_map(|verb| kubernetes_verb(*verb))
                     .collect(),
+                watch: rule.verbs.contains(&KubernetesVerbSpec::Watch),
             })
             .collect(),
         configstore: spec
@@ -240,8 +241,9 @@ pub fn capabilities(spec: &CapabilitiesSpec) -> Result<Capabilities, Declaration
     })
 }
 
-fn kubernetes_verb(verb: KubernetesVerbSpec) -> KubernetesVerb {
-    match verb {
+/// The verb of the sink; `watch` is none.
+fn kubernetes_verb(verb: KubernetesVerbSpec) -> Option<KubernetesVerb> {
+    Some(match verb {
         KubernetesVerbSpec::Get => KubernetesVerb::Get,
         KubernetesVerbSpec::List => KubernetesVerb::List,
         KubernetesVerbSpec::Patch => KubernetesVerb::Patch,
@@ -249,7 +251,8 @@ fn kubernetes_verb(verb: KubernetesVerbSpec) -> KubernetesVerb {
         KubernetesVerbSpec::Create => KubernetesVerb::Create,
         KubernetesVerbSpec::Replace => KubernetesVerb::Replace,
         KubernetesVerbSpec::Apply => KubernetesVerb::Apply,
-    }
+        KubernetesVerbSpec::Watch => return None,
+    })
 }
 
 fn config_verb(verb: ConfigVerbSpec) -> ConfigVerb {

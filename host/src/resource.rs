@@ -255,11 +255,11 @@ pub struct KubernetesRuleSpec {
     /// Empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// The verbs.
+    /// The verbs. With `watch`, in mode Machine, a handler may wait for a change.
     pub verbs: Vec<KubernetesVerbSpec>,
 }
 
-/// A verb of the kubernetes sink.
+/// A verb of the kubernetes sink, or `watch`.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the verbs of the protocol")]
@@ -271,6 +271,7 @@ pub enum KubernetesVerbSpec {
     Create,
     Replace,
     Apply,
+    Watch,
 }
 
 /// Allows verbs on keys of the config store.

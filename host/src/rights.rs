@@ -8,13 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use configurator_core::capability::KubernetesRule;
-use configurator_core::configurator::{Configurator, DeletionBy};
+use configurator_core::configurator::{Configurator, DeletionBy, StatePlace};
 use configurator_core::request::KubernetesVerb;
 use kube::CustomResourceExt as _;
 use kube::api::ApiResource;
 use kube::discovery::{ApiCapabilities, Scope as KindScope};
 
 use crate::resource;
+use crate::resource::command::Command;
+use crate::resource::flow::Flow;
 use crate::sinks::configstore::CLUSTER;
 
 /// Where Events are about what has no namespace.
@@ -164,17 +166,23 @@ impl Rights {
 
     /// What the host needs whatever it runs.
     pub fn own(&mut self, namespace: &str) {
-        let definition = resource::Configurator::crd_name();
+        let definitions = [
+            resource::Configurator::crd_name(),
+            Flow::crd_name(),
+            Command::crd_name(),
+        ];
         let everywhere = &Scope::Everywhere;
         self.grant(
             everywhere,
             "apiextensions.k8s.io",
             "customresourcedefinitions",
-            &[definition],
+            &definitions,
             &["get"],
         );
         let group = "configurator.dev";
-        self.grant(everywhere, group, "configurators", &[], &["list", "watch"]);
+        for resource in ["configurators", "flows"] {
+            self.grant(everywhere, group, resource, &[], &["list", "watch"]);
+        }
         // Whose a config store on etcd is.
         self.grant(everywhere, "", "namespaces", &[CLUSTER], &["get"]);
         let home = &Scope::Namespace(namespace.to_owned());
@@ -233,6 +241,24 @@ impl Rights {
             if is_held {
                 self.grant(scope, &watch.group, &watched.plural, &[], &["get", "patch"]);
             }
+            if let Some(mode) = &configurator.machine {
+                self.grant(scope, &watch.group, &watched.plural, &[], &["get"]);
+                if let StatePlace::Status { .. } = mode.place {
+                    self.grant(scope, &watch.group, &status, &[], &["patch"]);
+                }
+                // Beside an object without a namespace, where its Events are.
+                let beside = match watched.is_namespaced {
+                    true => scope.clone(),
+                    false => Scope::Namespace(EVENTS_OF_CLUSTER.to_owned()),
+                };
+                if mode.place == StatePlace::ConfigMap {
+                    let verbs = ["create", "get", "patch"];
+                    self.grant(&beside, "", "configmaps", &[], &verbs);
+                }
+                let group = "configurator.dev";
+                self.grant(&beside, group, "commands", &[], &["list", "watch"]);
+                self.grant(&beside, group, "commands/status", &[], &["patch"]);
+            }
             self.events(scope);
         }
         if is_held && scopes != [Scope::Everywhere] {
@@ -256,6 +282,9 @@ impl Rights {
         let names = self.names(of, path, &rule.names);
         for (group, resource) in pairs(&rule.groups, &rule.resources) {
             for scope in &scopes {
+                if rule.watch {
+                    self.grant(scope, group, resource, &[], &["list", "watch"]);
+                }
                 for verb in &rule.verbs {
                     if rule.subresources.is_empty() {
                         self.request(scope, group, resource, &names, *verb, false);

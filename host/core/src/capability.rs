@@ -4,8 +4,8 @@ use crate::fault::{Fault, FaultKind};
 use crate::glob;
 use crate::layers;
 use crate::request::{
-    ConfigOperation, ConfigVerb, HttpRequest, KubernetesRequest, KubernetesVerb, Operation,
-    SecretRequest, SecretVerb,
+    ConfigOperation, ConfigVerb, HttpRequest, KubernetesRequest, KubernetesVerb, ObjectKey,
+    Operation, SecretRequest, SecretVerb,
 };
 
 /// How the names of the host's own secrets begin. No rule reaches them.
@@ -41,6 +41,8 @@ pub struct KubernetesRule {
     pub names: Vec<String>,
     /// The verbs.
     pub verbs: Vec<KubernetesVerb>,
+    /// Whether a handler may wait for a change of these.
+    pub watch: bool,
 }
 
 /// Allows verbs on keys of the config store.
@@ -84,6 +86,7 @@ impl Capabilities {
                     namespaces: Vec::new(),
                     names: Vec::new(),
                     verbs: KubernetesVerb::ALL.to_vec(),
+                    watch: true,
                 },
                 KubernetesRule {
                     groups: any(),
@@ -92,6 +95,7 @@ impl Capabilities {
                     namespaces: Vec::new(),
                     names: Vec::new(),
                     verbs: KubernetesVerb::ALL.to_vec(),
+                    watch: true,
                 },
             ],
             configstore: vec![ConfigstoreRule {
@@ -123,6 +127,28 @@ impl Capabilities {
             Operation::Secret(request) => self.check_secret(request),
             Operation::Http(request) => self.check_http(request),
         }
+    }
+
+    /// Checks whether a handler may wait for a change of this object.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn check_wait(&self, key: &ObjectKey) -> Result<(), Fault> {
+        let allowed = self.kubernetes.iter().any(|rule| {
+            rule.watch
+                && any(&rule.groups, &key.group)
+                && any(&rule.resources, &key.plural)
+                && rule.subresources.is_empty()
+                && (rule.namespaces.is_empty() || any(&rule.namespaces, &key.namespace))
+                && (rule.names.is_empty() || any(&rule.names, &key.name))
+        });
+        if allowed {
+            return Ok(());
+        }
+        Err(missing(&format!(
+            "kubernetes: {{groups: [{:?}], resources: [{}], namespaces: [{}], names: [{}], verbs: [watch]}}",
+            key.group, key.plural, key.namespace, key.name
+        )))
     }
 
     fn check_kubernetes(&self, request: &KubernetesRequest) -> Result<(), Fault> {
@@ -275,6 +301,7 @@ mod tests {
                     namespaces: vec!["team-*".into()],
                     names: vec!["web".into()],
                     verbs: vec![KubernetesVerb::Patch],
+                    watch: false,
                 },
             ],
             configstore: vec![ConfigstoreRule {

@@ -42,6 +42,24 @@ pub enum PlannedAction {
 /// Results of mutating requests that succeeded in this entry, by request name.
 pub type Kept = BTreeMap<String, (Operation, RequestResult)>;
 
+/// Checks against the capabilities, and then against the host's ceiling, and says whose rules it is that lack one.
+pub(crate) fn held_by(
+    capabilities: &Capabilities,
+    ceiling: &Capabilities,
+    check: impl Fn(&Capabilities) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let of = |rules: &Capabilities, whose: &str| {
+        check(rules).map_err(|fault| {
+            let message = match fault.kind {
+                FaultKind::ResourcePermission => format!("{whose} has {}", fault.message),
+                _ => fault.message,
+            };
+            Fault { message, ..fault }
+        })
+    };
+    of(capabilities, "spec.capabilities").and_then(|()| of(ceiling, "the policy of this host"))
+}
+
 impl Plan {
     /// Decides what becomes of each request: one that the capabilities or the host's ceiling do not allow is
     /// refused; one that succeeded in an earlier attempt, unchanged in name and body, keeps its result.
@@ -59,19 +77,9 @@ impl Plan {
             .into_iter()
             .map(|request| {
                 let namespace = namespace_of(&request, default_namespace);
-                let check = |rules: &Capabilities, whose: &str| {
-                    rules.check(&request.operation, namespace).map_err(|fault| {
-                        let message = match fault.kind {
-                            FaultKind::ResourcePermission => {
-                                format!("{whose} has {}", fault.message)
-                            }
-                            _ => fault.message,
-                        };
-                        Fault { message, ..fault }
-                    })
-                };
-                let allowed = check(capabilities, "spec.capabilities")
-                    .and_then(|()| check(ceiling, "the policy of this host"));
+                let allowed = held_by(capabilities, ceiling, |rules| {
+                    rules.check(&request.operation, namespace)
+                });
                 let action = match (allowed, kept.get(&request.name)) {
                     (Err(fault), _) => PlannedAction::Refuse(fault),
                     (Ok(()), Some((operation, result))) if *operation == request.operation => {

@@ -607,6 +607,17 @@ impl Queue {
         matches!(work, Some(Work::Running(_)))
     }
 
+    /// The identities of the objects that exist, and of those whose deletion is not dealt with.
+    #[must_use]
+    pub fn uids(&self) -> BTreeSet<&str> {
+        let slots = self.slots.values();
+        let uids = slots.flat_map(|slot| {
+            let gone = slot.gone.iter().map(|gone| gone.uid.as_str());
+            gone.chain(slot.live.as_ref().map(|live| live.uid.as_str()))
+        });
+        uids.collect()
+    }
+
     /// The identity, and the digest of the content, of the object of this name; `None`: there is none.
     #[must_use]
     pub fn known(&self, key: &ObjectRef) -> Option<(&str, ContentDigest)> {

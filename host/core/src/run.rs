@@ -17,7 +17,7 @@ use crate::document::Document;
 use crate::fault::{Fault, FaultKind, Reaction};
 use crate::handler::{
     CallFault, Cause, Context, Event, HandlerError, HandlerInput, HandlerOutput, Outcome,
-    ResourceObject, StatusUpdate, WatchEvent, WatchedObject,
+    ResourceObject, StatusUpdate, Wake, WatchEvent, WatchedObject,
 };
 use crate::machine::action::Entry;
 use crate::machine::event::{End, LeafFailure, LeafOutput};
@@ -458,6 +458,11 @@ impl Run {
                 args: output.pass_through_args.clone(),
             });
         }
+        if let Outcome::Wait(wake) = &output.outcome
+            && let Err(fault) = self.check_wait(wake)
+        {
+            return self.react(handler_failure(fault, Reaction::Fail));
+        }
         if let Outcome::Failed(error) = output.outcome {
             self.settle_effects();
             return self.on_call_fault(&CallFault::Handler(error));
@@ -543,6 +548,16 @@ impl Run {
         self.results = concluded.entries;
         self.args = std::mem::take(&mut self.next_args);
         self.enter()
+    }
+
+    /// Whether the handler may wait for these objects.
+    fn check_wait(&self, wake: &Wake) -> Result<(), Fault> {
+        for key in &wake.objects {
+            plan::held_by(&self.configurator.capabilities, &self.ceiling, |rules| {
+                rules.check_wait(key)
+            })?;
+        }
+        Ok(())
     }
 
     fn phases(&self) -> &[Phase] {

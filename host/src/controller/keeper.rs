@@ -262,6 +262,9 @@ impl Keeper {
         {
             tracing::warn!(configurator = name, %fault, "the ledger could not be removed; it is removed at the next start");
         }
+        if let Err(fault) = StateStore::close(self.shared.config_store.as_ref(), &uid).await {
+            tracing::warn!(configurator = name, %fault, "the books of states could not be removed; they are removed at the next start");
+        }
         self.shared.observer.noticed(&name, &Notice::Stopped);
         tracing::info!(configurator = name, "stopped");
     }

@@ -16,7 +16,7 @@ use configurator_core::machine::state::{State, Turn};
 use configurator_core::machine::tree::NodeKind;
 use configurator_core::plan::Failure;
 use configurator_core::queue::{Finished, Ticket};
-use configurator_core::request::{ObjectRef, SinkName};
+use configurator_core::request::{ObjectKey, ObjectRef, SinkName};
 use configurator_core::result::ResultEntry;
 use configurator_core::run::{Finish, Member, Pause, Run, RunStart, Step, exhausted};
 use configurator_core::time::Timestamp;
@@ -140,6 +140,8 @@ pub(crate) struct Turned {
     pub(crate) driven: Driven,
     /// What is to be handed to the next turn, if it is kept so long.
     pub(crate) standing: Option<Box<Standing>>,
+    /// Objects that it waits for.
+    pub(crate) awaited: Vec<ObjectKey>,
 }
 
 /// What a turn is made of.
@@ -174,6 +176,8 @@ struct MachineRun {
     /// Whether the object goes.
     is_going: bool,
     book_due: Timestamp,
+    /// Objects that have changed while entries were under way, which may yet wait for them.
+    changed: Vec<ObjectKey>,
     has_written: bool,
     own_writes: Vec<(ObjectRef, u64)>,
 }
@@ -188,6 +192,11 @@ pub(crate) async fn take_turn(parts: TurnParts, ticket: Ticket) -> Turned {
         Ok(run) => run.go().await,
         Err((over, standing)) => (over, standing, finished(&start)),
     };
+    let awaited = standing.as_ref().map(|standing| {
+        let (_, objects) = standing.state.awaited();
+        objects.into_iter().cloned().collect()
+    });
+    let standing = standing.filter(|standing| standing.is_worth_keeping());
     let pause = match over {
         Over::Finish(finish) => {
             finished.finish = finish;
@@ -217,7 +226,11 @@ pub(crate) async fn take_turn(parts: TurnParts, ticket: Ticket) -> Turned {
             }
         }
     };
-    Turned { driven, standing }
+    Turned {
+        driven,
+        standing,
+        awaited: awaited.unwrap_or_default(),
+    }
 }
 
 fn finished(start: &RunStart) -> Finished {
@@ -325,7 +338,7 @@ impl MachineRun {
         if is_going {
             events.push_back(Event::Deleted);
         } else {
-            let is_cancelled = is_marked_cancelled(&standing.held.object["metadata"]);
+            let is_cancelled = is_marked_cancelled(standing.held.object.get("metadata"));
             events.push_back(Event::Observed {
                 is_changed: member.event != WatchEvent::Resync,
                 is_cancelled,
@@ -350,6 +363,7 @@ impl MachineRun {
             is_fresh: true,
             shown: None,
             is_going,
+            changed: Vec::new(),
             has_written: false,
             own_writes: Vec::new(),
         };
@@ -374,7 +388,7 @@ impl MachineRun {
         while let Some(end) = self.leaves.next().await {
             self.standing.ended.extend(end);
         }
-        let is_kept = !matches!(over, Over::Foreign) && self.standing.is_worth_keeping();
+        let is_kept = !matches!(over, Over::Foreign);
         let finished = Finished {
             has_written: self.has_written,
             own_writes: self.own_writes,
@@ -429,7 +443,12 @@ impl MachineRun {
                     self.is_going = true;
                     Event::Deleted
                 }
-                Wake::Changed(key) => Event::Changed(key),
+                Wake::Changed(key) => {
+                    if !self.leaves.is_empty() {
+                        self.changed.push(key.clone());
+                    }
+                    Event::Changed(key)
+                }
                 Wake::Command(resource, command) => {
                     let uid = command.uid.clone();
                     self.standing.commands.insert(uid.clone(), resource);
@@ -466,6 +485,12 @@ impl MachineRun {
     /// Nothing is left to be done.
     async fn rest(&mut self, now: Timestamp) -> Result<(), Over> {
         if !self.standing.pending.is_empty() {
+            return Ok(());
+        }
+        let (_, awaited) = self.standing.state.awaited();
+        self.changed.retain(|key| awaited.contains(&key));
+        if let Some(key) = self.changed.pop() {
+            self.events.push_back(Event::Changed(key));
             return Ok(());
         }
         self.book().await;

@@ -5,6 +5,7 @@
 //! whose turn it is, and has the [`driver`] take each run through its phases. In mode `Machine`, a run is a turn of one object's
 //! machine: `machine_run` carries out what it decides, and has the driver take each entry of a handler through.
 
+mod awaited;
 mod commands;
 pub mod driver;
 pub mod finalizer;

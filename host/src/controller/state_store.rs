@@ -8,6 +8,7 @@
 //! A state of more than [`MAX_IN_OBJECT`] bytes is kept in the config store, under `states/<uid of the Configurator>/<uid>/<revision>`;
 //! its place then has the phase and a memento without an engine's part.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use configurator_core::configurator::{Configurator, StatePlace, state_manager};
@@ -29,6 +30,9 @@ use crate::sinks::kubernetes::{fault_of, is_of_another};
 
 /// What an object or ConfigMap carries at most, in bytes.
 const MAX_IN_OBJECT: usize = 256 * 1024;
+/// Where revisions and states are in the config store.
+const REVISIONS: &str = "revisions/";
+const STATES: &str = "states/";
 /// The form of the memento's text.
 const FORM: &str = "1";
 /// How often a write is tried again because somebody else wrote to the object meanwhile.
@@ -288,6 +292,33 @@ impl StateStore {
         Ok(uids.map(str::to_owned).collect())
     }
 
+    /// Of which Configurators, by uid, there are states.
+    ///
+    /// # Errors
+    /// When the config store cannot be read.
+    pub(crate) async fn kept_for(config: &dyn ConfigStore) -> Result<BTreeSet<String>, Fault> {
+        let mut uids = BTreeSet::new();
+        for prefix in [REVISIONS, STATES] {
+            let keys = config.scan(prefix).await?;
+            let owners = keys.iter().filter_map(|(key, _)| {
+                let (owner, _) = key.strip_prefix(prefix)?.split_once('/')?;
+                Some(owner.to_owned())
+            });
+            uids.extend(owners);
+        }
+        Ok(uids)
+    }
+
+    /// Removes what is kept for the objects of a Configurator that is gone.
+    ///
+    /// # Errors
+    /// When the config store cannot be written.
+    pub(crate) async fn close(config: &dyn ConfigStore, uid: &str) -> Result<(), Fault> {
+        let prefixes = [REVISIONS, STATES].map(|prefix| format!("{prefix}{uid}/"));
+        let writes = prefixes.into_iter().map(Write::DeletePrefix).collect();
+        config.write(writes, &[]).await
+    }
+
     /// The object as it is now; `None`: it has gone.
     ///
     /// # Errors
@@ -543,7 +574,8 @@ impl StateStore {
         };
         let mut moved: Value = serde_json::from_str(&text).unwrap_or_default();
         let engine = objects::text(&moved, "/engine").to_owned();
-        Ok(Some((moved["nodes"].take(), engine)))
+        let nodes = moved.get_mut("nodes").map(Value::take);
+        Ok(Some((nodes.unwrap_or_default(), engine)))
     }
 
     async fn move_out(
@@ -567,11 +599,11 @@ impl StateStore {
     }
 
     fn revision_key(&self, uid: &str) -> String {
-        format!("revisions/{}/{uid}", self.uid)
+        format!("{REVISIONS}{}/{uid}", self.uid)
     }
 
     fn moved_prefix(&self, uid: &str) -> String {
-        format!("states/{}/{uid}/", self.uid)
+        format!("{STATES}{}/{uid}/", self.uid)
     }
 
     fn moved_key(&self, uid: &str, revision: u64) -> String {

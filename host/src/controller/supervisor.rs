@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use configurator_core::fault::Fault;
 use futures::StreamExt;
 use kube::api::{Api, ListParams};
 use kube::core::DeserializeGuard;
@@ -13,6 +14,7 @@ use tokio::sync::watch;
 
 use super::keeper::{self, KeeperLife, RETRY_ANNOTATION};
 use super::report::{HostReport, Reporter};
+use super::state_store::StateStore;
 use crate::cluster::WatchBackoff;
 use crate::declaration::Flows;
 use crate::host::Shared;
@@ -181,15 +183,16 @@ impl Supervisor {
         }
     }
 
-    /// Removes the ledgers of Configurators that went while no host was there. They are listed once more after the
-    /// ledgers were: another host may have begun one meanwhile.
+    /// Removes the books of Configurators that went while no host was there. They are listed once more after the books were:
+    /// another host may have begun one meanwhile.
     async fn sweep(&self) {
         let store = self.shared.config_store.as_ref();
         let stale = async {
-            let mut recorded = Ledger::recorded_for(store)
-                .await
-                .map_err(|fault| fault.to_string())?;
-            if recorded.is_empty() {
+            let said = |fault: Fault| fault.to_string();
+            let recorded = Ledger::recorded_for(store).await.map_err(said)?;
+            let mut kept = StateStore::kept_for(store).await.map_err(said)?;
+            kept.extend(recorded);
+            if kept.is_empty() {
                 return Ok(());
             }
             let all: Api<Configurator> = Api::all(self.shared.client.clone());
@@ -198,20 +201,19 @@ impl Supervisor {
                 .await
                 .map_err(|error| error.to_string())?;
             for configurator in there {
-                recorded.remove(&configurator.uid().unwrap_or_default());
+                kept.remove(&configurator.uid().unwrap_or_default());
             }
-            for uid in recorded {
-                Ledger::new(self.shared.config_store.clone(), &uid)
-                    .close()
-                    .await
-                    .map_err(|fault| fault.to_string())?;
+            for uid in kept {
+                let ledger = Ledger::new(self.shared.config_store.clone(), &uid);
+                ledger.close().await.map_err(said)?;
+                StateStore::close(store, &uid).await.map_err(said)?;
             }
             Ok::<(), String>(())
         };
         if let Err(error) = stale.await {
             tracing::warn!(
                 error,
-                "stale ledgers could not be removed; they are at the next start"
+                "stale ledgers and states could not be removed; they are at the next start"
             );
         }
     }

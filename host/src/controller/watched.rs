@@ -79,7 +79,7 @@ impl Watched {
     /// Whether it is marked as cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        is_marked_cancelled(&self.metadata)
+        is_marked_cancelled(Some(&self.metadata))
     }
 
     /// What the queue wants to know of it.
@@ -133,12 +133,12 @@ impl Watched {
                 fields.insert(name, field);
             }
         }
-        let mut object = Value::Object(fields);
         // The mark counts also where annotations are not among the declared fields.
         const MARK: &str = "";
         if is_cancelled {
-            object[MARK] = true.into();
+            fields.insert(MARK.into(), true.into());
         }
+        let mut object = Value::Object(fields);
         let content = ContentDigest::of(&object, managed_fields.as_ref(), &configurator.name);
         if let Value::Object(fields) = &mut object {
             fields.remove(MARK);
@@ -164,12 +164,10 @@ impl Watched {
 }
 
 /// Whether an object with this metadata is marked as cancelled.
-pub(crate) fn is_marked_cancelled(metadata: &Value) -> bool {
-    let annotations = metadata.get("annotations");
-    annotations
-        .and_then(|all| all.get(CANCELLED))
-        .and_then(Value::as_str)
-        == Some("true")
+pub(crate) fn is_marked_cancelled(metadata: Option<&Value>) -> bool {
+    let annotations = metadata.and_then(|metadata| metadata.get("annotations"));
+    let mark = annotations.and_then(|all| all.get(CANCELLED));
+    mark.and_then(Value::as_str) == Some("true")
 }
 
 impl<'de> Deserialize<'de> for Watched {

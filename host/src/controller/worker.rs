@@ -24,6 +24,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::awaited::Awaited;
 use super::commands::{self, CLUSTER_NAMESPACE};
 use super::driver::{Driven, RunContext, drive};
 use super::finalizer::finalizer_name;
@@ -165,6 +166,8 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         inboxes: HashMap::new(),
         standings: HashMap::new(),
         untold: Vec::new(),
+        has_swept: false,
+        awaited: Awaited::new(parts.client.clone(), parts.seed),
         parts,
     };
     let task = tasks.spawn(TaskKind::Worker, worker.run());
@@ -211,6 +214,10 @@ struct Worker {
     standings: HashMap<ObjectRef, Box<Standing>>,
     /// Commands that came before the objects were listed.
     untold: Vec<Command>,
+    /// Whether what went while no host was there is out of the books of states.
+    has_swept: bool,
+    /// In mode Machine: what machines wait for.
+    awaited: Awaited,
 }
 
 /// Bookkeeping after a deletion.
@@ -291,6 +298,9 @@ impl Worker {
                     Box::pin(self.on_event(&scope, event, &mut recorded)).await;
                 }
                 Some(event) = orders.next(), if !is_draining => self.on_order(event).await,
+                (machine, key) = self.awaited.next(), if !is_draining => {
+                    self.tell(&machine, Wake::Changed(key)).await;
+                }
                 () = deadline => continue,
             }
             self.is_unreported = true;
@@ -442,10 +452,39 @@ impl Worker {
         };
         self.act(actions).await;
         if self.is_listed && self.unlisted == 0 {
+            if !std::mem::replace(&mut self.has_swept, true) {
+                self.sweep().await;
+            }
             for command in std::mem::take(&mut self.untold) {
                 self.order(command).await;
             }
         }
+    }
+
+    /// Takes objects out of the books of states that went while no host was there.
+    async fn sweep(&mut self) {
+        let Some(machine) = self.parts.context.machine.clone() else {
+            return;
+        };
+        let known = match machine.store.known().await {
+            Ok(known) => known,
+            Err(fault) => {
+                return tracing::warn!(%fault, "the books of states cannot be read; what has gone is removed at the next start");
+            }
+        };
+        let there = self.queue.uids();
+        let gone: Vec<String> = known
+            .into_iter()
+            .filter(|uid| self.has(uid) && !there.contains(uid.as_str()))
+            .collect();
+        let forgetting = async move {
+            for uid in gone {
+                if let Err(fault) = machine.store.forget(&uid).await {
+                    return tracing::warn!(%fault, "the state of an object that has gone could not be removed; it is at the next start");
+                }
+            }
+        };
+        self.parts.tasks.spawn(TaskKind::Publisher, forgetting);
     }
 
     /// In mode Machine: what people tell it to do.
@@ -605,10 +644,15 @@ impl Worker {
         let members = self.members.remove(&ticket).unwrap_or_default();
         let keys: Vec<ObjectRef> = members.iter().map(|member| member.key.clone()).collect();
         let driven = driven.map(|turned| {
-            if let Some((key, standing)) = keys.first().zip(turned.standing)
-                && self.standings.len() < STANDINGS
+            if let Some(key) = keys.first()
+                && self.parts.context.machine.is_some()
             {
-                self.standings.insert(key.clone(), standing);
+                self.awaited.wait(key, turned.awaited);
+                if let Some(standing) = turned.standing
+                    && self.standings.len() < STANDINGS
+                {
+                    self.standings.insert(key.clone(), standing);
+                }
             }
             turned.driven
         });
@@ -755,6 +799,7 @@ impl Worker {
             let turned = driving.map(|driven| Turned {
                 driven,
                 standing: None,
+                awaited: Vec::new(),
             });
             turned.boxed()
         });
@@ -821,6 +866,7 @@ impl Worker {
 
     async fn forget(&mut self, key: ObjectRef, uid: String) {
         self.standings.remove(&key);
+        self.awaited.wait(&key, Vec::new());
         if let Some(chores) = &self.chores {
             // The bookkeeper ends only after this worker.
             let _permit = self.permit.clone();

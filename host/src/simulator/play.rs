@@ -34,6 +34,7 @@ use crate::host::Host;
 use crate::module_source::{ModuleDirectory, ModuleSource, SourceError};
 use crate::objects::{self, ObjectError, text};
 use crate::resource::{Configurator, ModuleSpec, definitions};
+use crate::seal::StateKey;
 use crate::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
 use crate::sinks::secretstore::{
     EmbeddedSecretStore, SealingKey, SecretGenerator, SecretStore as _,
@@ -201,6 +202,7 @@ impl<'a> World<'a> {
             .config_store(self.config.clone())
             .secret_store(self.secrets.clone())
             .secret_generator(NamedSecrets)
+            .state_key(StateKey::new([0; 32]))
             .http_sink(ScriptedHttp {
                 answers: self.scenario.http.clone(),
             })
@@ -338,7 +340,8 @@ impl<'a> World<'a> {
             }
         }
         let mut keys = self.config.scan("").await?;
-        keys.retain(|(key, _)| !key.starts_with("ledger/"));
+        const OWN: [&str; 3] = ["ledger/", "revisions/", "states/"];
+        keys.retain(|(key, _)| !OWN.iter().any(|prefix| key.starts_with(prefix)));
         let mut present = Vec::new();
         for object in &self.scenario.expect.objects {
             present.push(self.find(object).await?);

@@ -9,5 +9,11 @@
 )]
 
 mod control;
+mod failures;
+mod flows;
 mod phases;
+mod restarts;
+mod stores;
 mod things;
+mod trust;
+mod waits;

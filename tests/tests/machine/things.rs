@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
+use configurator_core::layers::Write;
+use configurator_host::resource::Configurator;
 use configurator_host::resource::command::{Command, CommandPhase};
 use configurator_tests::world::{Place, World};
 use kube::ResourceExt as _;
@@ -136,6 +138,49 @@ impl Things {
             .await?
             .patch("one", &PatchParams::default(), &Patch::Merge(&patch))
             .await?;
+        Ok(())
+    }
+
+    /// Returns when what runs is what is declared.
+    pub async fn until_generation(&self) -> Result<()> {
+        let api: Api<Configurator> = Api::all(self.world.client.clone());
+        self.world
+            .until("the Configurator is taken over", || async {
+                let configurator = api.get("things").await?;
+                let status = configurator.status.unwrap_or_default();
+                Ok(status.observed_generation == configurator.metadata.generation)
+            })
+            .await
+    }
+
+    /// The message of the failure that the Configurator shows.
+    pub async fn failure(&self) -> Result<Option<String>> {
+        let api: Api<Configurator> = Api::all(self.world.client.clone());
+        let status = api.get("things").await?.status.unwrap_or_default();
+        let failure = status.failures.first();
+        Ok(failure.map(|failure| failure.message.clone()))
+    }
+
+    /// As somebody who may write the status.
+    pub async fn put_status(&self, status: &Value) -> Result<()> {
+        let mut thing = self.all().await?.get("one").await?;
+        thing.data["status"] = status.clone();
+        let body = serde_json::to_vec(&thing)?;
+        self.all()
+            .await?
+            .replace_status(
+                "one",
+                &PostParams::default(),
+                &serde_json::from_slice(&body)?,
+            )
+            .await?;
+        Ok(())
+    }
+
+    /// Takes a plain key away.
+    pub async fn drop_key(&self, key: &str) -> Result<()> {
+        let write = Write::Delete(format!("basic/{key}"));
+        self.world.config.write(vec![write], &[]).await?;
         Ok(())
     }
 

@@ -96,13 +96,30 @@ mod tests {
         check("object.metadata.labels.app == 'web'", expect![["true"]]);
         check("object.spec.nodes.all(n, n < 2)", expect![["false"]]);
         check("has(object.status.version)", expect![["false"]]);
-        check("object.status.version == '1'", expect!["the expression failed: No such key: version"]);
-        check("object.spec.class", expect!["the expression gives a string, and must give a bool"]);
-        check("self.spec", expect!["the expression cannot be compiled: undeclared reference to 'self' (in container '')"]);
-        check("object.spec ==", expect![[r#"
+        check(
+            "object.status.version == '1'",
+            expect!["the expression failed: No such key: version"],
+        );
+        check(
+            "object.spec.class",
+            expect!["the expression gives a string, and must give a bool"],
+        );
+        check(
+            "self.spec",
+            expect![
+                "the expression cannot be compiled: undeclared reference to 'self' (in container '')"
+            ],
+        );
+        check(
+            "object.spec ==",
+            expect![[r#"
             the expression cannot be compiled: ERROR: <input>:1:15: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}
             | object.spec ==
-            | ..............^"#]]);
-        check(&"!".repeat(5000), expect!["the expression cannot be compiled: it is longer than 4096 bytes"]);
+            | ..............^"#]],
+        );
+        check(
+            &"!".repeat(5000),
+            expect!["the expression cannot be compiled: it is longer than 4096 bytes"],
+        );
     }
 }

@@ -119,6 +119,9 @@ struct Failure {
     after_ms: Option<u64>,
     #[serde(default)]
     code: Option<String>,
+    /// Causes for which it fails; for the others it goes on.
+    #[serde(default)]
+    causes: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -137,9 +140,22 @@ enum Misbehaviour {
 
 fn root(input: &Input) -> Result<Output, HandlerError> {
     let parameters: Value = input.parameters()?;
-    let Some(script) = script_of(&parameters, input) else {
-        return Ok(Output::new());
-    };
+    match script_of(&parameters, input) {
+        Some(script) => play(script, input),
+        None => Ok(Output::new()),
+    }
+}
+
+/// Does what the parameters say under `remedy`.
+fn remedy(input: &Input) -> Result<Output, HandlerError> {
+    let parameters: Value = input.parameters()?;
+    match parameters.get("remedy") {
+        Some(script) => play(script, input),
+        None => Ok(Output::new()),
+    }
+}
+
+fn play(script: &Value, input: &Input) -> Result<Output, HandlerError> {
     let mut script: Script = serde_json::from_value(filled_in(script.clone(), &words(input)?))?;
     if let Some(line) = &script.log {
         log::warn(line);
@@ -149,6 +165,7 @@ fn root(input: &Input) -> Result<Output, HandlerError> {
     }
     if let Some(failure) = &script.fail
         && (failure.attempts.is_empty() || failure.attempts.contains(&input.context.attempt))
+        && (failure.causes.is_empty() || failure.causes.contains(&cause_of(input)))
     {
         let error = if failure.is_fatal {
             HandlerError::fatal(&failure.message)
@@ -359,7 +376,7 @@ fn last_of(input: &Input) -> String {
     let last = input.last.as_ref().map(|last| {
         json!({
             "failed": last.failed,
-            "data": last.data.as_ref().map(|data| data.as_str()),
+            "data": last.data.as_deref(),
             "results": seen_all(&last.request_results),
         })
     });
@@ -472,5 +489,8 @@ fn deeper(left: u64) -> u64 {
 }
 
 configurator_sdk::module! {
-    handlers: [Handler::new("root", root).description("Does what the parameters say.")],
+    handlers: [
+        Handler::new("root", root).description("Does what the parameters say."),
+        Handler::new("remedy", remedy).description("Does what the parameters say for a remedy."),
+    ],
 }
