@@ -1,6 +1,7 @@
 //! The program `configurator`.
 
 mod embedded;
+mod flow;
 mod inspect;
 mod kubeconfig;
 mod manifests;
@@ -52,7 +53,17 @@ enum Command {
         /// The module.
         module: PathBuf,
     },
-    /// Print the CustomResourceDefinition of the Configurator.
+    /// See what machines are doing, and tell them what to do.
+    Flow(flow::FlowArgs),
+    /// The tree of an object's machine: as `flow show`.
+    Show {
+        /// The cluster; by default the one whose Pod this is.
+        #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
+        kubeconfig: Option<PathBuf>,
+        #[command(flatten)]
+        object: flow::Object,
+    },
+    /// Print the CustomResourceDefinitions: Configurator, Flow, Command.
     Crds,
     /// Print the rights that the host needs in a cluster to run these Configurators, and no others.
     Rbac(rbac::RbacArgs),
@@ -76,6 +87,8 @@ pub fn main() -> ExitCode {
         Command::Simulate(args) => simulate::simulate(&args),
         Command::Validate { files, modules } => validate::validate(&files, &modules),
         Command::Inspect { module } => inspect::inspect(&module),
+        Command::Flow(args) => flow::flow(&args),
+        Command::Show { kubeconfig, object } => flow::show(kubeconfig, object),
         Command::Crds => manifests::print_crds(),
         Command::Rbac(args) => rbac::rbac(&args),
         Command::Kubeconfig { data_dir, output } => kubeconfig::write(&data_dir, output.as_deref()),

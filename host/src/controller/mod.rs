@@ -6,7 +6,7 @@
 //! machine: `machine_run` carries out what it decides, and has the driver take each entry of a handler through.
 
 mod awaited;
-mod commands;
+pub(crate) mod commands;
 pub mod driver;
 pub mod finalizer;
 mod inbox;
@@ -16,7 +16,7 @@ mod notices;
 pub mod parking;
 pub mod report;
 pub mod rights;
-mod state_store;
+pub(crate) mod state_store;
 pub mod status;
 pub mod supervisor;
 pub mod voice;

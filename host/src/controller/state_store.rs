@@ -399,36 +399,20 @@ impl StateStore {
     }
 
     async fn carried(&self, key: &ObjectRef, uid: &str, object: &Value) -> Result<Carried, Fault> {
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
         match &self.place {
-            StatePlace::Status {
-                phase,
-                state,
-                memento,
-            } => Ok(Carried {
-                version: objects::text(object, "/metadata/resourceVersion").to_owned(),
-                phase: text(at(object, phase)),
-                nodes: at(object, state).cloned(),
-                memento: text(at(object, memento)),
-            }),
+            StatePlace::Status { .. } => Ok(carried_by(&self.place, object)),
             StatePlace::ConfigMap => {
-                let name = self.config_map_name(uid);
+                let name = config_map_name(&self.name, uid);
                 let what = format!(
                     "the ConfigMap {}/{name}, which has the state",
                     namespace_of(key)
                 );
                 let map = self.config_maps(key).get_opt(&name).await;
                 let map = map.map_err(|error| fault_of(&what, false, &error))?;
-                let Some(map) = map else {
-                    return Ok(Carried::default());
-                };
-                let field = |name: &str| text(map.data.get("data").and_then(|data| data.get(name)));
-                Ok(Carried {
-                    version: map.metadata.resource_version.clone().unwrap_or_default(),
-                    phase: field("phase"),
-                    nodes: field("state").and_then(|text| serde_json::from_str(&text).ok()),
-                    memento: field("memento"),
-                })
+                let map = map.as_ref().map(value_of).transpose()?;
+                Ok(map
+                    .map(|map| carried_by(&self.place, &map))
+                    .unwrap_or_default())
             }
             StatePlace::ConfigStore => {
                 let stored = self.config.scan(&self.pointer_key(uid)).await?;
@@ -437,8 +421,8 @@ impl StateStore {
                 };
                 let stored: Value = serde_json::from_str(&stored).unwrap_or_default();
                 Ok(Carried {
-                    phase: text(stored.get("phase")),
-                    memento: text(stored.get("memento")),
+                    phase: text_of(stored.get("phase")),
+                    memento: text_of(stored.get("memento")),
                     ..Carried::default()
                 })
             }
@@ -533,7 +517,7 @@ impl StateStore {
                     .await
             }
             StatePlace::ConfigMap | StatePlace::ConfigStore => {
-                let name = self.config_map_name(&held.uid);
+                let name = config_map_name(&self.name, &held.uid);
                 metadata.insert("name".into(), name.clone().into());
                 let owner = json!({
                     "apiVersion": self.resource.api_version,
@@ -615,15 +599,67 @@ impl StateStore {
         format!("{}phase", self.moved_prefix(uid))
     }
 
-    /// Another Configurator may keep a state of the same object.
-    fn config_map_name(&self, uid: &str) -> String {
-        format!("{}-{uid}", self.name)
-    }
-
     fn config_maps(&self, key: &ObjectRef) -> Api<DynamicObject> {
         let kind = ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());
         Api::namespaced_with(self.client.clone(), namespace_of(key), &kind)
     }
+}
+
+/// The ConfigMap that has the state of an object. Another Configurator may keep a state of the same one.
+pub(crate) fn config_map_name(configurator: &str, uid: &str) -> String {
+    format!("{configurator}-{uid}")
+}
+
+/// The state that an object or its ConfigMap carries, whoever wrote it; for those who only look.
+///
+/// # Errors
+/// When it is none, or is kept elsewhere.
+pub(crate) fn read_unverified(place: &StatePlace, carrier: &Value) -> Result<State, String> {
+    let carried = carried_by(place, carrier);
+    let Some(text) = carried.memento else {
+        return Ok(State::default());
+    };
+    let (_, _, engine) = parts(&text).ok_or("its memento is none that a host has written")?;
+    if engine.is_empty() {
+        return Err("it is so large that it is kept in the config store".to_owned());
+    }
+    let document = |text: String| Document::parse(text).map_err(|error| error.to_string());
+    let memento = Memento {
+        phase: carried.phase.unwrap_or_default(),
+        nodes: document(carried.nodes.unwrap_or_else(|| json!({})).to_string())?,
+        engine: document(engine.to_owned())?,
+    };
+    memento.state().map_err(|error| error.to_string())
+}
+
+fn carried_by(place: &StatePlace, carrier: &Value) -> Carried {
+    let version = objects::text(carrier, "/metadata/resourceVersion").to_owned();
+    match place {
+        StatePlace::Status {
+            phase,
+            state,
+            memento,
+        } => Carried {
+            version,
+            phase: text_of(at(carrier, phase)),
+            nodes: at(carrier, state).cloned(),
+            memento: text_of(at(carrier, memento)),
+        },
+        StatePlace::ConfigMap => {
+            let field = |name: &str| text_of(carrier.get("data").and_then(|data| data.get(name)));
+            Carried {
+                version,
+                phase: field("phase"),
+                nodes: field("state").and_then(|text| serde_json::from_str(&text).ok()),
+                memento: field("memento"),
+            }
+        }
+        StatePlace::ConfigStore => Carried::default(),
+    }
+}
+
+fn text_of(value: Option<&Value>) -> Option<String> {
+    value.and_then(Value::as_str).map(str::to_owned)
 }
 
 /// Where the ConfigMap of an object is. That of one without a namespace is where its Events are.

@@ -11,6 +11,7 @@
 mod demo;
 mod disk;
 mod embedding;
+mod flows;
 mod kubectl;
 mod logs;
 mod offline;

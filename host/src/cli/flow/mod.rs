@@ -1,0 +1,400 @@
+//! `configurator flow`: what machines are doing, and orders for them.
+
+mod drawing;
+mod target;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use configurator_core::machine::phase::PhaseKind;
+use configurator_core::machine::state::{NodeState, State, Turn};
+use configurator_core::time::Timestamp;
+use futures::StreamExt;
+use kube::api::{Api, DynamicObject, PostParams};
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt, watcher as watch_kind};
+use kube::{Client, ResourceExt};
+use serde_json::json;
+
+use self::target::Target;
+use super::servers;
+use super::terminal::{BAD, GOOD, NAME};
+use crate::clock::{Clock as _, SystemClock};
+use crate::controller::commands::CLUSTER_NAMESPACE;
+use crate::resource::command::{Command, CommandPhase, CommandSpec};
+
+/// How long the host may take to answer a Command.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
+
+/// See what machines are doing, and tell them what to do.
+#[derive(Args)]
+pub struct FlowArgs {
+    /// The cluster; by default the one whose Pod this is.
+    #[arg(long, value_name = "FILE", env = "KUBECONFIG", global = true)]
+    kubeconfig: Option<PathBuf>,
+    #[command(subcommand)]
+    order: Order,
+}
+
+/// An object of a Configurator.
+#[derive(Args)]
+pub struct Object {
+    /// The Configurator.
+    configurator: String,
+    /// The object: NAMESPACE/NAME, or NAME.
+    object: String,
+}
+
+/// Who gives an order, and whether its answer is awaited.
+#[derive(Args)]
+pub struct Giver {
+    /// Who says so. By default the user of this shell.
+    #[arg(long, env = "USER", default_value = "unknown")]
+    by: String,
+    /// Do not wait until the host has answered.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+#[derive(Subcommand)]
+enum Order {
+    /// Objects and how far they are.
+    List {
+        /// Only those of this Configurator.
+        configurator: Option<String>,
+        /// Only those that have not finished: work is under way, was broken off, or has failed.
+        #[arg(long)]
+        unfinished: bool,
+    },
+    /// The tree of an object: marks, times, attempts, progress, and what to do about failures.
+    Show(Object),
+    /// As show, again with each change, until the object is in a terminal phase.
+    Watch(Object),
+    /// Break off what is under way; it can be resumed.
+    Cancel {
+        #[command(flatten)]
+        object: Object,
+        #[command(flatten)]
+        giver: Giver,
+    },
+    /// Go on with what was broken off or has failed.
+    Resume {
+        #[command(flatten)]
+        object: Object,
+        /// Where a flow goes on; by default as the flow says.
+        #[arg(long, value_enum)]
+        from: Option<From>,
+        #[command(flatten)]
+        giver: Giver,
+    },
+    /// Begin the phase anew; in a terminal one, or where the state is not trusted, begin at the initial phase.
+    Restart {
+        #[command(flatten)]
+        object: Object,
+        #[command(flatten)]
+        giver: Giver,
+    },
+    /// Wake those who wait for a signal.
+    Signal {
+        #[command(flatten)]
+        object: Object,
+        /// The signal's name.
+        name: String,
+        /// What it brings, as JSON.
+        #[arg(long)]
+        data: Option<String>,
+        #[command(flatten)]
+        giver: Giver,
+    },
+    /// Take a node for done.
+    Skip {
+        #[command(flatten)]
+        object: Object,
+        /// Its path, with the phase: InFlight/attach/bind-eips.
+        node: String,
+        /// Why.
+        #[arg(long)]
+        reason: String,
+        #[command(flatten)]
+        giver: Giver,
+    },
+}
+
+/// Where a flow goes on.
+#[derive(Clone, Copy, ValueEnum)]
+enum From {
+    /// At the step that failed.
+    FailedStep,
+    /// At the first step.
+    FirstStep,
+}
+
+/// Does what the command line says.
+///
+/// # Errors
+/// When the cluster cannot be asked, there is no such object, or an order is refused.
+pub fn flow(args: &FlowArgs) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let client = servers::cluster_client(args.kubeconfig.as_deref()).await?;
+        follow(&client, &args.order).await
+    })
+}
+
+/// `configurator show`.
+///
+/// # Errors
+/// As [`flow`].
+pub fn show(kubeconfig: Option<PathBuf>, object: Object) -> anyhow::Result<ExitCode> {
+    flow(&FlowArgs {
+        kubeconfig,
+        order: Order::Show(object),
+    })
+}
+
+async fn follow(client: &Client, order: &Order) -> anyhow::Result<ExitCode> {
+    let (object, giver, more) = match order {
+        Order::List {
+            configurator,
+            unfinished,
+        } => {
+            list(client, configurator.as_deref(), *unfinished).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Order::Show(object) => {
+            let target = Target::named(client, &object.configurator).await?;
+            let found = target.get(&target.key(&object.object)?).await?;
+            anstream::print!("{}", shown(&target, &found).await?);
+            return Ok(ExitCode::SUCCESS);
+        }
+        Order::Watch(object) => {
+            watch(client, object).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Order::Cancel { object, giver } => (object, giver, json!({"verb": "Cancel"})),
+        Order::Resume {
+            object,
+            from,
+            giver,
+        } => {
+            let from = from.map(|from| match from {
+                From::FailedStep => "FailedStep",
+                From::FirstStep => "FirstStep",
+            });
+            (object, giver, json!({"verb": "Resume", "from": from}))
+        }
+        Order::Restart { object, giver } => (object, giver, json!({"verb": "Restart"})),
+        Order::Signal {
+            object,
+            name,
+            data,
+            giver,
+        } => {
+            let data: Option<serde_json::Value> = data
+                .as_deref()
+                .map(serde_json::from_str)
+                .transpose()
+                .context("--data is no JSON")?;
+            let signal = json!({"name": name, "data": data});
+            (object, giver, json!({"verb": "Signal", "signal": signal}))
+        }
+        Order::Skip {
+            object,
+            node,
+            reason,
+            giver,
+        } => {
+            let skip = json!({"node": node, "reason": reason});
+            (object, giver, json!({"verb": "Skip", "skip": skip}))
+        }
+    };
+    command(client, object, giver, more).await
+}
+
+/// Makes a Command, and says what became of it.
+async fn command(
+    client: &Client,
+    object: &Object,
+    giver: &Giver,
+    mut spec: serde_json::Value,
+) -> anyhow::Result<ExitCode> {
+    let target = Target::named(client, &object.configurator).await?;
+    let key = target.key(&object.object)?;
+    let found = target.get(&key).await?;
+    let uid = found.uid().unwrap_or_default();
+    if let serde_json::Value::Object(fields) = &mut spec {
+        fields.insert("configurator".into(), object.configurator.clone().into());
+        fields.insert("target".into(), json!({"name": key.name, "uid": uid}));
+        fields.insert("by".into(), giver.by.clone().into());
+        fields.retain(|_, value| !value.is_null());
+    }
+    let spec: CommandSpec = serde_json::from_value(spec)?;
+    let namespace = match key.namespace.as_str() {
+        "" => CLUSTER_NAMESPACE,
+        namespace => namespace,
+    };
+    let verb = spec.verb;
+    let mut order = Command::new("", spec);
+    order.metadata.name = None;
+    order.metadata.generate_name = Some(format!("{verb:?}-").to_lowercase());
+    // It goes with the object.
+    order.metadata.owner_references = Some(vec![
+        k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
+            api_version: target.resource.api_version.clone(),
+            kind: target.resource.kind.clone(),
+            name: key.name.clone(),
+            uid,
+            ..Default::default()
+        },
+    ]);
+    let api: Api<Command> = Api::namespaced(client.clone(), namespace);
+    let made = api
+        .create(&PostParams::default(), &order)
+        .await
+        .context("the Command was refused")?;
+    let name = made.name_any();
+    if giver.no_wait {
+        anstream::println!("{NAME}{namespace}/{name}{NAME:#}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let answered = kube::runtime::wait::await_condition(api, &name, |command: Option<&Command>| {
+        let status = command.and_then(|command| command.status.as_ref());
+        status.is_some_and(|status| status.phase.is_some())
+    });
+    let answered = tokio::time::timeout(ANSWERED_WITHIN, answered).await;
+    let Ok(answered) = answered else {
+        bail!(
+            "no host has answered within {ANSWERED_WITHIN:?}; the Command {namespace}/{name} stays, and acts when one does"
+        );
+    };
+    let status = answered?
+        .and_then(|command| command.status)
+        .unwrap_or_default();
+    if status.phase == Some(CommandPhase::Done) {
+        anstream::println!("{GOOD}✓{GOOD:#} {verb:?} {key}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    anstream::println!("{BAD}✗{BAD:#} {verb:?} {key}: {}", status.message);
+    Ok(ExitCode::FAILURE)
+}
+
+async fn list(client: &Client, name: Option<&str>, unfinished: bool) -> anyhow::Result<()> {
+    let mut rows = vec![["CONFIGURATOR", "OBJECT", "PHASE", "AT"].map(str::to_owned)];
+    for target in Target::all(client, name).await? {
+        for object in target.list().await? {
+            let key = match object.namespace() {
+                Some(namespace) => format!("{namespace}/{}", object.name_any()),
+                None => object.name_any(),
+            };
+            let (phase, at) = match target.state(&object).await {
+                Ok(state) if unfinished && !is_unfinished(&target, &state) => continue,
+                Ok(state) => (state.phase.clone(), place_of(&state)),
+                Err(error) => ("?".to_owned(), error.to_string()),
+            };
+            rows.push([target.configurator.name.clone(), key, phase, at]);
+        }
+    }
+    let widths = [0, 1, 2].map(|column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or_default()
+    });
+    for [configurator, object, phase, at] in rows {
+        let [first, second, third] = widths;
+        anstream::println!("{configurator:first$}  {object:second$}  {phase:third$}  {at}");
+    }
+    Ok(())
+}
+
+/// Whether something is under way, was broken off, or has failed.
+fn is_unfinished(target: &Target, state: &State) -> bool {
+    let phase = target.mode.machine.phase(&state.phase);
+    let is_active = phase.is_none_or(|phase| matches!(phase.kind, PhaseKind::Active { .. }));
+    is_active || state.unfinished.is_some()
+}
+
+/// The first leaf that is not done, and what it is up to.
+fn place_of(state: &State) -> String {
+    fn find(node: &NodeState, path: &str) -> Option<String> {
+        if node.is_well() {
+            return None;
+        }
+        for (name, child) in &node.children {
+            let path = match path {
+                "" => name.clone(),
+                above => format!("{above}/{name}"),
+            };
+            if let Some(found) = find(child, &path) {
+                return Some(found);
+            }
+        }
+        if !node.children.is_empty() || node.start_time.is_none() {
+            return None;
+        }
+        let what = match &node.leaf.turn {
+            _ if node.leaf.is_unknown => "unknown",
+            _ if node.fatal => "failed",
+            Turn::Waiting { .. } => "waits",
+            Turn::Due { .. } => "is tried again",
+            Turn::Idle | Turn::Ready(_) | Turn::Running { .. } => "is under way",
+        };
+        let progress = node.leaf.progress.as_ref();
+        let progress = progress.map(|progress| format!(", {} %", progress.percent));
+        Some(format!("{path} {what}{}", progress.unwrap_or_default()))
+    }
+    let phase = state.unfinished.as_ref().unwrap_or(&state.phase);
+    let root = state.nodes.get(phase);
+    root.and_then(|root| find(root, "")).unwrap_or_default()
+}
+
+async fn shown(target: &Target, object: &DynamicObject) -> anyhow::Result<String> {
+    let state = target.state(object).await?;
+    let now: Timestamp = SystemClock.now();
+    let tree = drawing::draw(&target.mode.machine, &state, now);
+    let key = match object.namespace() {
+        Some(namespace) => format!("{namespace}/{}", object.name_any()),
+        None => object.name_any(),
+    };
+    Ok(format!(
+        "{} {NAME}{key}{NAME:#}\n{tree}",
+        target.resource.kind
+    ))
+}
+
+async fn watch(client: &Client, object: &Object) -> anyhow::Result<()> {
+    let target = Target::named(client, &object.configurator).await?;
+    let key = target.key(&object.object)?;
+    target.get(&key).await?;
+    let config = watcher::Config::default().fields(&format!("metadata.name={}", key.name));
+    let events = watch_kind(target.api(&key.namespace), config).default_backoff();
+    tokio::pin!(events);
+    let mut last = String::new();
+    while let Some(event) = events.next().await {
+        let object = match event.context("the object cannot be watched")? {
+            Event::InitApply(object) | Event::Apply(object) => object,
+            Event::Delete(_) => {
+                anstream::println!("{key} is gone");
+                return Ok(());
+            }
+            Event::Init | Event::InitDone => continue,
+        };
+        let text = shown(&target, &object).await?;
+        if text != last {
+            anstream::println!("{text}");
+            last = text;
+        }
+        let state = target.state(&object).await?;
+        let phase = target.mode.machine.phase(&state.phase);
+        if phase.is_some_and(|phase| phase.kind == PhaseKind::Terminal) {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
