@@ -261,6 +261,18 @@ impl Rights {
             }
             self.events(scope);
         }
+        if let Some(mode) = &configurator.machine
+            && let StatePlace::Status { .. } = mode.place
+        {
+            let definition = format!("{}.{}", watched.plural, watch.group);
+            self.grant(
+                &Scope::Everywhere,
+                "apiextensions.k8s.io",
+                "customresourcedefinitions",
+                &[&definition],
+                &["get"],
+            );
+        }
         if is_held && scopes != [Scope::Everywhere] {
             let everywhere = &Scope::Everywhere;
             self.grant(everywhere, &watch.group, &watched.plural, &[], &["list"]);

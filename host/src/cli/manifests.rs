@@ -1,5 +1,6 @@
 //! Manifests: YAML files with objects.
 
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -289,11 +290,14 @@ pub fn schema() -> anyhow::Result<Schema> {
 
 /// Prints the CustomResourceDefinitions of the kinds that a host knows.
 pub fn print_crds() -> anyhow::Result<ExitCode> {
-    for (index, definition) in resource::definitions().iter().enumerate() {
-        if index > 0 {
-            println!("---");
-        }
-        print!("{}", serde_saphyr::to_string(definition)?);
+    let texts = resource::definitions()
+        .iter()
+        .map(serde_saphyr::to_string)
+        .collect::<Result<Vec<String>, _>>()?;
+    match std::io::stdout().write_all(texts.join("---\n").as_bytes()) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        written => written?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use configurator_core::backoff::jittered;
-use configurator_core::configurator::{Configurator, DeletionBy};
+use configurator_core::configurator::{Configurator, DeletionBy, StatePlace};
 use configurator_core::handler::Accepts;
 use configurator_core::request::api_version;
 use configurator_core::time::Timestamp;
 use configurator_guest::module::Module;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery;
@@ -21,6 +22,7 @@ use super::finalizer::Finalizer;
 use super::machine_run::MachineContext;
 use super::report::{KeeperReport, Reporter};
 use super::rights::{Reviewed, RightsReview, Verdict, wait_for_rights};
+use super::state_schema;
 use super::state_store::StateStore;
 use super::status::{self, Known, Refusal};
 use super::voice::{Said, Voice};
@@ -374,12 +376,55 @@ impl Keeper {
                     ..refused("WatchedKindMissing", message)
                 }
             })?;
+        let watched = Watched::of(&resource, &capabilities);
+        self.check_state(&configurator, &resource).await?;
         Ok(Loaded {
             configurator,
             module,
-            watched: Watched::of(&resource, &capabilities),
+            watched,
             resource,
         })
+    }
+
+    /// Whether the kind keeps what a machine writes to its objects.
+    async fn check_state(
+        &self,
+        configurator: &Configurator,
+        resource: &ApiResource,
+    ) -> Result<(), Refused> {
+        let Some(mode) = &configurator.machine else {
+            return Ok(());
+        };
+        let StatePlace::Status { .. } = mode.place else {
+            return Ok(());
+        };
+        let kind = &resource.kind;
+        let not_kept = |why: String| Refused {
+            may_change: true,
+            ..refused(
+                "StateNotKept",
+                format!(
+                    "the kind {kind} cannot keep the states of its objects in their status: {why}"
+                ),
+            )
+        };
+        let name = format!("{}.{}", resource.plural, resource.group);
+        let definitions = ApiResource::erase::<CustomResourceDefinition>(&());
+        let definitions = objects::of(self.shared.client.clone(), &definitions, "");
+        match definitions.get_opt(&name).await {
+            Ok(Some(definition)) => {
+                state_schema::check(&definition.data, &resource.version, &mode.place)
+                    .map_err(not_kept)
+            }
+            Ok(None) => Err(not_kept(
+                "it is none of your own, and its schema has no place for them: say spec.state.in: ConfigMap"
+                    .to_owned(),
+            )),
+            Err(error) => {
+                let error = objects::explained(&error);
+                Err(not_kept(format!("its definition cannot be read; it is tried again: {error}")))
+            }
+        }
     }
 
     /// The old worker ends before the new one begins, so that no object is in two runs.

@@ -61,6 +61,8 @@ async fn the_manifests_are_accepted_by_a_real_cluster() {
         service/configurator serverside-applied
         deployment.apps/configurator serverside-applied
         poddisruptionbudget.policy/configurator serverside-applied
+        validatingadmissionpolicy.admissionregistration.k8s.io/configurator-commands serverside-applied
+        validatingadmissionpolicybinding.admissionregistration.k8s.io/configurator-commands serverside-applied
         servicemonitor.monitoring.coreos.com/configurator serverside-applied
         networkpolicy.networking.k8s.io/configurator serverside-applied
     "#]].assert_eq(&cluster.accepts(&manifests));

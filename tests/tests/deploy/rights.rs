@@ -131,11 +131,11 @@ fn every_verb_becomes_what_the_sink_sends() {
               patch namespaces/status
               create secrets
               delete,get,patch,update secrets named one,two
-              get customresourcedefinitions of apiextensions.k8s.io named configurators.configurator.dev
+              get customresourcedefinitions of apiextensions.k8s.io named commands.configurator.dev,configurators.configurator.dev,flows.configurator.dev
               create,patch deployments of apps named web
               get,patch deployments/scale,deployments/status of apps
               create,get jobs of batch
-              list,watch configurators of configurator.dev
+              list,watch configurators,flows of configurator.dev
               patch configurators/status of configurator.dev named verbs
               create,patch events of events.k8s.io
             ClusterRoleBinding configurator: ClusterRole configurator for ServiceAccount configurator/configurator
@@ -190,13 +190,16 @@ fn what_has_a_namespace_is_granted_there() {
               resources:
               - customresourcedefinitions
               resourceNames:
+              - commands.configurator.dev
               - configurators.configurator.dev
+              - flows.configurator.dev
               verbs:
               - get
             - apiGroups:
               - configurator.dev
               resources:
               - configurators
+              - flows
               verbs:
               - list
               - watch
@@ -388,8 +391,8 @@ fn what_is_granted_everywhere_is_not_granted_again() {
               get namespaces named kube-system
               list,watch pods
               get pods named web
-              get customresourcedefinitions of apiextensions.k8s.io named configurators.configurator.dev
-              list,watch configurators of configurator.dev
+              get customresourcedefinitions of apiextensions.k8s.io named commands.configurator.dev,configurators.configurator.dev,flows.configurator.dev
+              list,watch configurators,flows of configurator.dev
               patch configurators/status of configurator.dev named all,one
               create,patch events of events.k8s.io
             ClusterRoleBinding configurator: ClusterRole configurator for ServiceAccount configurator/configurator
@@ -442,8 +445,8 @@ fn kinds_of_ones_own_come_with_their_definition() {
             # `watch.namespaces` changes; so wheels are listed everywhere.
             ClusterRole configurator
               get namespaces named kube-system
-              get customresourcedefinitions of apiextensions.k8s.io named configurators.configurator.dev
-              list,watch configurators of configurator.dev
+              get customresourcedefinitions of apiextensions.k8s.io named commands.configurator.dev,configurators.configurator.dev,flows.configurator.dev
+              list,watch configurators,flows of configurator.dev
               patch configurators,configurators/status of configurator.dev named wheels
               list wheels of shop.example
             ClusterRoleBinding configurator: ClusterRole configurator for ServiceAccount configurator/configurator
@@ -525,13 +528,16 @@ fn values_of_the_chart_hold_the_same_rules() {
                 resources:
                 - customresourcedefinitions
                 resourceNames:
+                - commands.configurator.dev
                 - configurators.configurator.dev
+                - flows.configurator.dev
                 verbs:
                 - get
               - apiGroups:
                 - configurator.dev
                 resources:
                 - configurators
+                - flows
                 verbs:
                 - list
                 - watch

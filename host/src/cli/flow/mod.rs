@@ -13,6 +13,7 @@ use configurator_core::machine::phase::PhaseKind;
 use configurator_core::machine::state::{NodeState, State, Turn};
 use configurator_core::time::Timestamp;
 use futures::StreamExt;
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch_kind};
@@ -51,9 +52,9 @@ pub struct Object {
 /// Who gives an order, and whether its answer is awaited.
 #[derive(Args)]
 pub struct Giver {
-    /// Who says so. By default the user of this shell.
-    #[arg(long, env = "USER", default_value = "unknown")]
-    by: String,
+    /// Who says so. By default the user that the API knows, or, where it knows none, that of this shell.
+    #[arg(long)]
+    by: Option<String>,
     /// Do not wait until the host has answered.
     #[arg(long)]
     no_wait: bool,
@@ -227,10 +228,14 @@ async fn command(
     let key = target.key(&object.object)?;
     let found = target.get(&key).await?;
     let uid = found.uid().unwrap_or_default();
+    let by = match &giver.by {
+        Some(by) => by.clone(),
+        None => user(client).await,
+    };
     if let serde_json::Value::Object(fields) = &mut spec {
         fields.insert("configurator".into(), object.configurator.clone().into());
         fields.insert("target".into(), json!({"name": key.name, "uid": uid}));
-        fields.insert("by".into(), giver.by.clone().into());
+        fields.insert("by".into(), by.into());
         fields.retain(|_, value| !value.is_null());
     }
     let spec: CommandSpec = serde_json::from_value(spec)?;
@@ -281,6 +286,19 @@ async fn command(
     }
     anstream::println!("{BAD}✗{BAD:#} {verb:?} {key}: {}", status.message);
     Ok(ExitCode::FAILURE)
+}
+
+/// Who the API says that this is.
+async fn user(client: &Client) -> String {
+    let api: Api<SelfSubjectReview> = Api::all(client.clone());
+    let review = api
+        .create(&PostParams::default(), &SelfSubjectReview::default())
+        .await;
+    let user = review
+        .ok()
+        .and_then(|review| review.status?.user_info?.username);
+    let shell = || std::env::var("USER").unwrap_or_else(|_| "unknown".to_owned());
+    user.unwrap_or_else(shell)
 }
 
 async fn list(client: &Client, name: Option<&str>, unfinished: bool) -> anyhow::Result<()> {
