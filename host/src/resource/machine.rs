@@ -70,7 +70,7 @@ pub struct PhaseSpec {
     pub flow: Option<String>,
     /// Mode Machine, with handler: its requests are never sent a second time. Where it cannot be known what became of them, a
     /// person decides.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub once: bool,
     /// Mode Machine: the phase that follows when the work is done. Without it the object stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,10 +82,10 @@ pub struct PhaseSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,
     /// Mode Machine: no work is done here, until one of the events takes place.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub stable: bool,
     /// Mode Machine: the end. The object is left alone.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub terminal: bool,
     /// Of a stable phase: what makes the object leave it; the first that is so counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -93,15 +93,15 @@ pub struct PhaseSpec {
     /// Mode Machine: for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Mode Machine: what people see of it.
-    #[serde(default)]
+    /// Mode Machine: what people see of it; by default None.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub view: ViewSpec,
     /// Mode Machine: laid over spec.parameters for the handlers of this phase.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "any_object")]
     pub parameters: BTreeMap<String, Value>,
     /// Mode Machine: how failures of its handlers are retried.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub retry: NodeRetrySpec,
     /// Mode Machine: how long it may take in all, with waits and retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,20 +131,20 @@ pub struct NodeSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
     /// With handler: its requests are never sent a second time. Where it cannot be known what became of them, a person decides.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub once: bool,
     /// For people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// What people see of it.
-    #[serde(default)]
+    /// What people see of it; by default None.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub view: ViewSpec,
     /// Laid over the parameters of the node above.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "any_object")]
     pub parameters: BTreeMap<String, Value>,
     /// How failures of the handlers in it are retried.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub retry: NodeRetrySpec,
     /// How long it may take in all, with waits and retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -205,8 +205,8 @@ pub struct FlowSpec {
     /// True: as recoverFrom: FirstStep. False: as recoverFrom: FailedStep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recover_from_first_step: Option<bool>,
-    /// What happens when it is to begin while another has not finished.
-    #[serde(default)]
+    /// What happens when it is to begin while another has not finished; by default Finish.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub when_unfinished: WhenUnfinishedSpec,
     /// The steps. Either this or `steps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -247,8 +247,8 @@ pub struct ErrorCodeSpec {
     /// For the person who is to act, in Markdown. Shown in the status, in Events and by the program.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub guidance: String,
-    /// Who acts.
-    #[serde(default)]
+    /// Who acts; by default Manual.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub action: ErrorActionSpec,
     /// With Remediate: the handler that runs, after which the one that failed is entered again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -301,6 +301,11 @@ pub(super) fn any_object(_: &mut SchemaGenerator) -> Schema {
 /// The API server prunes what it does not know; it does not want to be told.
 fn open(schema: &mut Schema) {
     schema.remove("additionalProperties");
+}
+
+/// A default in an item of a list would make `kubectl apply` see a change each time.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn default_phase_path() -> String {

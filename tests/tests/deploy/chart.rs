@@ -73,6 +73,8 @@ podAnnotations: {team: shop}
         service/shop-configurator serverside-applied
         deployment.apps/shop-configurator serverside-applied
         servicemonitor.monitoring.coreos.com/shop-configurator serverside-applied
+        validatingadmissionpolicy.admissionregistration.k8s.io/shop-configurator-commands serverside-applied
+        validatingadmissionpolicybinding.admissionregistration.k8s.io/shop-configurator-commands serverside-applied
     "#]]
     .assert_eq(&cluster.accepts(&manifests));
     cluster.kubectl("delete -f -", &manifests);

@@ -108,7 +108,8 @@ impl Host {
 
     fn until_listed(&self, part: &str) -> Result<String> {
         until(part, PATIENCE, || {
-            let listed = self.flow("list")?;
+            // Until the definitions are there, there is nothing to be listed.
+            let listed = self.flow("list").unwrap_or_default();
             Ok::<_, anyhow::Error>(listed.contains(part).then_some(listed))
         })
     }
@@ -151,41 +152,157 @@ fn timeless(text: &str) -> String {
 #[test]
 fn a_person_sees_what_a_machine_does_and_tells_it_what_to_do() -> Result<()> {
     let host = Host::start()?;
-    check(&host.until_listed("waits")?, expect![[r#""#]]);
-    check(&host.flow("show moves web")?, expect![[r#""#]]);
+    check(
+        &host.until_listed("waits")?,
+        expect![[r#"
+        CONFIGURATOR  OBJECT       PHASE     AT
+        moves         default/web  InFlight  pause waits, 25 %
+    "#]],
+    );
+    check(
+        &host.flow("show moves web")?,
+        expect![[r#"
+        Move default/web
+        ✓ PreFlight  TIME
+          ✓ account The key belongs to the account  TIME
+          ✓ network  TIME
+            ✓ vpc  TIME
+            ✓ subnets  TIME
+        ▶ InFlight ◀  TIME
+          ‖ pause  TIME · entry 2 · waits for signal confirmed
+              █████░░░░░░░░░░░░░░░ 25 % waits for a person
+          · attach
+          · clean-up
+    "#]],
+    );
     check(
         &host.flow("signal moves default/web confirmed --data {\"ticket\":1}")?,
-        expect![[r#""#]],
+        expect![[r#"
+            ✓ Signal default/web
+        "#]],
     );
-    check(&host.until_listed("failed")?, expect![[r#""#]]);
+    check(
+        &host.until_listed("failed")?,
+        expect![[r#"
+        CONFIGURATOR  OBJECT       PHASE        AT
+        moves         default/web  Interrupted  attach failed
+    "#]],
+    );
     let shown = host
         .place
         .program("show", "--kubeconfig kubeconfig moves web")
         .succeeds()?;
-    check(&shown, expect![[r#""#]]);
-    check(&host.flow("list moves --unfinished")?, expect![[r#""#]]);
-    check(&host.refused("cancel moves web")?, expect![[r#""#]]);
+    check(
+        &shown,
+        expect![[r#"
+        Move default/web
+        ✓ PreFlight  TIME
+          ✓ account The key belongs to the account  TIME
+          ✓ network  TIME
+            ✓ vpc  TIME
+            ✓ subnets  TIME
+        ✗ InFlight  TIME
+          ✓ pause  TIME · entry 2
+          ✗ attach  TIME · failed 1 in a row
+              it is attached elsewhere (BUSY)
+              │ Detach the interface in the **console**.
+              │ Then resume.
+          · clean-up
+        Interrupted ◀
+        InFlight was broken off and can be resumed
+        history
+          ✗ move in InFlight, THEN :TIME it is attached elsewhere
+    "#]],
+    );
+    check(
+        &host.flow("list moves --unfinished")?,
+        expect![[r#"
+        CONFIGURATOR  OBJECT       PHASE        AT
+        moves         default/web  Interrupted  attach failed
+    "#]],
+    );
+    check(
+        &host.refused("cancel moves web")?,
+        expect![[r#"
+        ✗ Cancel default/web: nothing is under way
+    "#]],
+    );
     check(
         &host.flow("resume moves web --from first-step")?,
-        expect![[r#""#]],
+        expect![[r#"
+            ✓ Resume default/web
+        "#]],
     );
     host.until_listed("waits")?;
-    check(&host.flow("cancel moves web")?, expect![[r#""#]]);
-    check(&host.flow("restart moves web")?, expect![[r#""#]]);
+    check(
+        &host.flow("cancel moves web")?,
+        expect![[r#"
+        ✓ Cancel default/web
+    "#]],
+    );
+    check(
+        &host.flow("restart moves web")?,
+        expect![[r#"
+        ✓ Restart default/web
+    "#]],
+    );
     host.until_listed("waits")?;
     check(
         &host.flow("skip moves web InFlight/pause --reason confirmed")?,
-        expect![[r#""#]],
+        expect![[r#"
+            ✓ Skip default/web
+        "#]],
     );
     host.until_listed("failed")?;
     check(
         &host.flow("skip moves web InFlight/attach --reason by-hand")?,
-        expect![[r#""#]],
+        expect![[r#"
+            ✓ Skip default/web
+        "#]],
     );
-    check(&host.flow("resume moves web")?, expect![[r#""#]]);
-    check(&host.flow("watch moves web")?, expect![[r#""#]]);
+    check(
+        &host.flow("resume moves web")?,
+        expect![[r#"
+        ✓ Resume default/web
+    "#]],
+    );
+    host.until_listed("Succeeded")?;
+    check(
+        &host.flow("watch moves web")?,
+        expect![[r#"
+        Move default/web
+        ✓ PreFlight  TIME
+          ✓ account The key belongs to the account  TIME
+          ✓ network  TIME
+            ✓ vpc  TIME
+            ✓ subnets  TIME
+        ✓ InFlight  TIME
+          ⤼ pause  TIME · entry 2
+              skipped: confirmed (kubernetes-admin)
+          ⤼ attach  TIME
+              skipped: by-hand (kubernetes-admin)
+          ✓ clean-up  TIME
+        Succeeded, the end ◀
+        history
+          ✓ move in InFlight, THEN TIME
+          ✗ move in InFlight, THEN :TIME it is attached elsewhere
+          ✗ move in InFlight, THEN :TIME cancelled by kubernetes-admin
+          ✗ move in InFlight, THEN :TIME it is attached elsewhere
+
+    "#]],
+    );
     assert_eq!(host.flow("list --unfinished")?.lines().count(), 1);
-    check(&host.refused("show moves gone")?, expect![[r#""#]]);
-    check(&host.refused("show others web")?, expect![[r#""#]]);
+    check(
+        &host.refused("show moves gone")?,
+        expect![[r#"
+        error: there is no Move default/gone
+    "#]],
+    );
+    check(
+        &host.refused("show others web")?,
+        expect![[r#"
+        error: there is no Configurator "others"
+    "#]],
+    );
     Ok(())
 }

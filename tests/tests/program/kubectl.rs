@@ -286,6 +286,8 @@ fn the_definition_that_the_program_prints_is_applied_by_kubectl() -> Result<()> 
     c.place.write("crds.yaml", &printed)?;
     expect![[r#"
         customresourcedefinition.apiextensions.k8s.io/configurators.configurator.dev serverside-applied
+        customresourcedefinition.apiextensions.k8s.io/flows.configurator.dev serverside-applied
+        customresourcedefinition.apiextensions.k8s.io/commands.configurator.dev serverside-applied
     "#]].assert_eq(&c.kubectl("apply --server-side --force-conflicts -f crds.yaml")?);
     c.kubectl("wait --for=condition=Established crd/configurators.configurator.dev --timeout=30s")?;
     let explained = c.kubectl("explain configurator.spec.deletion.timeout")?;

@@ -101,7 +101,7 @@ fn validate_shows_every_mistake_with_its_place() -> Result<()> {
             "verbs: [aply]",
             expect![[r#"
                 ✗ wrong.yaml pod-config
-                  spec.capabilities.kubernetes[3].verbs[0]: Unsupported value: "aply": supported values: "get", "list", "patch", "delete", "create", "replace", "apply"
+                  spec.capabilities.kubernetes[3].verbs[0]: Unsupported value: "aply": supported values: "get", "list", "patch", "delete", "create", "replace", "apply", "watch"
                   <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation
             "#]],
         ),

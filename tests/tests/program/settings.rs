@@ -178,7 +178,7 @@ fn help_begins_with_a_sentence() -> Result<()> {
         simulate: Test modules without a cluster: play scenarios with scripted servers and virtual time
         validate: Check manifests of Configurators without running them
         inspect: Show what a module offers: handlers, imports, digest, size
-        crds: Print the CustomResourceDefinition of the Configurator
+        crds: Print the CustomResourceDefinitions: Configurator, Flow, Command
         kubeconfig: Print the kubeconfig for the embedded API of a running host, or write it to a file
     "#]].assert_eq(&sentences);
     assert_eq!(
