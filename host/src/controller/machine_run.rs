@@ -25,6 +25,7 @@ use futures::future::{AbortHandle, BoxFuture, abortable};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::commands;
 use super::driver::{Carried, Driven, RunContext, SendingGate, carry};
@@ -153,6 +154,8 @@ pub(crate) struct TurnParts {
     /// What was kept of the turn before.
     pub(crate) standing: Option<Box<Standing>>,
     pub(crate) permit: Option<Arc<Permit>>,
+    /// Cancelled when nothing new is to begin: what is under way is finished and stored.
+    pub(crate) stop: CancellationToken,
 }
 
 /// A turn of one object's machine.
@@ -163,6 +166,7 @@ struct MachineRun {
     member: Member,
     inbox: Arc<Inbox>,
     permit: Option<Arc<Permit>>,
+    stop: CancellationToken,
     standing: Box<Standing>,
     events: VecDeque<Event>,
     leaves: FuturesUnordered<BoxFuture<'static, Option<LeafEnd>>>,
@@ -299,6 +303,7 @@ impl MachineRun {
             inbox,
             standing,
             permit,
+            stop,
         } = parts;
         let Some(member) = start.members.first().cloned() else {
             return Err((Over::Finish(Finish::Succeeded), None));
@@ -340,7 +345,8 @@ impl MachineRun {
         } else {
             let is_cancelled = is_marked_cancelled(standing.held.object.get("metadata"));
             events.push_back(Event::Observed {
-                is_changed: member.event != WatchEvent::Resync,
+                // One that is met for the first time has not changed.
+                is_changed: member.event == WatchEvent::Modified,
                 is_cancelled,
             });
         }
@@ -354,6 +360,7 @@ impl MachineRun {
             member,
             inbox,
             permit,
+            stop,
             standing,
             events,
             leaves: FuturesUnordered::new(),
@@ -522,6 +529,10 @@ impl MachineRun {
                 }
             }
             Action::Tell(notice) => self.tell(&notice).await,
+            // It is stored that they are under way, so whoever comes next begins with them.
+            Action::Enter(_) | Action::Check { .. } if self.stop.is_cancelled() => {
+                return Err(Over::Finish(Finish::Rest { after: None }));
+            }
             Action::Enter(entry) => {
                 if let Err(over) = self.refresh().await {
                     self.standing.pending.push_front(Action::Enter(entry));

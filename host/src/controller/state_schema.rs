@@ -117,15 +117,21 @@ mod tests {
         );
         verify(
             json!({"type": "object", "properties": {"phase": text(), "state": open()}}),
-            expect![[r#""#]],
+            expect![
+                "its schema would not keep .status.memento: declare it as {type: string}, or say spec.state.in: ConfigMap"
+            ],
         );
         verify(
             json!({"type": "object", "properties": {"phase": text(), "state": {"type": "object"}, "memento": text()}}),
-            expect![[r#""#]],
+            expect![
+                "its schema would not keep .status.state: declare it as {type: object, x-kubernetes-preserve-unknown-fields: true}, or say spec.state.in: ConfigMap"
+            ],
         );
         verify(
             json!({"type": "object", "properties": {"phase": {"type": "integer"}, "state": open(), "memento": text()}}),
-            expect![[r#""#]],
+            expect![
+                "its schema would not keep .status.phase: declare it as {type: string}, or say spec.state.in: ConfigMap"
+            ],
         );
         let none = check(
             &json!({"spec": {"versions": [{"name": "v1"}]}}),

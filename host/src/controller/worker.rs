@@ -814,8 +814,10 @@ impl Worker {
         let inbox = self.inboxes.entry(member.key.clone()).or_default().clone();
         let standing = self.standings.remove(&member.key);
         let members = start.members.clone();
+        let stop = self.stop.clone();
         self.spawn(ticket, members, |permit| {
             let parts = TurnParts {
+                stop,
                 context,
                 own,
                 start,

@@ -629,3 +629,355 @@ fn more_than_nothing(
     }
     Ok(duration)
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::{Value, json};
+
+    use super::Flows;
+    use crate::resource::Configurator;
+    use crate::resource::machine::FlowSpec;
+
+    /// What is said of a machine with a change.
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Value), expected: Expect) {
+        let mut spec = json!({
+            "mode": "Machine",
+            "watch": {"group": "example.org", "version": "v1", "kind": "Thing"},
+            "module": {"file": "things.wasm"},
+            "phases": [
+                {"name": "Work", "onDone": "Done", "onError": "Interrupted", "serial": [
+                    {"handler": "first"},
+                    {"name": "group", "parallel": [{"handler": "a"}, {"handler": "b"}]},
+                    {"flow": "attach"},
+                ]},
+                {"name": "Interrupted", "stable": true, "events": [{"when": "object.spec.go", "to": "Done"}]},
+                {"name": "Done", "terminal": true},
+            ],
+            "flows": {"attach": {"serial": [{"handler": "attach"}, {"flow": "bind"}]}},
+        });
+        change(&mut spec);
+        let resource: Configurator = serde_json::from_value(json!({
+            "apiVersion": "configurator.dev/v1alpha1",
+            "kind": "Configurator",
+            "metadata": {"name": "things"},
+            "spec": spec,
+        }))
+        .unwrap();
+        let bind: FlowSpec = serde_json::from_value(json!({
+            "flowName": "bind",
+            "recoverFromFirstStep": true,
+            "steps": [{"stepName": "unbind"}, {"stepName": "bind", "className": "eip.Bind", "once": true}],
+        }))
+        .unwrap();
+        let flows = Flows::from([("bind".to_owned(), bind)]);
+        let told = match crate::declaration::check(&resource, &flows) {
+            Ok(configurator) => {
+                let machine = configurator.machine.as_ref().unwrap().machine.clone();
+                let handlers: Vec<String> = machine
+                    .handlers()
+                    .into_iter()
+                    .map(|(place, handler)| format!("{place}: {handler}"))
+                    .collect();
+                handlers.join("\n")
+            }
+            Err(error) => error.to_string(),
+        };
+        expected.assert_eq(&told);
+    }
+
+    #[test]
+    fn trees_and_flows_become_nodes() {
+        check(
+            |_| {},
+            expect![[r#"
+            the node "Work/first": first
+            the node "Work/group/a": a
+            the node "Work/group/b": b
+            the node "Work/attach/attach": attach
+            the node "Work/attach/bind/unbind": unbind
+            the node "Work/attach/bind/bind": eip.Bind"#]],
+        );
+    }
+
+    #[test]
+    fn a_node_that_does_nothing_is_refused() {
+        check(
+            |spec| spec["phases"][0]["serial"][0] = json!({"name": "x"}),
+            expect!["spec.phases[0].serial[0]: no handler: say handler, serial, parallel or flow"],
+        );
+        check(
+            |spec| spec["phases"][0] = json!({"name": "Work", "onDone": "Done"}),
+            expect!["spec.phases[0]: no handler: say handler, serial, parallel or flow"],
+        );
+        check(
+            |spec| spec["phases"][0]["serial"] = json!([]),
+            expect!["spec.phases[0].serial: invalid composite handler: it has no nodes"],
+        );
+        check(
+            |spec| spec["phases"][0]["serial"][1]["parallel"] = json!([]),
+            expect![
+                "spec.phases[0].serial[1].parallel: invalid composite handler: it has no nodes"
+            ],
+        );
+        check(
+            |spec| spec["flows"]["attach"] = json!({"serial": []}),
+            expect![[r#"spec.flows["attach"].serial: invalid composite handler: it has no nodes"#]],
+        );
+        check(
+            |spec| spec["flows"]["attach"] = json!({}),
+            expect![[r#"spec.flows["attach"]: a flow needs steps: say serial or steps"#]],
+        );
+        check(
+            |spec| spec["phases"][0]["handler"] = json!("x"),
+            expect![
+                "spec.phases[0].serial: a node is one of handler, serial, parallel and flow; this is handler and serial"
+            ],
+        );
+        check(
+            |spec| spec["phases"][0]["serial"][0] = json!({"handlr": "x"}),
+            expect![
+                "spec.phases[0].serial[0]: unknown field `handlr`, expected one of `name`, `stepName`, `className`, `handler`, `serial`, `parallel`, `flow`, `once`, `description`, `view`, `parameters`, `retry`, `timeout`"
+            ],
+        );
+    }
+
+    #[test]
+    fn names_are_there_and_differ() {
+        check(
+            |spec| spec["phases"][0]["serial"][1]["name"] = json!(null),
+            expect!["spec.phases[0].serial[1].name: a node needs a name"],
+        );
+        check(
+            |spec| spec["phases"][0]["serial"][1]["name"] = json!("first"),
+            expect![[
+                r#"spec.phases[0].serial[1].name: two nodes beside each other are named "first"; each needs a name of its own"#
+            ]],
+        );
+        check(
+            |spec| spec["phases"][0]["serial"][1]["name"] = json!("a/b"),
+            expect![[
+                r#"spec.phases[0].serial[1].name: the name "a/b" must not contain /, which separates names in a path"#
+            ]],
+        );
+        check(
+            |spec| spec["phases"][0]["name"] = json!("a/b"),
+            expect![
+                "spec.phases[0].name: must not contain /, which separates the names of nodes in a path"
+            ],
+        );
+    }
+
+    #[test]
+    fn flows_exist_and_do_not_go_in_circles() {
+        check(
+            |spec| spec["phases"][0]["serial"][2]["flow"] = json!("none"),
+            expect![[
+                r#"spec.phases[0].serial[2].flow: there is no flow "none", neither in spec.flows nor as a Flow"#
+            ]],
+        );
+        check(
+            |spec| spec["flows"]["bind"] = json!({"serial": [{"flow": "attach"}]}),
+            expect![[
+                r#"spec.flows["bind"].serial[0].flow: flows go round in a circle: attach → bind → attach"#
+            ]],
+        );
+        check(
+            |spec| {
+                spec["flows"]["attach"]["recoverFrom"] = json!("FailedStep");
+                spec["flows"]["attach"]["recoverFromFirstStep"] = json!(true);
+            },
+            expect![[
+                r#"spec.flows["attach"].recoverFromFirstStep: contradicts recoverFrom: leave one of them out"#
+            ]],
+        );
+        check(
+            |spec| spec["flows"]["attach"]["flowName"] = json!("other"),
+            expect![[
+                r#"spec.flows["attach"].flowName: the flow is named "attach" by its key, and "other" here"#
+            ]],
+        );
+        check(
+            |spec| {
+                let deep = (0..20).fold(
+                    json!({"handler": "x"}),
+                    |below, depth| json!({"name": format!("n{depth}"), "serial": [below]}),
+                );
+                spec["phases"][0]["serial"][0] = deep;
+            },
+            expect![
+                "spec.phases[0].serial[0].serial[0].serial[0].serial[0].serial[0].serial[0].serial[0].serial[0].serial[0].serial[0].serial[0].serial[0].serial[0].serial[0].serial[0].serial[0]: trees and flows are nested deeper than 16"
+            ],
+        );
+        check(
+            |spec| {
+                let many =
+                    (0..1001).map(|number| json!({"name": format!("n{number}"), "handler": "x"}));
+                spec["phases"][0]["serial"] = many.collect();
+            },
+            expect![
+                "spec.phases[0].serial[999]: a phase has at most 1000 nodes, those of its flows included"
+            ],
+        );
+    }
+
+    #[test]
+    fn phases_lead_to_phases() {
+        check(
+            |spec| spec["phases"][0]["onDone"] = json!("None"),
+            expect![[
+                r#"spec.phases[0].onDone: there is no phase "None"; there are Work, Interrupted, Done"#
+            ]],
+        );
+        check(
+            |spec| spec["initialPhase"] = json!("None"),
+            expect![[
+                r#"spec.initialPhase: there is no phase "None"; there are Work, Interrupted, Done"#
+            ]],
+        );
+        check(
+            |spec| spec["phases"][0]["onError"] = json!(null),
+            expect![[
+                r#"spec.phases[1]: nothing leads to the phase "Interrupted"; where a handler names it in `next`, its phase must say so in `next`"#
+            ]],
+        );
+        check(
+            |spec| {
+                spec["phases"][0]["onError"] = json!(null);
+                spec["phases"][0]["next"] = json!(["Interrupted"]);
+            },
+            expect![[r#"
+                the node "Work/first": first
+                the node "Work/group/a": a
+                the node "Work/group/b": b
+                the node "Work/attach/attach": attach
+                the node "Work/attach/bind/unbind": unbind
+                the node "Work/attach/bind/bind": eip.Bind"#]],
+        );
+        check(
+            |spec| spec["phases"][2]["handler"] = json!("x"),
+            expect!["spec.phases[2]: nothing is done in a terminal phase: it has no tree"],
+        );
+        check(
+            |spec| spec["phases"][1]["onDone"] = json!("Done"),
+            expect![
+                "spec.phases[1].onDone: nothing is done in a stable phase, so nothing follows from it"
+            ],
+        );
+        check(
+            |spec| spec["phases"][2]["stable"] = json!(true),
+            expect!["spec.phases[2].terminal: a phase is stable or terminal, not both"],
+        );
+        check(
+            |spec| spec["phases"][0]["events"] = json!([{"when": "true", "to": "Done"}]),
+            expect!["spec.phases[0].events: only a stable phase has events: say stable: true"],
+        );
+        check(
+            |spec| spec["phases"][1]["events"][0]["when"] = json!("object.spec =="),
+            expect![[r#"
+                spec.phases[1].events[0].when: the expression cannot be compiled: ERROR: <input>:1:15: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}
+                | object.spec ==
+                | ..............^"#]],
+        );
+        check(
+            |spec| spec["phases"][1]["events"][0]["handler"] = json!("x"),
+            expect!["spec.phases[1].events[0].handler: say when or handler, not both"],
+        );
+    }
+
+    #[test]
+    fn numbers_and_times_have_sense() {
+        check(
+            |spec| spec["phases"][0]["retry"] = json!({"threshold": 0}),
+            expect!["spec.phases[0].retry.threshold: must be at least 1: the first attempt counts"],
+        );
+        check(
+            |spec| spec["phases"][0]["timeout"] = json!("0s"),
+            expect!["spec.phases[0].timeout: must be longer than zero"],
+        );
+        check(
+            |spec| spec["requeueAfter"] = json!("0s"),
+            expect!["spec.requeueAfter: must be longer than zero"],
+        );
+        check(
+            |spec| spec["phases"][0]["once"] = json!(true),
+            expect!["spec.phases[0].once: is for a handler: say it where the requests are made"],
+        );
+        check(
+            |spec| spec["errorCodes"] = json!({"BUSY": {"action": "Remediate"}}),
+            expect![[r#"spec.errorCodes["BUSY"].handler: Remediate needs a handler"#]],
+        );
+        check(
+            |spec| {
+                spec["errorCodes"] =
+                    json!({"BUSY": {"action": "Remediate", "handler": "x", "attempts": 0}})
+            },
+            expect![[r#"spec.errorCodes["BUSY"].attempts: must be at least 1"#]],
+        );
+        check(
+            |spec| spec["errorCodes"] = json!({"BUSY": {"handler": "x"}}),
+            expect![[r#"spec.errorCodes["BUSY"].handler: a handler needs action: Remediate"#]],
+        );
+        check(
+            |spec| spec["isBatch"] = json!(true),
+            expect![
+                "spec.isBatch: in mode Machine each object has a state of its own: leave isBatch out"
+            ],
+        );
+    }
+
+    #[test]
+    fn the_state_is_in_fields_of_the_status() {
+        check(
+            |spec| spec["state"] = json!({"phasePath": ".spec.phase"}),
+            expect![[
+                r#"spec.state.phasePath: ".spec.phase" is no field of the status such as .status.phase"#
+            ]],
+        );
+        check(
+            |spec| spec["state"] = json!({"statePath": ".status"}),
+            expect![[
+                r#"spec.state.statePath: ".status" is no field of the status such as .status.phase"#
+            ]],
+        );
+        check(
+            |spec| spec["state"] = json!({"statePath": ".status.x", "mementoPath": ".status.x.y"}),
+            expect![
+                "spec.state.statePath: the phase, the state and the memento are different fields, none of them within another"
+            ],
+        );
+    }
+
+    #[test]
+    fn a_chain_has_none_of_it() {
+        let chain = |spec: &mut Value| {
+            spec["mode"] = json!("Chain");
+            spec["phases"] = json!([{"name": "root"}]);
+        };
+        check(
+            chain,
+            expect!["spec.flows: is for mode Machine only: say mode: Machine, or leave it out"],
+        );
+        check(
+            |spec| {
+                chain(spec);
+                spec["flows"] = json!({});
+                spec["phases"][0]["onDone"] = json!("root");
+            },
+            expect![
+                "spec.phases[0].onDone: is for mode Machine only: say mode: Machine, or leave it out"
+            ],
+        );
+        check(
+            |spec| {
+                chain(spec);
+                spec["flows"] = json!({});
+                spec["phases"][0]["once"] = json!(true);
+            },
+            expect![
+                "spec.phases[0].once: is for mode Machine only: say mode: Machine, or leave it out"
+            ],
+        );
+    }
+}

@@ -1,7 +1,8 @@
 //! A host that goes leaves states, and another goes on from them.
 
 use anyhow::Result;
-use configurator_tests::world::Place;
+use configurator_tests::gate::{Gate, Pass};
+use configurator_tests::world::{Place, World};
 use expect_test::expect;
 use serde_json::json;
 
@@ -48,5 +49,75 @@ async fn what_waits_survives_a_restart() -> Result<()> {
     );
     expect![[r#"signal go  {"data":"{\"noted\":1.0}","failed":false,"results":[]} Work/before=7"#]]
         .assert_eq(&things.key("pause").await?.unwrap());
+    things.world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_stops_finishes_the_step_and_begins_no_other() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let place = Place {
+        folder: Some(folder.path().to_owned()),
+    };
+    let gate = Gate::new(Pass::Held);
+    let before = gate.clone();
+    let world = World::start_at(&place, |builder| {
+        builder.decorate_sinks(move |sinks| before.before_configstore(sinks))
+    })
+    .await?;
+    world.apply(&definition()).await?;
+    let spec = json!({"phases": [
+        {"name": "Work", "onDone": "Done", "serial": [put("first", "{run}"), put("second", "{cause}")]},
+        {"name": "Done", "terminal": true},
+    ]});
+    world.apply(&machine(spec)).await?;
+    world.apply(&thing("one", json!({}))).await?;
+    gate.arrivals(1).await;
+    world.begin_stop().await;
+    let config = world.config.clone();
+    gate.set(Pass::Open);
+    world.stop().await?;
+    let keys = config.scan("basic/").await?;
+    assert_eq!(keys.len(), 1, "{keys:?}");
+    drop(config);
+    let things = Things::start_at(&place).await?;
+    things.until_phase("Done").await?;
+    assert_eq!(
+        things.world.config.scan("basic/first").await?,
+        keys,
+        "it is done once"
+    );
+    assert_eq!(things.key("second").await?.as_deref(), Some("recovered"));
+    things.world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_an_hour_does_not_begin_sooner_after_a_restart() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let place = Place {
+        folder: Some(folder.path().to_owned()),
+    };
+    let things = Things::start_at(&place).await?;
+    let entered =
+        || json!({"requests": [{"name": "put", "put": {"key": "entered", "value": "{entry}"}}]});
+    let mut first = entered();
+    first["againAfterMs"] = json!(3_600_000);
+    let spec = json!({"phases": [
+        {"name": "Work", "onDone": "Done", "serial": [steps("hour", json!([first, entered()]))]},
+        {"name": "Done", "terminal": true},
+    ]});
+    things.world.apply(&machine(spec)).await?;
+    things.world.apply(&thing("one", json!({}))).await?;
+    things
+        .until_node("Work/hour", |node| node.get("startTime").is_some())
+        .await?;
+    things.world.settled(&["things"]).await?;
+    things.world.stop().await?;
+    let things = Things::start_at(&place).await?;
+    things.world.settled(&["things"]).await?;
+    assert_eq!(things.key("entered").await?.as_deref(), Some("1"));
+    // A change of the object is a reason to look at once.
+    things.merge(json!({"spec": {"hurry": true}})).await?;
+    things.until_phase("Done").await?;
+    assert_eq!(things.key("entered").await?.as_deref(), Some("2"));
     things.world.stop().await
 }
