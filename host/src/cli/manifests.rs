@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::declaration::Flows;
 use crate::objects::{self, ObjectError};
 use crate::resource;
-use crate::resource::flow::{Flow, FlowResourceSpec};
+use crate::resource::flow::Flow;
 
 /// The field manager of what is applied from files.
 const MANAGER: &str = "configurator-run";
@@ -142,9 +142,7 @@ pub fn flows(manifests: &[Manifest]) -> anyhow::Result<Flows> {
     let flows = manifests.iter().filter(is_flow).map(|manifest| {
         let flow: Flow = serde_json::from_value(manifest.object.clone())
             .with_context(|| format!("{} {}", manifest.file.display(), manifest.name()))?;
-        let FlowResourceSpec(spec) = flow.spec;
-        let name = spec.flow_name.clone();
-        Ok((name.unwrap_or_else(|| manifest.name().to_owned()), spec))
+        Ok(flow.named())
     });
     flows.collect()
 }

@@ -20,6 +20,14 @@ use crate::resource::machine::RecoverFromSpec;
 /// Where Commands are that are for objects without a namespace; their Events are there as well.
 pub(crate) const CLUSTER_NAMESPACE: &str = "default";
 
+/// Where what belongs to an object of this namespace is, its Commands and its ConfigMap.
+pub(crate) fn namespace_beside(namespace: &str) -> &str {
+    match namespace {
+        "" => CLUSTER_NAMESPACE,
+        namespace => namespace,
+    }
+}
+
 /// The Commands of these namespaces, or of all where there are none, from the start.
 pub(crate) fn watched(
     client: &Client,

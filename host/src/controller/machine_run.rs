@@ -272,7 +272,11 @@ fn over_by(start: &RunStart, fault: Fault) -> Over {
             Over::Finish(Finish::Failed { failure, failures })
         }
         Reaction::Resend | Reaction::Restart => Over::Finish(Finish::Restart {
-            after: retry_after.unwrap_or_else(|| policy.delay(failures, u64::from(failures))),
+            after: retry_after.unwrap_or_else(|| {
+                // The jitter is the object's own, so that objects which fail together do not come back together.
+                let (run, _) = Run::start(start.clone(), Timestamp::default());
+                run.backoff(failures)
+            }),
             failure,
             failures,
         }),
@@ -529,10 +533,8 @@ impl MachineRun {
                 }
             }
             Action::Tell(notice) => self.tell(&notice).await,
-            // It is stored that they are under way, so whoever comes next begins with them.
-            Action::Enter(_) | Action::Check { .. } if self.stop.is_cancelled() => {
-                return Err(Over::Finish(Finish::Rest { after: None }));
-            }
+            // Whoever comes next takes them for broken off, and begins with them. What is under way beside them is finished first.
+            Action::Enter(_) | Action::Check { .. } if self.stop.is_cancelled() => {}
             Action::Enter(entry) => {
                 if let Err(over) = self.refresh().await {
                     self.standing.pending.push_front(Action::Enter(entry));
@@ -745,16 +747,16 @@ impl MachineRun {
 
     /// The end of an entry; nothing where it rests.
     fn ended(&mut self, carried: Carried) -> Option<Event> {
-        let mut run = self.seen(carried);
-        let token = run.0.token()?;
+        let (mut run, pause) = self.seen(carried);
+        let token = run.token()?;
         self.aborts.remove(&token);
-        if let Some(pause) = run.1 {
-            self.standing.parked.push((run.0, pause));
+        if let Some(pause) = pause {
+            self.standing.parked.push((run, pause));
             return None;
         }
-        let (end, results) = run.0.take_end()?;
-        let path = run.0.phase().to_owned();
-        let is_remedy = self.handler_of(&path) != run.0.handler();
+        let (end, results) = run.take_end()?;
+        let path = run.phase().to_owned();
+        let is_remedy = self.handler_of(&path) != run.handler();
         if !is_remedy {
             self.standing.results.insert(path, results);
         }
@@ -791,13 +793,7 @@ impl MachineRun {
 
     fn handler_of(&self, path: &str) -> &str {
         let tree = self.own.machine.tree(&self.standing.state.phase);
-        let node = tree.and_then(|tree| {
-            let mut names = path.split('/').skip(1);
-            names.try_fold(tree, |node, name| {
-                node.children().iter().find(|child| child.name == name)
-            })
-        });
-        match node.map(|node| &node.kind) {
+        match tree.and_then(|tree| tree.at(path)).map(|node| &node.kind) {
             Some(NodeKind::Leaf { handler, .. }) => handler,
             _ => "",
         }

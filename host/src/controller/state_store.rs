@@ -23,6 +23,7 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Map, Value, json};
 
+use super::commands::namespace_beside;
 use crate::objects;
 use crate::seal::{HostKey, StateKey};
 use crate::sinks::configstore::{ConfigStore, Fence};
@@ -405,7 +406,7 @@ impl StateStore {
                 let name = config_map_name(&self.name, uid);
                 let what = format!(
                     "the ConfigMap {}/{name}, which has the state",
-                    namespace_of(key)
+                    namespace_beside(&key.namespace)
                 );
                 let map = self.config_maps(key).get_opt(&name).await;
                 let map = map.map_err(|error| fault_of(&what, false, &error))?;
@@ -601,7 +602,7 @@ impl StateStore {
 
     fn config_maps(&self, key: &ObjectRef) -> Api<DynamicObject> {
         let kind = ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());
-        Api::namespaced_with(self.client.clone(), namespace_of(key), &kind)
+        Api::namespaced_with(self.client.clone(), namespace_beside(&key.namespace), &kind)
     }
 }
 
@@ -660,14 +661,6 @@ fn carried_by(place: &StatePlace, carrier: &Value) -> Carried {
 
 fn text_of(value: Option<&Value>) -> Option<String> {
     value.and_then(Value::as_str).map(str::to_owned)
-}
-
-/// Where the ConfigMap of an object is. That of one without a namespace is where its Events are.
-fn namespace_of(key: &ObjectRef) -> &str {
-    match key.namespace.as_str() {
-        "" => "default",
-        namespace => namespace,
-    }
 }
 
 /// What a seal is over.

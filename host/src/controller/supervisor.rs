@@ -20,7 +20,7 @@ use crate::declaration::Flows;
 use crate::host::Shared;
 use crate::ledger::Ledger;
 use crate::objects;
-use crate::resource::flow::{Flow, FlowResourceSpec};
+use crate::resource::flow::Flow;
 use crate::resource::machine::FlowSpec;
 use crate::resource::{Configurator, HostStatus};
 use crate::tasks::Tasks;
@@ -127,9 +127,7 @@ impl Supervisor {
         let name = flow.name_any();
         match flow.0 {
             Ok(flow) => {
-                let FlowResourceSpec(spec) = flow.spec;
-                let goes_by = spec.flow_name.clone().unwrap_or_else(|| name.clone());
-                self.flows.insert(name, (goes_by, spec));
+                self.flows.insert(name, flow.named());
             }
             Err(invalid) => {
                 tracing::warn!(

@@ -212,7 +212,7 @@ struct Worker {
     inboxes: HashMap<ObjectRef, Arc<Inbox>>,
     /// In mode Machine: what their machines have in memory.
     standings: HashMap<ObjectRef, Box<Standing>>,
-    /// Commands that came before the objects were listed.
+    /// Commands that came before their objects.
     untold: Vec<Command>,
     /// Whether what went while no host was there is out of the books of states.
     has_swept: bool,
@@ -503,7 +503,7 @@ impl Worker {
         match event {
             Ok(Event::Init | Event::InitDone | Event::Delete(_)) => {}
             Ok(Event::InitApply(command) | Event::Apply(command)) => {
-                if self.is_listed {
+                if self.is_listed && self.unlisted == 0 {
                     self.order(command).await;
                 } else {
                     self.untold.push(command);
@@ -535,6 +535,10 @@ impl Worker {
             .queue
             .known(&target)
             .is_some_and(|(known, _)| known == uid);
+        // The object may be newer than what the watch has shown.
+        if !is_there && self.exists(&target, &uid).await {
+            return self.untold.push(command);
+        }
         if !is_there {
             let why = format!(
                 "there is no {} {target} with the uid {uid}",
@@ -544,6 +548,14 @@ impl Worker {
             return commands::answer(&self.parts.client, &own, &order.uid, Some(&why), now).await;
         }
         self.tell(&target, Wake::Command(own, order)).await;
+    }
+
+    /// Whether the API has the object. Where that cannot be known now, it is asked again later.
+    async fn exists(&mut self, key: &ObjectRef, uid: &str) -> bool {
+        match &self.parts.context.machine {
+            Some(machine) => !matches!(machine.store.object(key, uid).await, Ok(None)),
+            None => false,
+        }
     }
 
     /// Tells an object's machine something. One that has no turn gets one.

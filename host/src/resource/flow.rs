@@ -20,3 +20,13 @@ use super::machine::FlowSpec;
 #[serde(transparent)]
 #[schemars(transparent)]
 pub struct FlowResourceSpec(pub FlowSpec);
+
+impl Flow {
+    /// The name that it goes by, which need not be that of the resource, and what it says.
+    #[must_use]
+    pub fn named(self) -> (String, FlowSpec) {
+        let FlowResourceSpec(spec) = self.spec;
+        let name = spec.flow_name.clone().or(self.metadata.name);
+        (name.unwrap_or_default(), spec)
+    }
+}

@@ -139,3 +139,15 @@ async fn a_command_is_for_the_object_that_it_names() -> Result<()> {
     );
     things.world.stop().await
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_may_come_as_soon_as_its_object() -> Result<()> {
+    let things = Things::start().await?;
+    things.world.apply(&machine(waits_in_the_middle())).await?;
+    things.world.settled(&["things"]).await?;
+    things.world.apply(&thing("one", json!({}))).await?;
+    let go = json!({"signal": {"name": "go"}});
+    assert_eq!(things.command("Signal", go).await?, "done");
+    things.until_phase("Done").await?;
+    things.world.stop().await
+}

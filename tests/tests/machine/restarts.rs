@@ -121,3 +121,45 @@ async fn who_waits_for_an_hour_does_not_begin_sooner_after_a_restart() -> Result
     assert_eq!(things.key("entered").await?.as_deref(), Some("2"));
     things.world.stop().await
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_under_way_side_by_side_when_a_host_stops_is_finished_and_stored() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let place = Place {
+        folder: Some(folder.path().to_owned()),
+    };
+    let gate = Gate::new(Pass::Held);
+    let before = gate.clone();
+    let world = World::start_at(&place, |builder| {
+        builder.decorate_sinks(move |sinks| before.before_configstore(sinks))
+    })
+    .await?;
+    world.apply(&definition()).await?;
+    let branch = |name: &str| {
+        let step = |number| put(&format!("{name}{number}"), "{cause}");
+        json!({"name": name, "serial": [step(1), step(2)]})
+    };
+    let spec = json!({"phases": [
+        {"name": "Work", "onDone": "Done", "parallel": [branch("a"), branch("b"), branch("c")]},
+        {"name": "Done", "terminal": true},
+    ]});
+    world.apply(&machine(spec)).await?;
+    world.apply(&thing("one", json!({}))).await?;
+    gate.arrivals(3).await;
+    world.begin_stop().await;
+    gate.set(Pass::Open);
+    world.stop().await?;
+    let things = Things::start_at(&place).await?;
+    things.until_phase("Done").await?;
+    for branch in ["a", "b", "c"] {
+        let causes = [
+            things.key(&format!("{branch}1")).await?,
+            things.key(&format!("{branch}2")).await?,
+        ];
+        assert_eq!(
+            causes,
+            ["entered", "recovered"].map(|cause| Some(cause.to_owned()))
+        );
+    }
+    things.world.stop().await
+}

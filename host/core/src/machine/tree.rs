@@ -148,6 +148,14 @@ impl Node {
         matches!(self.kind, NodeKind::Leaf { .. })
     }
 
+    /// The node at this path, which begins with this node's own name.
+    #[must_use]
+    pub fn at(&self, path: &str) -> Option<&Self> {
+        path.split('/').skip(1).try_fold(self, |node, name| {
+            node.children().iter().find(|child| child.name == name)
+        })
+    }
+
     /// Paths of the leaves that hand on to the leaf at `path`, which is given from this node's own name on, where those that
     /// hand on to this node are `before`. `None`: there is no such leaf.
     #[must_use]

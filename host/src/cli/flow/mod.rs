@@ -24,7 +24,7 @@ use self::target::Target;
 use super::servers;
 use super::terminal::{BAD, GOOD, NAME};
 use crate::clock::{Clock as _, SystemClock};
-use crate::controller::commands::CLUSTER_NAMESPACE;
+use crate::controller::commands::namespace_beside;
 use crate::resource::command::{Command, CommandPhase, CommandSpec};
 
 /// How long the host may take to answer a Command.
@@ -239,10 +239,7 @@ async fn command(
         fields.retain(|_, value| !value.is_null());
     }
     let spec: CommandSpec = serde_json::from_value(spec)?;
-    let namespace = match key.namespace.as_str() {
-        "" => CLUSTER_NAMESPACE,
-        namespace => namespace,
-    };
+    let namespace = namespace_beside(&key.namespace);
     let verb = spec.verb;
     let mut order = Command::new("", spec);
     order.metadata.name = None;

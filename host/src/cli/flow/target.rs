@@ -10,10 +10,10 @@ use kube::core::GroupVersionKind;
 use kube::discovery::{self, Scope};
 use kube::{Client, ResourceExt};
 
-use crate::controller::state_store;
+use crate::controller::{commands, state_store};
 use crate::declaration::{self, Flows};
 use crate::resource;
-use crate::resource::flow::{Flow, FlowResourceSpec};
+use crate::resource::flow::Flow;
 
 /// A Configurator in mode Machine, and how its objects are served.
 pub(super) struct Target {
@@ -128,8 +128,9 @@ impl Target {
         let carrier = match self.mode.place {
             StatePlace::Status { .. } => serde_json::to_value(object)?,
             StatePlace::ConfigMap => {
-                let namespace = object.namespace().unwrap_or_else(|| "default".to_owned());
-                let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), &namespace);
+                let namespace = object.namespace().unwrap_or_default();
+                let namespace = commands::namespace_beside(&namespace);
+                let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
                 let uid = object.uid().unwrap_or_default();
                 let name = state_store::config_map_name(&self.configurator.name, &uid);
                 match maps.get_opt(&name).await? {
@@ -156,10 +157,5 @@ async fn flows(client: &Client) -> anyhow::Result<Flows> {
         Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
         Err(error) => return Err(error).context("cannot read the Flows"),
     };
-    let flows = flows.into_iter().map(|flow| {
-        let name = flow.name_any();
-        let FlowResourceSpec(spec) = flow.spec;
-        (spec.flow_name.clone().unwrap_or(name), spec)
-    });
-    Ok(flows.collect())
+    Ok(flows.into_iter().map(Flow::named).collect())
 }

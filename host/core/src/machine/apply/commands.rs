@@ -89,13 +89,8 @@ impl<'m> Engine<'m> {
                 "{path:?} is not in the phase that is under way, nor in one that was broken off"
             ));
         }
-        let mut names = path.split('/').skip(1);
         let tree = machine.tree(phase);
-        let node = names.try_fold(tree, |node, name| {
-            let children = node?.children();
-            Some(children.iter().find(|child| child.name == name))
-        });
-        if node.flatten().is_none() {
+        if tree.and_then(|tree| tree.at(path)).is_none() {
             return Err(format!("there is no node {path:?}"));
         }
         let root = self.state.nodes.entry(phase.to_owned()).or_default();
