@@ -1,9 +1,11 @@
 //! A host on embedded stores, and real servers, as tests want them.
 
+pub mod cloud;
 pub mod configurator;
 pub mod controlplane;
 pub mod gate;
 pub mod guests;
+pub mod machine;
 pub mod operator;
 pub mod program;
 pub mod proxy;

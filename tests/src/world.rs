@@ -242,19 +242,11 @@ impl World {
     ///
     /// # Errors
     /// When that takes longer than [`PATIENCE`], or `holds` fails.
-    pub async fn until<F>(&self, what: &str, mut holds: impl FnMut() -> F) -> Result<()>
+    pub async fn until<F>(&self, what: &str, holds: impl FnMut() -> F) -> Result<()>
     where
         F: Future<Output = Result<bool>>,
     {
-        let waiting = async {
-            while !holds().await? {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-            Ok(())
-        };
-        tokio::time::timeout(PATIENCE, waiting)
-            .await
-            .with_context(|| format!("in vain: {what}"))?
+        until(what, holds).await
     }
 
     /// Every key of the config store with its value, without those of the host itself.
@@ -314,6 +306,25 @@ impl World {
         self.stop.cancel();
         Ok(self.running.await?)
     }
+}
+
+/// Returns when `holds` does.
+///
+/// # Errors
+/// When that takes longer than [`PATIENCE`], or `holds` fails.
+pub async fn until<F>(what: &str, mut holds: impl FnMut() -> F) -> Result<()>
+where
+    F: Future<Output = Result<bool>>,
+{
+    let waiting = async {
+        while !holds().await? {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    };
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .with_context(|| format!("in vain: {what}"))?
 }
 
 /// One runtime for all tests of a process: starting one maps a lot of memory.

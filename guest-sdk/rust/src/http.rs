@@ -13,7 +13,10 @@
 //! assert_eq!(Request::new("hook", hook).to_string(), "hook: http POST https://hooks.example.com/deployed");
 //! ```
 
-use crate::bindings::configurator::handler::requests::{HttpRequest, Operation};
+use serde::Deserialize;
+
+use crate::bindings::configurator::handler::requests::{HttpRequest, HttpResponse, Operation};
+use crate::{HandlerError, json};
 
 /// An HTTP request under construction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +61,24 @@ impl Http {
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Http {
         self.request.body = Some(body.into());
         self
+    }
+}
+
+impl HttpResponse {
+    /// The value of the header of this name, in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The body as `T`.
+    ///
+    /// # Errors
+    /// Fatal, when it is not a `T` in JSON.
+    pub fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, HandlerError> {
+        let text = std::str::from_utf8(&self.body)
+            .map_err(|_| HandlerError::fatal("the body of the answer is no text"))?;
+        json::read(text, "the body of the answer")
     }
 }
 

@@ -126,7 +126,48 @@ impl Input {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The Configurator's `spec.parameters`; an empty object where it has none.
+    /// In mode Machine: the result of the request of this name that the entry before asked for. Nothing on the first entry, where the
+    /// request was not asked for, and where the host does not remember: then ask again.
+    pub fn answer(&self, request_name: &str) -> Option<&RequestResult> {
+        match find(&self.last.as_ref()?.request_results, request_name)? {
+            ResultEntry::One(result) => Some(result),
+            ResultEntry::Group(_) => None,
+        }
+    }
+
+    /// In mode Machine: the results of all requests with this `groupBy` that the entry before asked for; empty as
+    /// [`answer`](Self::answer) is nothing.
+    pub fn answers(&self, group_by: &str) -> &[RequestResult] {
+        let results = self.last.as_ref().map(|last| &last.request_results);
+        match results.and_then(|results| find(results, group_by)) {
+            Some(ResultEntry::Group(results)) => results,
+            Some(ResultEntry::One(_)) | None => &[],
+        }
+    }
+
+    /// In mode Machine: what this handler has noted with [`Output::data`](crate::Output::data), or nothing.
+    ///
+    /// # Errors
+    /// Fatal, when it is not a `T`.
+    pub fn notes<'a, T: Deserialize<'a>>(&'a self) -> Result<Option<T>, HandlerError> {
+        let data = self.last.as_ref().and_then(|last| last.data.as_deref());
+        data.map(|data| json::read(data, "the notes")).transpose()
+    }
+
+    /// In mode Machine: what the step at this path has left with [`Output::output`](crate::Output::output). The path is that within the
+    /// flow; outside a flow it begins with the phase.
+    ///
+    /// # Errors
+    /// Fatal, when the step has left nothing, or when that is not a `T`; the message lists the steps that have.
+    pub fn output_of<'a, T: Deserialize<'a>>(&'a self, path: &str) -> Result<T, HandlerError> {
+        let known = || self.outputs.iter().map(|(path, _)| path);
+        match self.outputs.iter().find(|(step, _)| step == path) {
+            Some((_, output)) => json::read(output, &format!("the output of `{path}`")),
+            None => Err(HandlerError::fatal(missing("output", path, known()))),
+        }
+    }
+
+    /// The Configurator's `spec.parameters`, with those of the node laid over; an empty object where it has none.
     ///
     /// # Errors
     /// Fatal, when they are not a `T`.
@@ -145,11 +186,13 @@ impl Input {
     }
 
     fn find(&self, key: &str) -> Option<&ResultEntry> {
-        self.request_results
-            .iter()
-            .find(|(known, _)| known == key)
-            .map(|(_, entry)| entry)
+        find(&self.request_results, key)
     }
+}
+
+fn find<'a>(results: &'a [(String, ResultEntry)], key: &str) -> Option<&'a ResultEntry> {
+    let found = results.iter().find(|(known, _)| known == key);
+    found.map(|(_, entry)| entry)
 }
 
 impl WatchedObject {
@@ -164,13 +207,14 @@ impl WatchedObject {
 
 fn missing<'a>(what: &str, key: &str, known: impl Iterator<Item = &'a String>) -> String {
     let known: Vec<&str> = known.map(String::as_str).collect();
+    let who = match what {
+        "output" => "earlier steps",
+        _ => "the previous phase",
+    };
     if known.is_empty() {
-        format!("no {what} `{key}`: the previous phase left no {what}s")
+        format!("no {what} `{key}`: {who} left no {what}s")
     } else {
-        format!(
-            "no {what} `{key}`: the previous phase left {}",
-            known.join(", ")
-        )
+        format!("no {what} `{key}`: {who} left {}", known.join(", "))
     }
 }
 
@@ -238,6 +282,36 @@ mod tests {
         check(
             Input::builder().build().result("node"),
             expect!["no result `node`: the previous phase left no results"],
+        );
+    }
+
+    #[test]
+    fn a_leaf_finds_what_it_asked_for_and_noted() {
+        let first = Input::builder().build();
+        assert!(first.answer("pod").is_none() && first.answers("pods").is_empty());
+        assert_eq!(first.notes::<Value>().unwrap(), None);
+        let pod = RequestResult::answered("pod", RequestSink::Kubernetes, [json!({"n": 1})]);
+        let input = Input::builder()
+            .last(crate::HandlerState {
+                data: Some(r#"{"tries":2}"#.to_owned()),
+                request_results: vec![
+                    ("pod".to_owned(), ResultEntry::One(pod.clone())),
+                    ("pods".to_owned(), ResultEntry::Group(vec![pod])),
+                ],
+                ..crate::HandlerState::default()
+            })
+            .step_output("prepare", &json!({"size": 3}))
+            .build();
+        assert_eq!(
+            input.answer("pod").unwrap().object::<Value>().unwrap()["n"],
+            1
+        );
+        assert_eq!(input.answers("pods").len(), 1);
+        assert_eq!(input.notes::<Value>().unwrap().unwrap()["tries"], 2);
+        assert_eq!(input.output_of::<Value>("prepare").unwrap()["size"], 3);
+        check(
+            input.output_of::<Value>("prepar"),
+            expect!["no output `prepar`: earlier steps left prepare"],
         );
     }
 

@@ -137,6 +137,37 @@ impl InputBuilder {
         self
     }
 
+    /// What this handler finds when it is entered again after `previous`: its notes, and these answers to what it asked for.
+    #[must_use]
+    pub fn after(
+        mut self,
+        previous: &Output,
+        answers: impl IntoIterator<Item = RequestResult>,
+    ) -> InputBuilder {
+        let answers = answers.into_iter();
+        let named = answers.map(|answer| (answer.request_name.clone(), ResultEntry::One(answer)));
+        self.input.context.entry += 1;
+        self.input.context.cause = Cause::Again;
+        self.input.last = Some(HandlerState {
+            data: previous.data.clone(),
+            request_results: named.collect(),
+            ..HandlerState::default()
+        });
+        self
+    }
+
+    /// What the step at this path has left. A value that has no form in JSON is `null`.
+    #[must_use]
+    pub fn step_output<T: Serialize + ?Sized>(
+        mut self,
+        path: impl Into<String>,
+        output: &T,
+    ) -> InputBuilder {
+        let text = serde_json::to_string(output).unwrap_or_else(|_| "null".to_owned());
+        self.input.outputs.push((path.into(), text));
+        self
+    }
+
     /// Any other fact about the call.
     ///
     /// ```
@@ -153,6 +184,22 @@ impl InputBuilder {
     /// The input.
     pub fn build(self) -> Input {
         self.input
+    }
+}
+
+/// That of a handler which has begun and neither noted nor asked for anything.
+impl Default for HandlerState {
+    fn default() -> HandlerState {
+        HandlerState {
+            start_time: None,
+            end_time: None,
+            done: false,
+            failed: false,
+            fatal: false,
+            error: None,
+            data: None,
+            request_results: Vec::new(),
+        }
     }
 }
 

@@ -42,20 +42,44 @@
 //! - What it may ask for: [`kubernetes`], [`configstore`], [`secretstore`], [`http`].
 //! - What a module is: [`module!`], [`Handler`], [`Registry`].
 //!
-//! # What a host of this version refuses
+//! # Two modes
 //!
-//! The contract has more than mode Chain, which is the only mode today. An output that asks for any of this does
-//! nothing at all, and its run fails with `UnsupportedResourceOperation`:
+//! In mode Chain the phases of a Configurator follow one another, and the next phase gets the results of this one. In mode Machine
+//! a handler is a leaf of a phase's tree and is entered until it is [`Outcome::Done`]: it asks with [`Output::again`], gets the answers
+//! by [`Input::answer`] and its own notes by [`Input::notes`] when it is entered again, and leaves memory with [`Output::wait`].
 //!
-//! - [`Output::again`], [`Output::again_after`], [`Output::wait`], [`Output::stop`]: the outcomes of other modes;
-//! - [`Output::next_phase`]: the phases follow one another;
-//! - [`Output::graph`]: requests are sent one after another or side by side. [`Request::depends_on`] and
-//!   [`Request::ready_when`] belong to it, and make any other output invalid;
-//! - [`Request::once`]: a request may be sent again;
-//! - [`Output::desired`]: there is no object graph, and nothing is pruned.
+//! ```
+//! use configurator_sdk::kubernetes::POD;
+//! use configurator_sdk::{HandlerError, Input, Output, Request};
+//! use serde_json::Value;
+//! use std::time::Duration;
 //!
-//! [`Output::data`], [`Output::progress`], [`Output::output`] and [`Output::details`] are checked and then left unread.
-//! In the input, `last`, `outputs` and `plan` are absent or empty.
+//! /// Is done when the Pod runs.
+//! fn await_pod(input: &Input) -> Result<Output, HandlerError> {
+//!     let ask = Request::new("pod", POD.get(("shop", "web")));
+//!     let Some(answer) = input.answer("pod") else {
+//!         return Ok(Output::new().request(ask).again());
+//!     };
+//!     let pod: Value = answer.object()?;
+//!     match pod["status"]["phase"].as_str() {
+//!         Some("Running") => Ok(Output::new()),
+//!         _ => Ok(Output::new().request(ask).again_after(Duration::from_secs(5))),
+//!     }
+//! }
+//! # let output = await_pod(&Input::builder().build()).unwrap();
+//! # assert_eq!(output.requests.resource_requests.len(), 1);
+//! ```
+//!
+//! # What a host refuses
+//!
+//! An output that asks for any of this does nothing at all, and its run fails with `UnsupportedResourceOperation`:
+//!
+//! - in mode Chain: [`Output::again`], [`Output::again_after`], [`Output::wait`], [`Output::next_phase`];
+//! - in both modes, today: [`Output::stop`]; [`Output::graph`], with [`Request::depends_on`] and [`Request::ready_when`], which make any
+//!   other output invalid; [`Request::once`], in whose place a node of a machine is marked `once`; [`Output::desired`].
+//!
+//! In mode Chain, [`Output::data`], [`Output::progress`], [`Output::output`] and [`Output::details`] are checked and then left unread,
+//! and in the input `last` and `outputs` are absent or empty.
 //!
 //! # Features
 //!

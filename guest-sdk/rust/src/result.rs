@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::{ErrorKind, HandlerError, Json, RequestError, RequestResult, RequestSink, json};
+use crate::{
+    ErrorKind, HandlerError, HttpResponse, Json, RequestError, RequestResult, RequestSink, json,
+};
 
 impl RequestResult {
     /// The first document of the answer as `T`.
@@ -58,6 +60,20 @@ impl RequestResult {
         }
     }
 
+    /// What an HTTP endpoint answered, whatever its status.
+    ///
+    /// # Errors
+    /// As [`RequestResult::object`]; fatal when the request was none to an HTTP endpoint.
+    pub fn response(&self) -> Result<&HttpResponse, HandlerError> {
+        self.succeeded()?;
+        self.http_response.as_ref().ok_or_else(|| {
+            HandlerError::fatal(format!(
+                "the result `{}` is none of an HTTP request",
+                self.request_name
+            ))
+        })
+    }
+
     /// Nothing, when the request succeeded.
     ///
     /// # Errors
@@ -87,6 +103,23 @@ impl RequestResult {
             finished_timestamp: Some("2026-01-01T00:00:00.000Z".to_owned()),
             error: None,
             http_response: None,
+        }
+    }
+
+    /// A result as the host gives it for an HTTP request, with a body of JSON. For tests.
+    pub fn responded(
+        request_name: impl Into<String>,
+        status: u16,
+        body: impl Into<Json>,
+    ) -> RequestResult {
+        let nothing = std::iter::empty::<Json>();
+        RequestResult {
+            http_response: Some(HttpResponse {
+                status,
+                headers: Vec::new(),
+                body: body.into().into_string().into_bytes(),
+            }),
+            ..RequestResult::answered(request_name, RequestSink::Http, nothing)
         }
     }
 

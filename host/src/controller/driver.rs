@@ -1,7 +1,7 @@
 //! Takes one run through its phases.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use configurator_core::configurator::{DeletionBy, status_manager};
@@ -109,6 +109,39 @@ pub(crate) struct Carried {
 /// not when none can come any more.
 pub(crate) type SendingGate = mpsc::Sender<(u64, oneshot::Sender<()>)>;
 
+/// What a leaf has of its machine.
+pub(crate) struct OfMachine {
+    pub(crate) gate: SendingGate,
+    pub(crate) said: Arc<Said>,
+}
+
+/// What the handlers of one object's machine have said of its status. Each apply is complete, so what one leaf says is applied together
+/// with what all have said before.
+#[derive(Default)]
+pub(crate) struct Said {
+    /// Held while it is applied: of two leaves, one says it after the other.
+    applying: tokio::sync::Mutex<()>,
+    status: std::sync::Mutex<Value>,
+}
+
+impl Said {
+    pub(crate) fn new(status: Value) -> Arc<Self> {
+        Arc::new(Self {
+            status: std::sync::Mutex::new(status),
+            ..Self::default()
+        })
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        let status = self.status.lock();
+        status.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, status: Value) {
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+    }
+}
+
 /// Takes a run through its phases, until it is over or rests.
 ///
 /// Every await may be the last: nothing is remembered here that matters after a crash.
@@ -137,13 +170,13 @@ pub(crate) async fn drive(
     }
 }
 
-/// As [`drive`]; `gate` is for the entry of a leaf.
+/// As [`drive`]; `machine` is for the entry of a leaf.
 pub(crate) async fn carry(
     context: Arc<RunContext>,
     run: Run,
     step: Step,
     permit: Option<Arc<Permit>>,
-    gate: Option<SendingGate>,
+    machine: Option<OfMachine>,
 ) -> Carried {
     let span = tracing::info_span!(
         "run",
@@ -167,7 +200,7 @@ pub(crate) async fn carry(
         has_written: false,
         holds_readiness: false,
         permit,
-        gate,
+        machine,
     };
     drive.go(step).instrument(span).await
 }
@@ -180,7 +213,7 @@ struct Drive {
     has_written: bool,
     holds_readiness: bool,
     permit: Option<Arc<Permit>>,
-    gate: Option<SendingGate>,
+    machine: Option<OfMachine>,
 }
 
 impl Drive {
@@ -339,9 +372,9 @@ impl Drive {
     /// What may be sent but once is sent when the machine has heard of it.
     async fn announce(&mut self) -> Result<(), Failure> {
         let (go, may_go) = oneshot::channel();
-        if let Some((gate, token)) = self.gate.as_ref().zip(self.run.token()) {
+        if let Some((machine, token)) = self.machine.as_ref().zip(self.run.token()) {
             // When nobody is there, nobody answers either.
-            let _ = gate.send((token, go)).await;
+            let _ = machine.gate.send((token, go)).await;
             if may_go.await.is_err() {
                 let message = "not sent, because the state that says so could not be stored";
                 return Err(Failure {
@@ -458,7 +491,17 @@ impl Drive {
         let mut failure = None;
         for (key, status) in statuses {
             self.ready().await;
-            if let Err(fault) = self.apply_status(&key, status).await {
+            let applied = match &self.machine {
+                None => self.apply_status(&key, status).await,
+                Some(OfMachine { said, .. }) => {
+                    let _alone = said.applying.lock().await;
+                    let mut all = said.status();
+                    json_patch::merge(&mut all, &status);
+                    let applied = self.apply_status(&key, all.clone()).await;
+                    applied.map(|()| said.set(all))
+                }
+            };
+            if let Err(fault) = applied {
                 let reaction = fault.kind.reaction();
                 failure = Some(Failure {
                     request_name: "status".into(),

@@ -28,7 +28,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::commands;
-use super::driver::{Carried, Driven, RunContext, SendingGate, carry};
+use super::driver::{Carried, Driven, OfMachine, RunContext, Said, SendingGate, carry};
 use super::inbox::{Inbox, Wake};
 use super::notices;
 use super::state_store::{Found, Held, Saved, StateStore};
@@ -39,6 +39,9 @@ use crate::shards::Permit;
 
 /// For how long the newest revision may be unknown to the config store while steps follow one another.
 const BOOK_AFTER: Duration = Duration::from_secs(1);
+
+/// No name of a node has it.
+const REMEDY: &str = "\0";
 
 type Results = Vec<(String, ResultEntry)>;
 
@@ -79,7 +82,7 @@ pub(crate) struct Standing {
     pending: VecDeque<Action>,
     /// What has ended and was not told yet.
     ended: VecDeque<LeafEnd>,
-    /// Of the entry before, by path.
+    /// Of the entry before, by path; those of a remedy by the path of its leaf with [`REMEDY`].
     results: BTreeMap<String, Results>,
     /// Of the last leaves of the phase before.
     from_before: Results,
@@ -87,6 +90,8 @@ pub(crate) struct Standing {
     parked: Vec<(Run, Pause)>,
     /// What the secret store has answered, and handlers may have been told.
     secrets: Vec<Document>,
+    /// What handlers have said of the object's status.
+    said: Arc<Said>,
     /// Resources that commands came by, by their uid.
     commands: HashMap<String, ObjectRef>,
 }
@@ -94,6 +99,7 @@ pub(crate) struct Standing {
 impl Standing {
     fn new(held: Held, state: State) -> Box<Self> {
         Box::new(Self {
+            said: Said::new(state.status.clone()),
             held,
             state,
             pending: VecDeque::new(),
@@ -655,7 +661,9 @@ impl MachineRun {
 
     fn enter(&mut self, mut entry: Entry) -> Result<(), Over> {
         let standing = &self.standing;
-        let own_results = standing.results.get(&entry.path);
+        let own_results = standing
+            .results
+            .get(&self.results_key(&entry.path, &entry.handler));
         let is_after = matches!(entry.cause, Cause::Again | Cause::Retry);
         if is_after && own_results.is_none() {
             // What the entry before asked for was known to a host that is no more, or to this one too long ago.
@@ -735,8 +743,17 @@ impl MachineRun {
     ) {
         run.know_secrets(&self.standing.secrets);
         let token = run.token();
-        let gate = Some(self.gate.clone());
-        let carrying = carry(self.context.clone(), run, step, self.permit.clone(), gate);
+        let machine = Some(OfMachine {
+            gate: self.gate.clone(),
+            said: self.standing.said.clone(),
+        });
+        let carrying = carry(
+            self.context.clone(),
+            run,
+            step,
+            self.permit.clone(),
+            machine,
+        );
         let (carrying, abort) = abortable(carrying);
         if let Some(token) = token {
             self.aborts.insert(token, abort);
@@ -755,11 +772,8 @@ impl MachineRun {
             return None;
         }
         let (end, results) = run.take_end()?;
-        let path = run.phase().to_owned();
-        let is_remedy = self.handler_of(&path) != run.handler();
-        if !is_remedy {
-            self.standing.results.insert(path, results);
-        }
+        let key = self.results_key(run.phase(), run.handler());
+        self.standing.results.insert(key, results);
         Some(Event::Ended { token, end })
     }
 
@@ -781,6 +795,7 @@ impl MachineRun {
             finished,
         } = carried;
         self.is_fresh = false;
+        self.standing.state.status = self.standing.said.status();
         self.has_written |= finished.has_written;
         self.own_writes.extend(finished.own_writes);
         for secret in run.secrets() {
@@ -789,6 +804,14 @@ impl MachineRun {
             }
         }
         (run, pause)
+    }
+
+    /// Under which key the results of this handler are kept, which is that of the leaf or a remedy in its place.
+    fn results_key(&self, path: &str, handler: &str) -> String {
+        match self.handler_of(path) == handler {
+            true => path.to_owned(),
+            false => [path, REMEDY].concat(),
+        }
     }
 
     fn handler_of(&self, path: &str) -> &str {

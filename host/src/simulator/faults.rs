@@ -11,19 +11,15 @@ use configurator_core::result::{Answer, HttpResponse};
 use super::scenario::{HttpAnswer, InjectedFault};
 use crate::sinks::{Scope, Sink, Sinks, is_safe};
 
-/// The faults of a scenario, with how often each is still to come.
+/// The faults of a scenario, as they are still to come.
 pub(super) struct FaultScript {
-    faults: Mutex<Vec<(InjectedFault, Option<u32>)>>,
+    faults: Mutex<Vec<InjectedFault>>,
 }
 
 impl FaultScript {
     pub(super) fn new(faults: &[InjectedFault]) -> Arc<Self> {
-        let faults = faults
-            .iter()
-            .map(|fault| (fault.clone(), fault.times))
-            .collect();
         Arc::new(Self {
-            faults: Mutex::new(faults),
+            faults: Mutex::new(faults.to_vec()),
         })
     }
 
@@ -45,14 +41,18 @@ impl FaultScript {
 
     fn next(&self, scope: &Scope) -> Option<Fault> {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
-        let (fault, remaining) = faults.iter_mut().find(|(fault, remaining)| {
+        let fault = faults.iter_mut().find(|fault| {
             glob::matches(&fault.request, &scope.request_name)
                 && glob::matches(&fault.object, &scope.object)
                 && (fault.attempts.is_empty() || fault.attempts.contains(&scope.attempt))
-                && *remaining != Some(0)
+                && fault.times != Some(0)
         })?;
-        if let Some(remaining) = remaining {
-            *remaining -= 1;
+        if fault.after > 0 {
+            fault.after -= 1;
+            return None;
+        }
+        if let Some(times) = &mut fault.times {
+            *times -= 1;
         }
         let mut injected = Fault::new(fault.kind, fault.message.clone());
         injected.status = fault.status;
@@ -80,9 +80,31 @@ impl Sink for FaultySink {
     }
 }
 
-/// HTTP endpoints that answer what the scenario says.
+/// HTTP endpoints that answer what the scenario says, as far as it is still to come.
+#[derive(Clone)]
 pub(super) struct ScriptedHttp {
-    pub(super) answers: Vec<HttpAnswer>,
+    answers: Arc<Mutex<Vec<HttpAnswer>>>,
+}
+
+impl ScriptedHttp {
+    pub(super) fn new(answers: &[HttpAnswer]) -> Self {
+        Self {
+            answers: Arc::new(Mutex::new(answers.to_vec())),
+        }
+    }
+
+    fn next(&self, method: &str, url: &str) -> Option<HttpAnswer> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = answers.iter_mut().find(|answer| {
+            answer.times != Some(0)
+                && glob::matches(&answer.method, method)
+                && glob::matches(&answer.url, url)
+        })?;
+        if let Some(times) = &mut answer.times {
+            *times -= 1;
+        }
+        Some(answer.clone())
+    }
 }
 
 #[async_trait]
@@ -94,11 +116,7 @@ impl Sink for ScriptedHttp {
                 "not an HTTP request",
             ));
         };
-        let found = self.answers.iter().find(|answer| {
-            glob::matches(&answer.method, &request.method)
-                && glob::matches(&answer.url, &request.url)
-        });
-        let Some(answer) = found else {
+        let Some(answer) = self.next(&request.method, &request.url) else {
             let message = format!(
                 "the scenario has no answer for {} {}",
                 request.method, request.url

@@ -81,6 +81,7 @@ struct World<'a> {
     secrets: EmbeddedSecretStore,
     recorder: Arc<Recorder>,
     faults: Arc<FaultScript>,
+    http: ScriptedHttp,
     configurator: Value,
     modules: PreparedModules,
 }
@@ -170,6 +171,7 @@ impl<'a> World<'a> {
             secrets: EmbeddedSecretStore::memory(&SealingKey::random()?),
             recorder: Arc::default(),
             faults: FaultScript::new(&scenario.faults),
+            http: ScriptedHttp::new(&scenario.http),
             configurator,
             modules,
         })
@@ -179,6 +181,16 @@ impl<'a> World<'a> {
     async fn fill(&self) -> Result<(), Failed> {
         for definition in definitions() {
             self.apply(&definition).await?;
+        }
+        for file in &self.scenario.manifests {
+            let file = self.scenario.beside(file);
+            let located = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+            let text = std::fs::read_to_string(&file).map_err(|error| located(&error))?;
+            let objects: Vec<Value> =
+                serde_saphyr::from_multiple(&text).map_err(|error| located(&error))?;
+            for object in objects.iter().filter(|object| !object.is_null()) {
+                self.apply(object).await?;
+            }
         }
         for object in &self.scenario.objects {
             self.apply(object).await?;
@@ -203,9 +215,7 @@ impl<'a> World<'a> {
             .secret_store(self.secrets.clone())
             .secret_generator(NamedSecrets)
             .state_key(StateKey::new([0; 32]))
-            .http_sink(ScriptedHttp {
-                answers: self.scenario.http.clone(),
-            })
+            .http_sink(self.http.clone())
             .decorate_sinks(move |sinks| faults.decorate(sinks))
             .modules(self.modules.clone())
             .clock(self.clock)
@@ -339,6 +349,7 @@ impl<'a> World<'a> {
                 objects.push(plain(serde_json::to_value(object)?));
             }
         }
+        objects.extend(self.machines().await?);
         let mut keys = self.config.scan("").await?;
         const OWN: [&str; 3] = ["ledger/", "revisions/", "states/"];
         keys.retain(|(key, _)| !OWN.iter().any(|prefix| key.starts_with(prefix)));
@@ -403,6 +414,31 @@ impl<'a> World<'a> {
             expected_objects: present,
             expected_absences: absent,
         })
+    }
+
+    /// In mode `Machine`, the watched objects with what has become of them, without what only the host reads.
+    async fn machines(&self) -> Result<Vec<Value>, Failed> {
+        let spec = &self.configurator["spec"];
+        if text(spec, "/mode") != "Machine" {
+            return Ok(Vec::new());
+        }
+        let (group, version) = (text(spec, "/watch/group"), text(spec, "/watch/version"));
+        let version = api_version(group, version);
+        let api = objects::api(&self.client, &version, text(spec, "/watch/kind"), "").await?;
+        let found = api.list(&ListParams::default()).await?;
+        let memento = match text(spec, "/state/mementoPath") {
+            "" => "/status/memento".to_owned(),
+            path => path.replace('.', "/"),
+        };
+        let (above, last) = memento.rsplit_once('/').unwrap_or_default();
+        let shown = found.items.into_iter().map(|object| {
+            let mut object = plain(serde_json::to_value(object)?);
+            if let Some(Value::Object(fields)) = object.pointer_mut(above) {
+                fields.remove(last);
+            }
+            Ok(object)
+        });
+        shown.collect()
     }
 
     async fn find(&self, object: &Value) -> Result<Option<Value>, Failed> {

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use configurator_core::handler::{CallFault, HandlerOutput, Outcome};
+use configurator_core::handler::{CallFault, HandlerOutput};
 use configurator_core::request::{ObjectKey, Operation};
 use configurator_core::run::{Call, Chain, Finish, Pause, Run};
 use serde_json::{Map, Value, json};
 
 use super::view;
 use crate::observer::{Notice, RunEnd, RunObserver};
+use crate::redaction::Redactor;
 
 /// What was seen so far.
 #[derive(Default)]
@@ -43,10 +44,15 @@ impl Recorder {
 
     fn with_run(&self, run: &Run, note: impl FnOnce(&mut Map<String, Value>) -> bool) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        // The entries of all leaves of a phase have the same id.
+        let id = match run.token() {
+            Some(token) => format!("{} {token}", run.id()),
+            None => run.id().to_owned(),
+        };
         let at = seen
             .runs
             .iter()
-            .position(|known| known.id == run.id() && !known.is_over);
+            .position(|known| known.id == id && !known.is_over);
         let at = at.unwrap_or_else(|| {
             let objects: Vec<Value> = run
                 .members()
@@ -60,7 +66,7 @@ impl Recorder {
             }
             view.insert("calls".into(), Value::Array(Vec::new()));
             seen.runs.push(SeenRun {
-                id: run.id().to_owned(),
+                id,
                 is_over: false,
                 view,
             });
@@ -72,11 +78,27 @@ impl Recorder {
     }
 }
 
+/// Without what the secret store has answered.
+fn redacted(run: &Run, view: Map<String, Value>) -> Value {
+    let mut redactor = Redactor::default();
+    redactor.learn(run.secrets());
+    let view = Value::Object(view);
+    match redactor.is_empty() {
+        true => view,
+        false => serde_json::from_str(&redactor.redact(&view.to_string())).unwrap_or_default(),
+    }
+}
+
 impl RunObserver for std::sync::Arc<Recorder> {
     fn called(&self, run: &Run, call: &Call, result: &Result<HandlerOutput, CallFault>) {
         let context = &call.input.context;
         let mut view = Map::new();
         view.insert("phase".into(), context.phase.as_str().into());
+        if run.token().is_some() {
+            view.insert("node".into(), context.node.as_str().into());
+            view.insert("entry".into(), context.entry.into());
+            view.insert("cause".into(), view::cause(&context.cause));
+        }
         view.insert("attempt".into(), context.attempt.into());
         match result {
             Ok(output) => {
@@ -89,9 +111,7 @@ impl RunObserver for std::sync::Arc<Recorder> {
                         .collect();
                     view.insert("passes".into(), args.into());
                 }
-                if let Outcome::Failed(error) = &output.outcome {
-                    view.insert("failed".into(), error.message.as_str().into());
-                }
+                view::said(output, &mut view);
                 let statuses: Vec<Value> = output
                     .statuses
                     .iter()
@@ -124,9 +144,10 @@ impl RunObserver for std::sync::Arc<Recorder> {
                 view.insert("fault".into(), first.into());
             }
         }
+        let view = redacted(run, view);
         self.with_run(run, |run| {
             if let Some(calls) = run.get_mut("calls").and_then(Value::as_array_mut) {
-                calls.push(view.into());
+                calls.push(view);
             }
             false
         });

@@ -33,6 +33,9 @@ pub struct Scenario {
     /// The longest that the scenario may take, in virtual time.
     #[serde(default = "default_limit")]
     pub limit: Duration,
+    /// Files with objects at the start, from the scenario's folder. They are made before `objects`.
+    #[serde(default)]
+    pub manifests: Vec<PathBuf>,
     /// Objects at the start. `uid-of(Kind namespace/name)` stands for the uid of an object made before.
     #[serde(default)]
     pub objects: Vec<Value>,
@@ -42,7 +45,7 @@ pub struct Scenario {
     /// Secrets at the start.
     #[serde(default)]
     pub secrets: BTreeMap<String, Value>,
-    /// What HTTP endpoints answer.
+    /// What HTTP endpoints answer: the first that fits and was not given often enough.
     #[serde(default)]
     pub http: Vec<HttpAnswer>,
     /// Requests that fail.
@@ -90,6 +93,9 @@ pub struct HttpAnswer {
     /// The body.
     #[serde(default)]
     pub body: String,
+    /// How often it is given; absent: as often as it fits.
+    #[serde(default)]
+    pub times: Option<u32>,
 }
 
 /// A request that fails instead of being sent.
@@ -104,6 +110,9 @@ pub struct InjectedFault {
     /// Attempts that fail; empty: all.
     #[serde(default)]
     pub attempts: Vec<u32>,
+    /// How often it goes through before it fails.
+    #[serde(default)]
+    pub after: u32,
     /// How often it fails in all; absent: as often as it comes.
     #[serde(default)]
     pub times: Option<u32>,

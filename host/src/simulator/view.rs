@@ -1,10 +1,65 @@
 //! Requests as people write them, for golden files.
 
+use configurator_core::handler::{Cause, HandlerOutput, Outcome};
 use configurator_core::request::{
-    ConfigOperation, ConfigVerb, ExecuteStrategy, KubernetesRequest, Operation, PatchType,
-    PropagationPolicy, Request, Requests,
+    ConfigOperation, ConfigVerb, ExecuteStrategy, KubernetesRequest, ObjectKey, Operation,
+    PatchType, PropagationPolicy, Request, Requests,
 };
 use serde_json::{Map, Value, json};
+
+/// Why a leaf was entered.
+pub(super) fn cause(cause: &Cause) -> Value {
+    match cause {
+        Cause::Entered => "entered".into(),
+        Cause::Retry => "retry".into(),
+        Cause::Again => "again".into(),
+        Cause::Timer => "timer".into(),
+        Cause::Signal(signal) => format!("signal {}", signal.name).into(),
+        Cause::Changed(key) => format!("changed {}", named(key)).into(),
+        Cause::Recovered => "recovered".into(),
+    }
+}
+
+fn named(key: &ObjectKey) -> String {
+    format!("{} {}/{}", key.plural, key.namespace, key.name)
+}
+
+/// What an output says beside its requests: how the call ended, and what is for the machine and for people.
+pub(super) fn said(output: &HandlerOutput, view: &mut Map<String, Value>) {
+    let (name, value) = match &output.outcome {
+        Outcome::Done => ("", Value::Null),
+        Outcome::Failed(error) => ("failed", error.message.as_str().into()),
+        Outcome::Again(None) => ("again", "at once".into()),
+        Outcome::Again(Some(after)) => ("again", format!("after {after:?}").into()),
+        Outcome::Stop => ("stop", true.into()),
+        Outcome::Wait(wake) => {
+            let after = wake.after.map(|after| format!("{after:?}"));
+            let objects: Vec<String> = wake.objects.iter().map(named).collect();
+            let wait = json!({"after": after, "signals": wake.signals, "objects": objects});
+            ("wait", wait)
+        }
+    };
+    if !name.is_empty() {
+        view.insert(name.into(), value);
+    }
+    if let Some(next) = &output.next {
+        view.insert("next".into(), next.as_str().into());
+    }
+    if let Some(progress) = &output.progress {
+        let line = format!("{} %: {}", progress.percent, progress.message);
+        view.insert("progress".into(), line.into());
+    }
+    let documents = [
+        ("data", &output.data),
+        ("output", &output.output),
+        ("details", &output.details),
+    ];
+    for (name, document) in documents {
+        if let Some(document) = document {
+            view.insert(name.into(), document.to_value());
+        }
+    }
+}
 
 /// The requests of an output: the strategy where it is not the default, then each request.
 pub(super) fn requests(requests: &Requests) -> Vec<Value> {

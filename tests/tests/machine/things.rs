@@ -1,13 +1,11 @@
 //! A kind of its own, and machines for its objects.
 
-use std::fmt::Write as _;
-
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use configurator_core::layers::Write;
 use configurator_host::resource::Configurator;
-use configurator_host::resource::command::{Command, CommandPhase};
+use configurator_tests::machine::Machine;
+pub use configurator_tests::machine::text;
 use configurator_tests::world::{Place, World};
-use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
@@ -42,26 +40,28 @@ impl Things {
             .await
     }
 
+    async fn machine(&self) -> Result<Machine> {
+        Machine::of(
+            &self.world.client,
+            "things",
+            "example.org/v1",
+            "Thing",
+            "default",
+        )
+        .await
+    }
+
     pub async fn get(&self, name: &str) -> Result<Value> {
-        let thing = self.all().await?.get(name).await?;
-        Ok(serde_json::to_value(thing)?)
+        self.machine().await?.get(name).await
     }
 
     pub async fn phase(&self, name: &str) -> Result<String> {
-        let thing = self.get(name).await?;
-        Ok(text(&thing, "/status/phase"))
+        self.machine().await?.phase(name).await
     }
 
     /// Returns when `one` is in this phase.
     pub async fn until_phase(&self, phase: &str) -> Result<()> {
-        let waiting = self
-            .world
-            .until(phase, || async { Ok(self.phase("one").await? == phase) })
-            .await;
-        match waiting {
-            Ok(()) => Ok(()),
-            Err(error) => Err(error.context(self.drawn("one").await?)),
-        }
+        self.machine().await?.until_phase("one", phase).await
     }
 
     /// Returns when a node of `one` has come to this.
@@ -71,66 +71,18 @@ impl Things {
             .map(|name| format!("/state/{name}"))
             .collect();
         let pointer = format!("/status{pointer}");
-        let waiting = self
-            .world
-            .until(path, || async {
-                let thing = self.get("one").await?;
-                Ok(thing.pointer(&pointer).is_some_and(&holds))
-            })
-            .await;
-        match waiting {
-            Ok(()) => Ok(()),
-            Err(error) => Err(error.context(self.drawn("one").await?)),
-        }
+        let is_so = |thing: &Value| thing.pointer(&pointer).is_some_and(&holds);
+        self.machine().await?.until("one", path, is_so).await
     }
 
     /// The phase and what the nodes have come to, a line each.
     pub async fn drawn(&self, name: &str) -> Result<String> {
-        let thing = self.get(name).await?;
-        let mut text = format!("{}\n", text(&thing, "/status/phase"));
-        draw(&thing["status"]["state"], 1, &mut text);
-        Ok(text)
+        self.machine().await?.drawn(name).await
     }
 
     /// Makes a Command for `one`, and returns what became of it.
     pub async fn command(&self, verb: &str, more: Value) -> Result<String> {
-        let uid = self
-            .all()
-            .await?
-            .get("one")
-            .await?
-            .uid()
-            .context("no uid")?;
-        let mut spec = json!({
-            "configurator": "things",
-            "target": {"name": "one", "uid": uid},
-            "verb": verb,
-            "by": "ann",
-        });
-        spec.as_object_mut()
-            .unwrap()
-            .extend(more.as_object().cloned().unwrap_or_default());
-        let command: Command = serde_json::from_value(json!({
-            "apiVersion": "configurator.dev/v1alpha1",
-            "kind": "Command",
-            "metadata": {"generateName": "order-", "namespace": "default"},
-            "spec": spec,
-        }))?;
-        let api: Api<Command> = Api::namespaced(self.world.client.clone(), "default");
-        let made = api.create(&PostParams::default(), &command).await?;
-        let name = made.name_any();
-        let answered = || async {
-            let command = api.get(&name).await?;
-            Ok(command.status.is_some_and(|status| status.phase.is_some()))
-        };
-        self.world
-            .until("the Command is answered", answered)
-            .await?;
-        let status = api.get(&name).await?.status.context("no status")?;
-        Ok(match status.phase {
-            Some(CommandPhase::Done) => "done".to_owned(),
-            _ => format!("refused: {}", status.message),
-        })
+        self.machine().await?.command("one", verb, more).await
     }
 
     pub async fn merge(&self, patch: Value) -> Result<()> {
@@ -281,39 +233,4 @@ pub fn put(name: &str, value: &str) -> Value {
         name,
         json!({"requests": [{"name": "put", "put": {"key": name, "value": value}}]}),
     )
-}
-
-pub fn text(object: &Value, pointer: &str) -> String {
-    let found = object.pointer(pointer).and_then(Value::as_str);
-    found.unwrap_or_default().to_owned()
-}
-
-fn draw(nodes: &Value, depth: usize, text: &mut String) {
-    for (name, node) in nodes.as_object().into_iter().flatten() {
-        let is = |field: &str| node[field] == true;
-        let mark = match (is("done"), is("failed"), node.get("skipped")) {
-            (_, _, Some(_)) => "skipped",
-            (true, false, _) => "done",
-            (_, true, _) if is("fatal") => "fatal",
-            (_, true, _) => "failed",
-            _ if node.get("startTime").is_some() => "begun",
-            _ => "not begun",
-        };
-        let _ = write!(text, "{}{name}: {mark}", "  ".repeat(depth));
-        for field in [
-            "error",
-            "guidance",
-            "skipped",
-            "progress",
-            "details",
-            "view",
-            "description",
-        ] {
-            if let Some(value) = node.get(field) {
-                let _ = write!(text, ", {field} {value}");
-            }
-        }
-        text.push('\n');
-        draw(&node["state"], depth + 1, text);
-    }
 }

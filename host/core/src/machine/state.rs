@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use super::tree::{Node, NodeKind};
 use crate::document::Document;
@@ -60,6 +61,9 @@ pub struct State {
     /// The check that is being made, by the token of its answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checking: Option<(u64, usize)>,
+    /// What handlers have said of the object's status. The engine only keeps it, for whoever carries out its actions.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub status: Value,
     /// How often a phase has begun from its first step.
     pub visit: u64,
     /// The next token.
@@ -151,9 +155,9 @@ pub struct LeafState {
     /// What the next leaf gets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<(String, Document)>,
-    /// The code of the error that is being remedied.
+    /// The remedy that is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
+    pub remedy: Option<RemedyState>,
     /// How often remedies have run, by code.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub remedies: BTreeMap<String, u32>,
@@ -163,6 +167,24 @@ pub struct LeafState {
     /// Whether nobody knows what became of its requests.
     #[serde(skip_serializing_if = "is_default")]
     pub is_unknown: bool,
+}
+
+/// How far a remedy has come. It is entered in the leaf's place, with notes of its own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct RemedyState {
+    /// The code of the error that is being remedied.
+    pub code: String,
+    /// As that of a leaf; how often it was entered again.
+    #[serde(skip_serializing_if = "is_default")]
+    pub again: u32,
+    /// Its own notes.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub data: Option<Document>,
 }
 
 /// What a leaf is up to.

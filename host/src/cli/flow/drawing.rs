@@ -143,8 +143,8 @@ fn facts(node: &Node, state: &NodeState, now: Timestamp) -> Vec<String> {
             }
             Turn::Idle | Turn::Ready(_) | Turn::Running { .. } => {}
         }
-        if let Some(code) = &state.leaf.remedy {
-            facts.push(format!("{code} is being remedied"));
+        if let Some(remedy) = &state.leaf.remedy {
+            facts.push(format!("{} is being remedied", remedy.code));
         }
     }
     facts

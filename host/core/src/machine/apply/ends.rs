@@ -8,7 +8,7 @@ use crate::handler::{Cause, Outcome, Signal, Wake};
 use crate::machine::action::Notice;
 use crate::machine::event::{End, LeafFailure, LeafOutput};
 use crate::machine::phase::Remedy;
-use crate::machine::state::{NodeError, NodeState, State, Turn};
+use crate::machine::state::{NodeError, NodeState, RemedyState, State, Turn};
 use crate::machine::tree::{Node, NodeKind, NodeRetry};
 use crate::time::Timestamp;
 
@@ -85,8 +85,12 @@ impl<'m> Engine<'m> {
         }
         let now = self.now;
         let leaf = State::node_mut(&mut self.state.nodes, &running.path)?;
+        let goes_on = matches!(outcome, Outcome::Again(_) | Outcome::Wait(_));
         let is_remedy = leaf.leaf.remedy.is_some();
-        if !is_remedy {
+        if let Some(remedy) = &mut leaf.leaf.remedy {
+            remedy.data = data.or(remedy.data.take());
+            remedy.again = remedy.again.saturating_add(u32::from(goes_on));
+        } else {
             // What it does not speak of stays.
             let state = &mut leaf.leaf;
             state.data = data.or(state.data.take());
@@ -95,7 +99,7 @@ impl<'m> Engine<'m> {
             state.details = details.or(state.details.take());
             state.args = args;
         }
-        if !is_remedy && matches!(outcome, Outcome::Again(_) | Outcome::Wait(_)) {
+        if !is_remedy && goes_on {
             leaf.mend();
             leaf.leaf.entry = leaf.leaf.entry.saturating_add(1);
         }
@@ -180,7 +184,7 @@ impl<'m> Engine<'m> {
         } else {
             let first = leaf.error().unwrap_or_default();
             error.message = format!("{first}; the remedy failed: {}", error.message);
-            error.code.clone_from(&remedied);
+            error.code = remedied.as_ref().map(|remedy| remedy.code.clone());
         }
         let rule = error
             .code
@@ -193,7 +197,10 @@ impl<'m> Engine<'m> {
             match rule.remedy {
                 Remedy::Handler { attempts, .. } if used < attempts && !is_spent_once => {
                     leaf.leaf.remedies.insert(code.clone(), used + 1);
-                    leaf.leaf.remedy = Some(code.clone());
+                    leaf.leaf.remedy = Some(RemedyState {
+                        code: code.clone(),
+                        ..RemedyState::default()
+                    });
                     let cause = Cause::Retry;
                     leaf.leaf.turn = match remedied {
                         None => Turn::Ready(cause),

@@ -228,20 +228,27 @@ impl<'m> Engine<'m> {
         carry: &Carry,
     ) {
         let was_entered = state.start_time.is_some();
-        let last = was_entered.then(|| state.last());
+        let mut last = was_entered.then(|| state.last());
         if !was_entered {
             state.start_time = Some(self.now);
             let path = place.path.clone();
             self.notices.push(Notice::StepStarted { path });
         }
-        let remedy = state.leaf.remedy.as_ref().and_then(|code| {
-            match &self.machine.error_codes.get(code)?.remedy {
+        let remedy = state.leaf.remedy.as_ref().and_then(|remedy| {
+            match &self.machine.error_codes.get(&remedy.code)?.remedy {
                 Remedy::Handler { handler, .. } => Some(handler.as_str()),
                 Remedy::Manual => None,
             }
         });
         if remedy.is_none() {
             state.leaf.remedy = None;
+        }
+        let mut number = state.leaf.entry.max(1);
+        if let Some(remedy) = &state.leaf.remedy {
+            number = remedy.again.saturating_add(1);
+            if let Some(last) = &mut last {
+                last.data.clone_from(&remedy.data);
+            }
         }
         let cause = match &state.leaf.signal {
             Some(signal) if remedy.is_none() => Cause::Signal(signal.clone()),
@@ -259,7 +266,7 @@ impl<'m> Engine<'m> {
             path: below.path,
             visit: below.visit,
             handler: remedy.unwrap_or(handler).to_owned(),
-            entry: state.leaf.entry,
+            entry: number,
             attempt: state.leaf.failures.saturating_add(1),
             cause,
             last,

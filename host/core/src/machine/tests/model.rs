@@ -33,6 +33,8 @@ struct Leaf {
     remedy: Option<&'static str>,
     /// How often its remedy has run.
     remedies: u32,
+    /// The number of the remedy's entry.
+    remedy_entry: u32,
 }
 
 #[derive(Clone, Default, PartialEq, Debug)]
@@ -279,7 +281,11 @@ impl Spec {
             leaf.entry = leaf.entry.max(1);
             leaf.turn = Does::Runs;
             leaf.is_sent = false;
-            let entered = (path.to_owned(), leaf.entry, leaf.failures + 1, cause);
+            let entry = match leaf.remedy {
+                Some(_) => leaf.remedy_entry,
+                None => leaf.entry,
+            };
+            let entered = (path.to_owned(), entry, leaf.failures + 1, cause);
             self.entered.push(entered);
             return false;
         }
@@ -575,7 +581,9 @@ impl Spec {
                 self.next = self.next.take().or(next.clone());
             }
             Ending::Again(after) => {
-                if leaf.remedy.is_none() {
+                if leaf.remedy.is_some() {
+                    leaf.remedy_entry += 1;
+                } else {
                     Self::turn_well(leaf);
                     leaf.entry += 1;
                 }
@@ -585,7 +593,9 @@ impl Spec {
                 };
             }
             Ending::Wait(after, signal, is_for_object) => {
-                if leaf.remedy.is_none() {
+                if leaf.remedy.is_some() {
+                    leaf.remedy_entry += 1;
+                } else {
                     Self::turn_well(leaf);
                     leaf.entry += 1;
                 }
@@ -621,6 +631,7 @@ impl Spec {
                     Some("fixable") if leaf.remedies < 2 && !is_lost => {
                         leaf.remedy = Some("fixable");
                         leaf.remedies += 1;
+                        leaf.remedy_entry = 1;
                         leaf.turn = match remedied {
                             None => Does::Next("retry"),
                             Some(_) => later,

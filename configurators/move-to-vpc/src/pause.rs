@@ -1,0 +1,32 @@
+//! Waiting for a person.
+
+use configurator_sdk::{Cause, HandlerError, Input, Output, Wake};
+use serde_json::json;
+
+use crate::resource::MoveToVpc;
+
+/// The signal that confirms the move.
+pub const CONFIRMED: &str = "confirmed";
+
+/// Is done at once, or when a person has confirmed, where one is to.
+///
+/// # Errors
+/// Fatal, when the object lacks a field.
+pub fn pause(input: &Input) -> Result<Output, HandlerError> {
+    let spec = MoveToVpc::of(input)?.spec;
+    let is_confirmed =
+        matches!(&input.context.cause, Cause::Signal(signal) if signal.name == CONFIRMED);
+    if is_confirmed || !spec.manually_confirm {
+        return Ok(Output::new()
+            .status(json!({"confirmed": is_confirmed}))
+            .progress(100, "confirmed"));
+    }
+    let wake = Wake {
+        after: None,
+        signals: vec![CONFIRMED.to_owned()],
+        objects: Vec::new(),
+    };
+    Ok(Output::new()
+        .progress(0, "waits for a person to confirm")
+        .wait(wake))
+}

@@ -1,0 +1,168 @@
+//! Objects that go through the phases of a Configurator in mode `Machine`, as tests look at them.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, Result};
+use configurator_host::objects;
+use configurator_host::resource::command::{Command, CommandPhase};
+use kube::api::{Api, DynamicObject, PostParams};
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+
+use crate::world::until;
+
+/// The objects of one kind and namespace, whose states are in their status.
+#[derive(Clone)]
+pub struct Machine {
+    /// The objects.
+    pub api: Api<DynamicObject>,
+    client: Client,
+    configurator: String,
+    namespace: String,
+}
+
+impl Machine {
+    /// Those that this Configurator watches.
+    ///
+    /// # Errors
+    /// When the API has no such kind.
+    pub async fn of(
+        client: &Client,
+        configurator: &str,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+    ) -> Result<Self> {
+        Ok(Self {
+            api: objects::api(client, api_version, kind, namespace).await?,
+            client: client.clone(),
+            configurator: configurator.to_owned(),
+            namespace: namespace.to_owned(),
+        })
+    }
+
+    /// The object.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub async fn get(&self, name: &str) -> Result<Value> {
+        Ok(serde_json::to_value(self.api.get(name).await?)?)
+    }
+
+    /// The phase that it is in.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub async fn phase(&self, name: &str) -> Result<String> {
+        Ok(text(&self.get(name).await?, "/status/phase"))
+    }
+
+    /// Returns when it is in this phase.
+    ///
+    /// # Errors
+    /// When that takes too long; shows what it has come to.
+    pub async fn until_phase(&self, name: &str, phase: &str) -> Result<()> {
+        self.until(name, phase, |object| text(object, "/status/phase") == phase)
+            .await
+    }
+
+    /// Returns when the object is like this.
+    ///
+    /// # Errors
+    /// When that takes too long; shows what it has come to.
+    pub async fn until(
+        &self,
+        name: &str,
+        what: &str,
+        holds: impl Fn(&Value) -> bool,
+    ) -> Result<()> {
+        match until(what, || async { Ok(holds(&self.get(name).await?)) }).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.context(self.drawn(name).await?)),
+        }
+    }
+
+    /// The phase and what the nodes have come to, a line each.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub async fn drawn(&self, name: &str) -> Result<String> {
+        let object = self.get(name).await?;
+        let mut drawn = format!("{}\n", text(&object, "/status/phase"));
+        draw(&object["status"]["state"], 1, &mut drawn);
+        Ok(drawn)
+    }
+
+    /// Makes a Command for it, and returns what became of it.
+    ///
+    /// # Errors
+    /// When it cannot be made, or is not answered.
+    pub async fn command(&self, name: &str, verb: &str, more: Value) -> Result<String> {
+        let uid = self.api.get(name).await?.uid().context("no uid")?;
+        let mut spec = json!({
+            "configurator": self.configurator,
+            "target": {"name": name, "uid": uid},
+            "verb": verb,
+            "by": "ann",
+        });
+        if let (Value::Object(spec), Value::Object(more)) = (&mut spec, more) {
+            spec.extend(more);
+        }
+        let command: Command = serde_json::from_value(json!({
+            "apiVersion": "configurator.dev/v1alpha1",
+            "kind": "Command",
+            "metadata": {"generateName": "order-", "namespace": self.namespace},
+            "spec": spec,
+        }))?;
+        let api: Api<Command> = Api::namespaced(self.client.clone(), &self.namespace);
+        let made = api.create(&PostParams::default(), &command).await?;
+        let name = made.name_any();
+        until("the Command is answered", || async {
+            let command = api.get(&name).await?;
+            Ok(command.status.is_some_and(|status| status.phase.is_some()))
+        })
+        .await?;
+        let status = api.get(&name).await?.status.context("no status")?;
+        Ok(match status.phase {
+            Some(CommandPhase::Done) => "done".to_owned(),
+            _ => format!("refused: {}", status.message),
+        })
+    }
+}
+
+/// The text at this place; empty where there is none.
+#[must_use]
+pub fn text(object: &Value, pointer: &str) -> String {
+    let found = object.pointer(pointer).and_then(Value::as_str);
+    found.unwrap_or_default().to_owned()
+}
+
+fn draw(nodes: &Value, depth: usize, drawn: &mut String) {
+    for (name, node) in nodes.as_object().into_iter().flatten() {
+        let is = |field: &str| node[field] == true;
+        let mark = match (is("done"), is("failed"), node.get("skipped")) {
+            (_, _, Some(_)) => "skipped",
+            (true, false, _) => "done",
+            (_, true, _) if is("fatal") => "fatal",
+            (_, true, _) => "failed",
+            _ if node.get("startTime").is_some() => "begun",
+            _ => "not begun",
+        };
+        let _ = write!(drawn, "{}{name}: {mark}", "  ".repeat(depth));
+        for field in [
+            "error",
+            "guidance",
+            "skipped",
+            "progress",
+            "details",
+            "view",
+            "description",
+        ] {
+            if let Some(value) = node.get(field) {
+                let _ = write!(drawn, ", {field} {value}");
+            }
+        }
+        drawn.push('\n');
+        draw(&node["state"], depth + 1, drawn);
+    }
+}
