@@ -19,6 +19,7 @@ pub struct Machine {
     client: Client,
     configurator: String,
     namespace: String,
+    phase_at: &'static str,
 }
 
 impl Machine {
@@ -38,7 +39,14 @@ impl Machine {
             client: client.clone(),
             configurator: configurator.to_owned(),
             namespace: namespace.to_owned(),
+            phase_at: "/status/phase",
         })
+    }
+
+    /// Those whose phase is here.
+    #[must_use]
+    pub fn with_phase_at(self, phase_at: &'static str) -> Self {
+        Self { phase_at, ..self }
     }
 
     /// The object.
@@ -54,7 +62,7 @@ impl Machine {
     /// # Errors
     /// When it is not there.
     pub async fn phase(&self, name: &str) -> Result<String> {
-        Ok(text(&self.get(name).await?, "/status/phase"))
+        Ok(text(&self.get(name).await?, self.phase_at))
     }
 
     /// Returns when it is in this phase.
@@ -62,7 +70,7 @@ impl Machine {
     /// # Errors
     /// When that takes too long; shows what it has come to.
     pub async fn until_phase(&self, name: &str, phase: &str) -> Result<()> {
-        self.until(name, phase, |object| text(object, "/status/phase") == phase)
+        self.until(name, phase, |object| text(object, self.phase_at) == phase)
             .await
     }
 
@@ -88,7 +96,7 @@ impl Machine {
     /// When it is not there.
     pub async fn drawn(&self, name: &str) -> Result<String> {
         let object = self.get(name).await?;
-        let mut drawn = format!("{}\n", text(&object, "/status/phase"));
+        let mut drawn = format!("{}\n", text(&object, self.phase_at));
         draw(&object["status"]["state"], 1, &mut drawn);
         Ok(drawn)
     }

@@ -1,12 +1,14 @@
 //! Why phases have failed, in the status.
 
-use configurator_sdk::{HandlerError, Input, Outcome, Output};
+use configurator_sdk::{Cause, HandlerError, Input, Outcome, Output};
 use serde_json::json;
+
+use crate::resource::MoveToVpc;
 
 /// Has what a handler fails with kept in `status.reasons`, and taken away when the handler goes on.
 ///
 /// # Errors
-/// None of its own: an error becomes an output that has failed.
+/// Fatal, when the object lacks a field. An error of the handler becomes an output that has failed.
 pub fn kept(
     input: &Input,
     handler: impl Fn(&Input) -> Result<Output, HandlerError>,
@@ -20,9 +22,9 @@ pub fn kept(
         Outcome::Failed(error) => Some(error.message.clone()),
         _ => None,
     };
-    // The reason is that of one leaf, and no other takes it away.
-    let is_own = input.last.as_ref().is_some_and(|last| last.failed);
-    if reason.is_none() && !is_own {
+    // A leaf beside the one that has failed does not take its reason away: it goes on, and is not tried again.
+    let is_tried_again = input.context.cause == Cause::Retry;
+    if reason.is_none() && !(is_tried_again && MoveToVpc::of(input)?.has_reason(phase)) {
         return Ok(output);
     }
     Ok(output.status(json!({"reasons": {phase: reason}})))

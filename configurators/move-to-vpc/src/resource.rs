@@ -1,5 +1,7 @@
 //! The resource, as far as handlers read it.
 
+use std::collections::BTreeMap;
+
 use configurator_sdk::{HandlerError, Input};
 use serde::Deserialize;
 
@@ -8,6 +10,9 @@ use serde::Deserialize;
 pub struct MoveToVpc {
     /// What is wanted.
     pub spec: Spec,
+    /// What has become of it.
+    #[serde(default)]
+    status: Status,
 }
 
 /// What is wanted.
@@ -36,7 +41,18 @@ pub struct Spec {
     pub manually_confirm: bool,
 }
 
+#[derive(Debug, Default, Deserialize)]
+struct Status {
+    #[serde(default)]
+    reasons: BTreeMap<String, String>,
+}
+
 impl MoveToVpc {
+    /// Whether the status says why this phase has failed.
+    pub fn has_reason(&self, phase: &str) -> bool {
+        self.status.reasons.contains_key(phase)
+    }
+
     /// The object of the call.
     ///
     /// # Errors

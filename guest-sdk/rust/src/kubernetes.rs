@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 use crate::bindings::configurator::handler::requests::{
     KubernetesResourceRequest, KubernetesVerb, Operation,
 };
-use crate::{Json, Precondition};
+use crate::{Json, ObjectKey, Precondition};
 
 #[doc(inline)]
 pub use crate::bindings::configurator::handler::requests::{PatchType, PropagationPolicy};
@@ -100,6 +100,18 @@ impl Resource {
             self.version.to_owned()
         } else {
             [self.group, self.version].join("/")
+        }
+    }
+
+    /// Names an object for [`Wake`](crate::Wake), to wait until it changes.
+    pub fn key(&self, at: impl Into<At>) -> ObjectKey {
+        let At { namespace, name } = at.into();
+        ObjectKey {
+            group: self.group.to_owned(),
+            version: self.version.to_owned(),
+            plural: self.plural.to_owned(),
+            namespace,
+            name,
         }
     }
 

@@ -8,5 +8,8 @@
     reason = "tests"
 )]
 
+mod clusters;
+mod infrastructure;
 mod migration;
 mod move_to_vpc;
+mod shared_storage_cluster;

@@ -209,7 +209,7 @@ async fn nothing_is_begun_where_a_check_fails() -> Result<()> {
         json!({"instances": ["ins-1", "ins-3"]}),
         |_| {},
         "PreFailed",
-        expect!["{}"],
+        expect![[r#"{"PreFlight":"ins-3 do not exist"}"#]],
     )
     .await?;
     check_failed(
@@ -223,7 +223,7 @@ async fn nothing_is_begun_where_a_check_fails() -> Result<()> {
         expect![[r#"{"PreFlight":"ins-2 do not run"}"#]],
     )
     .await?;
-    check_failed(json!({"appId": "1"}), |_| {}, "PreFailed", expect!["{}"]).await?;
+    check_failed(json!({"appId": "1"}), |_| {}, "PreFailed", expect![[r#"{"PreFlight":"the access key AKID-of-the-test belongs to the account 1250000001, not to 1"}"#]]).await?;
     check_failed(
         json!({}),
         |migration| migration.cloud.occupy("vpc-new", "10.0.2.12"),
