@@ -16,6 +16,10 @@ use crate::metrics::Metrics;
 pub const QUEUE: usize = 1024;
 /// The longest note that the API accepts, in bytes.
 const MAX_NOTE: usize = 1024;
+/// The API server's limit of an action.
+const MAX_ACTION: usize = 128;
+/// The action of Events that are not about one in particular.
+pub(crate) const CONFIGURE: &str = "Configure";
 
 /// An object that an Event is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +82,8 @@ pub struct HostEvent {
     pub is_warning: bool,
     /// One CamelCase word.
     pub reason: String,
+    /// What was done, or to what: Events that have it in common too are one series, of which the first message is kept. Cut at 128 bytes.
+    pub action: String,
     /// For a person; cut at 1,024 bytes.
     pub message: String,
 }
@@ -90,6 +96,7 @@ impl HostEvent {
             subject,
             is_warning: true,
             reason: reason.to_owned(),
+            action: CONFIGURE.to_owned(),
             message,
         }
     }
@@ -133,6 +140,7 @@ pub async fn publish(client: Client, mut events: mpsc::Receiver<HostEvent>) {
             subject,
             is_warning,
             reason,
+            action,
             message,
         } = event;
         let published = Event {
@@ -142,8 +150,8 @@ pub async fn publish(client: Client, mut events: mpsc::Receiver<HostEvent>) {
                 EventType::Normal
             },
             reason,
-            note: Some(cut(message)),
-            action: "Configure".into(),
+            note: Some(cut(message, MAX_NOTE)),
+            action: cut(action, MAX_ACTION),
             secondary: None,
         };
         if let Err(error) = recorder.publish(&published, &subject.reference()).await {
@@ -152,9 +160,9 @@ pub async fn publish(client: Client, mut events: mpsc::Receiver<HostEvent>) {
     }
 }
 
-fn cut(mut message: String) -> String {
-    if message.len() > MAX_NOTE {
-        let end = (0..=MAX_NOTE - 3)
+fn cut(mut message: String, most: usize) -> String {
+    if message.len() > most {
+        let end = (0..=most - 3)
             .rev()
             .find(|at| message.is_char_boundary(*at))
             .unwrap_or_default();
@@ -170,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_long_note_is_cut_between_characters() {
-        let cut = cut("日".repeat(1000));
+        let cut = cut("日".repeat(1000), MAX_NOTE);
         assert!(cut.len() <= MAX_NOTE);
         assert!(cut.ends_with("日…"));
     }

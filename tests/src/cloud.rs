@@ -166,6 +166,13 @@ impl Cloud {
         );
     }
 
+    /// The networks belong to this account.
+    pub fn give_networks_to(&self, app_id: &str) {
+        for network in self.state().vpcs.values_mut() {
+            app_id.clone_into(&mut network.app_id);
+        }
+    }
+
     /// Somebody else takes an address of a network.
     ///
     /// # Panics

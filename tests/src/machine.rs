@@ -97,7 +97,7 @@ impl Machine {
     pub async fn drawn(&self, name: &str) -> Result<String> {
         let object = self.get(name).await?;
         let mut drawn = format!("{}\n", text(&object, self.phase_at));
-        draw(&object["status"]["state"], 1, &mut drawn);
+        draw(object.pointer("/status/state"), 1, &mut drawn);
         Ok(drawn)
     }
 
@@ -145,9 +145,9 @@ pub fn text(object: &Value, pointer: &str) -> String {
     found.unwrap_or_default().to_owned()
 }
 
-fn draw(nodes: &Value, depth: usize, drawn: &mut String) {
-    for (name, node) in nodes.as_object().into_iter().flatten() {
-        let is = |field: &str| node[field] == true;
+fn draw(nodes: Option<&Value>, depth: usize, drawn: &mut String) {
+    for (name, node) in nodes.and_then(Value::as_object).into_iter().flatten() {
+        let is = |field: &str| node.get(field) == Some(&Value::Bool(true));
         let mark = match (is("done"), is("failed"), node.get("skipped")) {
             (_, _, Some(_)) => "skipped",
             (true, false, _) => "done",
@@ -171,6 +171,6 @@ fn draw(nodes: &Value, depth: usize, drawn: &mut String) {
             }
         }
         drawn.push('\n');
-        draw(&node["state"], depth + 1, drawn);
+        draw(node.get("state"), depth + 1, drawn);
     }
 }

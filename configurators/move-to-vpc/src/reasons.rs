@@ -23,7 +23,7 @@ pub fn kept(
         _ => None,
     };
     // A leaf beside the one that has failed does not take its reason away: it goes on, and is not tried again.
-    let is_tried_again = input.context.cause == Cause::Retry;
+    let is_tried_again = matches!(input.context.cause, Cause::Retry | Cause::Recovered);
     if reason.is_none() && !(is_tried_again && MoveToVpc::of(input)?.has_reason(phase)) {
         return Ok(output);
     }

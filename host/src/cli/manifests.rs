@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::declaration::Flows;
 use crate::objects::{self, ObjectError};
 use crate::resource;
-use crate::resource::flow::Flow;
+use crate::resource::flow::{self, Flow};
 
 /// The field manager of what is applied from files.
 const MANAGER: &str = "configurator-run";
@@ -89,7 +89,7 @@ fn read_file(file: &Path, manifests: &mut Vec<Manifest>) -> anyhow::Result<()> {
         for object in items.into_iter().filter(|object| !object.is_null()) {
             let manifest = Manifest {
                 file: file.to_owned(),
-                object: named_flow(object),
+                object: flow::resource_of(object),
             };
             if manifest.kind().is_empty()
                 || objects::text(&manifest.object, "/apiVersion").is_empty()
@@ -103,31 +103,6 @@ fn read_file(file: &Path, manifests: &mut Vec<Manifest>) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// A flow that is written down by itself, as `flowName` and `steps`, is the resource of that name.
-fn named_flow(object: Value) -> Value {
-    let name = objects::text(&object, "/flowName");
-    if name.is_empty() || object.get("kind").is_some() {
-        return object;
-    }
-    let mut resource = String::new();
-    for letter in name.chars() {
-        if letter.is_uppercase() && !resource.is_empty() && !resource.ends_with('-') {
-            resource.push('-');
-        }
-        match letter.to_ascii_lowercase() {
-            letter if letter.is_ascii_alphanumeric() => resource.push(letter),
-            _ if resource.ends_with('-') => {}
-            _ => resource.push('-'),
-        }
-    }
-    serde_json::json!({
-        "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Flow",
-        "metadata": {"name": resource.trim_matches('-')},
-        "spec": object,
-    })
 }
 
 /// The flows among these manifests, by the names that they go by.

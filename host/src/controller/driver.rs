@@ -25,7 +25,7 @@ use tracing::Instrument as _;
 use super::finalizer::Finalizer;
 use super::machine_run::MachineContext;
 use crate::clock::SharedClock;
-use crate::events::{HostEvent, Publisher, Subject};
+use crate::events::{CONFIGURE, HostEvent, Publisher, Subject};
 use crate::executor::Executor;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
@@ -469,6 +469,7 @@ impl Drive {
                 subject,
                 is_warning: event.event_type == EventType::Warning,
                 reason: self.redactor.redact(&event.reason),
+                action: CONFIGURE.to_owned(),
                 message: self.redactor.redact(&event.message),
             });
         }

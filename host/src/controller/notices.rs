@@ -18,8 +18,29 @@ pub(crate) fn event_of(
         subject: Subject::watched(configurator, &member.key, &member.uid),
         is_warning,
         reason: reason.to_owned(),
+        action: about(notice).to_owned(),
         message,
     })
+}
+
+/// The phase, flow, step or person that it is about.
+fn about(notice: &Notice) -> &str {
+    match notice {
+        Notice::PhaseEntered { to: phase, .. }
+        | Notice::UnknownPhase { phase }
+        | Notice::PhasesInCircle { phase } => phase,
+        Notice::FlowStarted { flow }
+        | Notice::FlowCompleted { flow }
+        | Notice::FlowFailed { flow, .. }
+        | Notice::FlowResumed { flow, .. }
+        | Notice::FlowRefused { flow, .. } => flow,
+        Notice::StepStarted { path }
+        | Notice::StepFailed { path, .. }
+        | Notice::StepEnded { path, .. }
+        | Notice::ActionNeeded { path, .. }
+        | Notice::OutcomeUnknown { path } => path,
+        Notice::CommandDone { uid } | Notice::CommandRefused { uid, .. } => uid,
+    }
 }
 
 fn told(notice: &Notice) -> Option<(bool, &'static str, String)> {

@@ -3,8 +3,10 @@
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::machine::FlowSpec;
+use crate::objects;
 
 /// A flow that several Configurators use, each by its name.
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
@@ -29,4 +31,31 @@ impl Flow {
         let name = spec.flow_name.clone().or(self.metadata.name);
         (name.unwrap_or_default(), spec)
     }
+}
+
+/// A flow that is written down by itself, as `flowName` and `steps`, as the resource of that name: `CreateCluster` is the Flow
+/// `create-cluster`. All else is returned as it is.
+#[must_use]
+pub fn resource_of(object: Value) -> Value {
+    let name = objects::text(&object, "/flowName");
+    if name.is_empty() || object.get("kind").is_some() {
+        return object;
+    }
+    let mut resource = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !resource.is_empty() && !resource.ends_with('-') {
+            resource.push('-');
+        }
+        match letter.to_ascii_lowercase() {
+            letter if letter.is_ascii_alphanumeric() => resource.push(letter),
+            _ if resource.ends_with('-') => {}
+            _ => resource.push('-'),
+        }
+    }
+    json!({
+        "apiVersion": "configurator.dev/v1alpha1",
+        "kind": "Flow",
+        "metadata": {"name": resource.trim_matches('-')},
+        "spec": object,
+    })
 }

@@ -33,6 +33,7 @@ use crate::controller::driver::CallMode;
 use crate::host::Host;
 use crate::module_source::{ModuleDirectory, ModuleSource, SourceError};
 use crate::objects::{self, ObjectError, text};
+use crate::resource::flow::resource_of;
 use crate::resource::{Configurator, ModuleSpec, definitions};
 use crate::seal::StateKey;
 use crate::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
@@ -188,8 +189,8 @@ impl<'a> World<'a> {
             let text = std::fs::read_to_string(&file).map_err(|error| located(&error))?;
             let objects: Vec<Value> =
                 serde_saphyr::from_multiple(&text).map_err(|error| located(&error))?;
-            for object in objects.iter().filter(|object| !object.is_null()) {
-                self.apply(object).await?;
+            for object in objects.into_iter().filter(|object| !object.is_null()) {
+                self.apply(&resource_of(object)).await?;
             }
         }
         for object in &self.scenario.objects {
@@ -418,15 +419,24 @@ impl<'a> World<'a> {
 
     /// In mode `Machine`, the watched objects with what has become of them, without what only the host reads.
     async fn machines(&self) -> Result<Vec<Value>, Failed> {
-        let spec = &self.configurator["spec"];
-        if text(spec, "/mode") != "Machine" {
+        let declared = &self.configurator;
+        if text(declared, "/spec/mode") != "Machine" {
             return Ok(Vec::new());
         }
-        let (group, version) = (text(spec, "/watch/group"), text(spec, "/watch/version"));
+        let (group, version) = (
+            text(declared, "/spec/watch/group"),
+            text(declared, "/spec/watch/version"),
+        );
         let version = api_version(group, version);
-        let api = objects::api(&self.client, &version, text(spec, "/watch/kind"), "").await?;
+        let api = objects::api(
+            &self.client,
+            &version,
+            text(declared, "/spec/watch/kind"),
+            "",
+        )
+        .await?;
         let found = api.list(&ListParams::default()).await?;
-        let memento = match text(spec, "/state/mementoPath") {
+        let memento = match text(declared, "/spec/state/mementoPath") {
             "" => "/status/memento".to_owned(),
             path => path.replace('.', "/"),
         };

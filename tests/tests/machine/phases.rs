@@ -78,3 +78,24 @@ async fn a_stable_phase_is_left_when_something_is_so() -> Result<()> {
     things.until_phase("Running").await?;
     things.world.stop().await
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_handlers_say_of_the_status_adds_up() -> Result<()> {
+    let things = Things::with(json!({"phases": [
+        {"name": "First", "onDone": "Second", "parallel": [
+            step("a", json!({"status": {"made": {"a": 1, "both": "a"}, "gone": true}})),
+            step("b", json!({"status": {"made": {"b": 2}}})),
+        ]},
+        {"name": "Second", "onDone": "Done", "serial": [
+            step("c", json!({"status": {"made": {"both": "c"}, "gone": null}})),
+        ]},
+        {"name": "Done", "terminal": true},
+    ]}))
+    .await?;
+    things.until_phase("Done").await?;
+    let thing = things.get("one").await?;
+    let said = |field: &str| thing["status"][field].to_string();
+    expect![[r#"{"a":1,"b":2,"both":"c"}"#]].assert_eq(&said("made"));
+    expect!["null"].assert_eq(&said("gone"));
+    things.world.stop().await
+}

@@ -4,7 +4,6 @@ use anyhow::Result;
 use configurator_core::layers::Write;
 use configurator_host::resource::Configurator;
 use configurator_tests::machine::Machine;
-pub use configurator_tests::machine::text;
 use configurator_tests::world::{Place, World};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};

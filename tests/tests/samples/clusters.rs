@@ -1,6 +1,7 @@
 //! A host that runs database clusters.
 
 use anyhow::Result;
+use configurator_host::resource::flow::resource_of;
 use configurator_tests::guests;
 use configurator_tests::machine::{Machine, text};
 use configurator_tests::world::{Servers, World};
@@ -120,12 +121,7 @@ pub async fn declare(world: &World) -> Result<()> {
     };
     world.apply(&read("crd.yaml")?).await?;
     for name in ["create-shared-storage-cluster", "rebuild-pods"] {
-        let flow = json!({
-            "apiVersion": "configurator.dev/v1alpha1",
-            "kind": "Flow",
-            "metadata": {"name": name},
-            "spec": read(&format!("flows/{name}.yaml"))?,
-        });
+        let flow = resource_of(read(&format!("flows/{name}.yaml"))?);
         world.apply(&flow).await?;
     }
     world

@@ -100,8 +100,14 @@ async fn work(client: Client, troubles: Arc<Mutex<Troubles>>) {
     let seen_pods = watcher(pods.clone(), watcher::Config::default()).default_backoff();
     let seen_claims = watcher(claims.clone(), watcher::Config::default()).default_backoff();
     let mut seen = stream::select(
-        seen_pods.applied_objects().map_ok(Seen::Pod).boxed(),
-        seen_claims.applied_objects().map_ok(Seen::Claim).boxed(),
+        seen_pods
+            .applied_objects()
+            .map_ok(|pod| Seen::Pod(pod.into()))
+            .boxed(),
+        seen_claims
+            .applied_objects()
+            .map_ok(|claim| Seen::Claim(claim.into()))
+            .boxed(),
     );
     while let Some(seen) = seen.next().await {
         // What has changed meanwhile is seen again.
@@ -114,8 +120,8 @@ async fn work(client: Client, troubles: Arc<Mutex<Troubles>>) {
 }
 
 enum Seen {
-    Pod(Pod),
-    Claim(PersistentVolumeClaim),
+    Pod(Box<Pod>),
+    Claim(Box<PersistentVolumeClaim>),
 }
 
 async fn see_to_pod(pods: &Api<Pod>, pod: &Pod, troubles: &Mutex<Troubles>) -> Result<()> {
