@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use configurator_tests::cloud::{self, Manners};
-use configurator_tests::controlplane::ControlPlane;
 use configurator_tests::world::{Place, Servers};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -30,12 +29,7 @@ async fn instances_are_moved_with_all_they_have() -> Result<()> {
     instances_move(Place::default().open().await?).await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_real_servers_as_well() -> Result<()> {
-    instances_move(ControlPlane::shared().await?.servers().await?).await
-}
-
-async fn instances_move(servers: Servers) -> Result<()> {
+pub async fn instances_move(servers: Servers) -> Result<()> {
     let migration = Migration::start(servers, 2, Manners::default()).await?;
     migration.ask(json!({"manuallyConfirm": true})).await?;
     migration.moves.until("web", "it waits", waits).await?;

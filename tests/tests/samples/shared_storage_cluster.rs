@@ -5,7 +5,6 @@ use configurator_core::time::Timestamp;
 use configurator_host::clock::VirtualClock;
 use configurator_host::controller::driver::CallMode;
 use configurator_host::shards::Sharding;
-use configurator_tests::controlplane::ControlPlane;
 use configurator_tests::world::{Place, Servers, World};
 use expect_test::expect;
 use kube::api::DeleteParams;
@@ -22,12 +21,7 @@ async fn a_cluster_is_made_modified_upgraded_and_expanded() -> Result<()> {
     a_cluster_lives(Place::default().open().await?).await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_real_servers_as_well() -> Result<()> {
-    a_cluster_lives(ControlPlane::shared().await?.servers().await?).await
-}
-
-async fn a_cluster_lives(servers: Servers) -> Result<()> {
+pub async fn a_cluster_lives(servers: Servers) -> Result<()> {
     let clusters = Clusters::start(servers).await?;
     clusters.ask(json!({})).await?;
     clusters.until("Running").await?;
