@@ -175,13 +175,13 @@ fn a_scenario_that_cannot_be_played_says_why() {
     check(
         |text| text + "surprise: 1\n",
         expect![[r#"
-            FOLDER/small.yaml: error: line 17 column 1: unknown field `surprise`, expected one of description, configurator, modules, start, limit, objects, config, secrets, http, faults, steps, expect
+            FOLDER/small.yaml: error: line 17 column 1: unknown field `surprise`, expected one of description, configurator, modules, start, limit, manifests, objects, config, secrets, http, faults, steps, expect
               --> <input>:17:1
                |
             15 | objects:
             16 |   - {apiVersion: v1, kind: ConfigMap, metadata: {name: web, names…
             17 | surprise: 1
-               | ^ unknown field `surprise`, expected one of description, configurator, modules, start, limit, objects, config, secrets, http, faults, steps, expect"#]],
+               | ^ unknown field `surprise`, expected one of description, configurator, modules, start, limit, manifests, objects, config, secrets, http, faults, steps, expect"#]],
     );
     check(
         |text| text.replace("kind: ConfigMap, metadata", "kind: ConfigMop, metadata"),
