@@ -18,7 +18,7 @@ use configurator_host::resource::definitions;
 use configurator_host::sinks::configstore::{ConfigStore, EmbeddedConfigStore};
 use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey, SecretStore};
 use configurator_host::tasks::Tasks;
-use configurator_store::{Store, StoreOptions};
+use configurator_store::{OpenError, Store, StoreOptions};
 use kube::Client;
 use kube::api::{Api, DynamicObject, PatchParams};
 use serde_json::Value;
@@ -82,7 +82,7 @@ impl Place {
                 EmbeddedSecretStore::memory(&key),
             ),
             Some(folder) => (
-                Store::open(&folder.join("cluster.redb"), StoreOptions::default())?,
+                freed(&folder.join("cluster.redb")).await?,
                 EmbeddedConfigStore::open(&folder.join("config.redb"))?,
                 EmbeddedSecretStore::open(&folder.join("secrets.redb"), &key).await?,
             ),
@@ -325,6 +325,22 @@ where
     tokio::time::timeout(PATIENCE, waiting)
         .await
         .with_context(|| format!("in vain: {what}"))?
+}
+
+/// The store in this file, once whoever had it before lets go of it: the tasks of a client end a moment after the client.
+async fn freed(file: &Path) -> Result<Store> {
+    let opening = async {
+        loop {
+            match Store::open(file, StoreOptions::default()) {
+                Err(OpenError::HeldByAnotherProcess { .. }) => {
+                    tokio::time::sleep(Duration::from_millis(5)).await
+                }
+                opened => return opened,
+            }
+        }
+    };
+    let opened = tokio::time::timeout(PATIENCE, opening).await;
+    Ok(opened.with_context(|| format!("{} is not let go of", file.display()))??)
 }
 
 /// One runtime for all tests of a process: starting one maps a lot of memory.

@@ -121,7 +121,7 @@ pub async fn declare(world: &World) -> Result<()> {
     };
     world.apply(&read("crd.yaml")?).await?;
     for name in ["create-shared-storage-cluster", "rebuild-pods"] {
-        let flow = resource_of(read(&format!("flows/{name}.yaml"))?);
+        let flow = resource_of(read(&format!("{name}.yaml"))?);
         world.apply(&flow).await?;
     }
     world
