@@ -2,7 +2,7 @@
 
 use configurator_sdk::{HandlerError, Input, Output};
 
-use crate::cloud::{Cloud, Consulted};
+use crate::check::check;
 use crate::inventory::Account;
 
 /// The access key must belong to the account.
@@ -10,20 +10,17 @@ use crate::inventory::Account;
 /// # Errors
 /// Fatal, when it does not.
 pub fn secret_app_id(input: &Input) -> Result<Output, HandlerError> {
-    let cloud = Cloud::of(input)?;
-    let account: Account = match cloud.consult(&["/account".to_owned()])? {
-        Consulted::NotYet(output) => return Ok(*output),
-        Consulted::Answers(answers) => match answers.first() {
-            Some(answer) => answer.read()?,
-            None => return Err(HandlerError::fatal("the answer is missing")),
+    check(
+        input,
+        |_| ["/account".to_owned()],
+        |spec, [account]| {
+            let account: Account = account.read()?;
+            Ok((account.app_id != spec.app_id).then(|| {
+                format!(
+                    "the access key {} belongs to the account {}, not to {}",
+                    spec.secret_id, account.app_id, spec.app_id
+                )
+            }))
         },
-    };
-    if account.app_id != cloud.spec.app_id {
-        let message = format!(
-            "the access key {} belongs to the account {}, not to {}",
-            cloud.spec.secret_id, account.app_id, cloud.spec.app_id
-        );
-        return Err(HandlerError::fatal(message));
-    }
-    Ok(Output::new())
+    )
 }

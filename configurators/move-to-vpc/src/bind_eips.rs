@@ -29,10 +29,7 @@ pub fn bind_eips(input: &Input) -> Result<Output, HandlerError> {
         Some(left) => left,
         None => match cloud.consult(&question)? {
             Consulted::NotYet(asks) => return Ok(*asks),
-            Consulted::Answers(answers) => match answers.first() {
-                Some(answer) => left_of(plan, &answer.read()?),
-                None => return Err(HandlerError::fatal("the answer is missing")),
-            },
+            Consulted::Answers([found]) => left_of(plan, &found.read()?),
         },
     };
     let jobs = plan.public_addresses().map(|(address, interface)| Job {

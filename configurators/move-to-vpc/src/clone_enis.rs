@@ -73,12 +73,9 @@ fn planned(cloud: &Cloud<'_>) -> Result<Result<Plan, Box<Output>>, HandlerError>
         inventory::vpc(&spec.dst_vpc_id),
         inventory::instances(spec),
     ];
-    let answers = match cloud.consult(&questions)? {
+    let [from, to, instances] = match cloud.consult(&questions)? {
         Consulted::NotYet(asks) => return Ok(Err(asks)),
         Consulted::Answers(answers) => answers,
-    };
-    let [from, to, instances] = answers.as_slice() else {
-        return Err(HandlerError::fatal("answers are missing"));
     };
     let (from, to): (Vpc, Vpc) = (from.read()?, to.read()?);
     let Instances { instances } = instances.read()?;

@@ -41,9 +41,9 @@ pub struct Parameters {
 }
 
 /// What came of questions.
-pub enum Consulted<'a> {
+pub enum Consulted<'a, const N: usize> {
     /// The answers, in the order of the questions.
-    Answers(Vec<Answer<'a>>),
+    Answers([Answer<'a>; N]),
     /// They are not here yet; this asks.
     NotYet(Box<Output>),
 }
@@ -126,10 +126,10 @@ impl<'a> Cloud<'a> {
     ///
     /// # Errors
     /// Fatal, when the cloud does not accept the key.
-    pub fn consult(&self, questions: &[String]) -> Result<Consulted<'a>, HandlerError> {
-        if questions.is_empty() {
-            return Ok(Consulted::Answers(Vec::new()));
-        }
+    pub fn consult<const N: usize>(
+        &self,
+        questions: &[String; N],
+    ) -> Result<Consulted<'a, N>, HandlerError> {
         if let Some(ask) = self.fetch_key() {
             return Ok(Consulted::NotYet(ask.into()));
         }
@@ -139,14 +139,17 @@ impl<'a> Cloud<'a> {
             self.output().with_requests(questions)
         };
         let mut answers = Vec::new();
-        for number in 0..questions.len() {
+        for number in 0..N {
             match self.answer(&question(number))? {
                 None => return Ok(Consulted::NotYet(ask().again().into())),
                 Some(Err(busy)) => return Ok(Consulted::NotYet(ask().again_after(busy).into())),
                 Some(Ok(answer)) => answers.push(answer),
             }
         }
-        Ok(Consulted::Answers(answers))
+        let answers = answers.try_into();
+        answers
+            .map(Consulted::Answers)
+            .map_err(|_| HandlerError::fatal("answers are missing"))
     }
 
     /// The answer to the request of this name, if the entry before has made it; or for how long the cloud is busy.

@@ -22,12 +22,9 @@ pub fn initialize(input: &Input) -> Result<Output, HandlerError> {
         inventory::vpc(&spec.dst_vpc_id),
         inventory::instances(spec),
     ];
-    let answers = match cloud.consult(&questions)? {
+    let [account, from, to, instances] = match cloud.consult(&questions)? {
         Consulted::NotYet(output) => return Ok(*output),
         Consulted::Answers(answers) => answers,
-    };
-    let [account, from, to, instances] = answers.as_slice() else {
-        return Err(HandlerError::fatal("answers are missing"));
     };
     let account: Account = account.read()?;
     let (from, to): (Vpc, Vpc) = (from.read()?, to.read()?);

@@ -2,7 +2,7 @@
 
 use configurator_sdk::{HandlerError, Input, Output};
 
-use crate::cloud::{Cloud, Consulted};
+use crate::check::check;
 use crate::inventory::{self, Instance, Instances};
 use crate::resource::Spec;
 
@@ -11,7 +11,7 @@ use crate::resource::Spec;
 /// # Errors
 /// Fatal, when one does not.
 pub fn state_running(input: &Input) -> Result<Output, HandlerError> {
-    check(input, |spec, found| {
+    judge(input, |spec, found| {
         let is_absent = |id: &&String| !found.iter().any(|instance| instance.id == **id);
         let absent = spec.instances.iter().filter(is_absent).map(String::as_str);
         let stopped = found.iter().filter(|instance| !instance.is_running());
@@ -36,7 +36,7 @@ pub fn state_running(input: &Input) -> Result<Output, HandlerError> {
 /// # Errors
 /// Fatal, when one is not.
 pub fn in_src_vpc(input: &Input) -> Result<Output, HandlerError> {
-    check(input, |spec, found| {
+    judge(input, |spec, found| {
         let elsewhere = found
             .iter()
             .filter(|instance| instance.vpc_id != spec.src_vpc_id);
@@ -47,20 +47,13 @@ pub fn in_src_vpc(input: &Input) -> Result<Output, HandlerError> {
     })
 }
 
-fn check(
+fn judge(
     input: &Input,
     wrong: impl Fn(&Spec, &[Instance]) -> Option<String>,
 ) -> Result<Output, HandlerError> {
-    let cloud = Cloud::of(input)?;
-    let found: Instances = match cloud.consult(&[inventory::instances(&cloud.spec)])? {
-        Consulted::NotYet(output) => return Ok(*output),
-        Consulted::Answers(answers) => match answers.first() {
-            Some(answer) => answer.read()?,
-            None => return Err(HandlerError::fatal("the answer is missing")),
-        },
-    };
-    match wrong(&cloud.spec, &found.instances) {
-        Some(wrong) => Err(HandlerError::fatal(wrong)),
-        None => Ok(Output::new()),
-    }
+    let question = |spec: &Spec| [inventory::instances(spec)];
+    check(input, question, |spec, [found]| {
+        let Instances { instances } = found.read()?;
+        Ok(wrong(spec, &instances))
+    })
 }

@@ -24,6 +24,7 @@ pub mod pause;
 pub mod raise_quota;
 pub mod unbind_eips;
 
+pub mod check;
 pub mod cloud;
 pub mod inventory;
 pub mod operations;

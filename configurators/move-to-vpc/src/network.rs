@@ -2,9 +2,9 @@
 
 use configurator_sdk::{HandlerError, Input, Output};
 
-use crate::cloud::{Answer, Cloud, Consulted};
+use crate::check::check;
 use crate::inventory::{self, Addresses, Instances, Vpc};
-use crate::resource::Spec;
+use crate::resource::{MoveToVpc, Spec};
 use crate::subnets::matching;
 
 /// Both networks must exist, belong to the account, and be in the region.
@@ -12,14 +12,11 @@ use crate::subnets::matching;
 /// # Errors
 /// Fatal, when one does not.
 pub fn vpc_app_id(input: &Input) -> Result<Output, HandlerError> {
-    let both = |spec: &Spec| {
-        vec![
-            inventory::vpc(&spec.src_vpc_id),
-            inventory::vpc(&spec.dst_vpc_id),
-        ]
-    };
     check(input, both, |spec, answers| {
-        for (answer, id) in answers.iter().zip([&spec.src_vpc_id, &spec.dst_vpc_id]) {
+        for (answer, id) in answers
+            .into_iter()
+            .zip([&spec.src_vpc_id, &spec.dst_vpc_id])
+        {
             let Some(vpc) = answer.found::<Vpc>()? else {
                 return Ok(Some(format!("there is no network {id}")));
             };
@@ -39,16 +36,7 @@ pub fn vpc_app_id(input: &Input) -> Result<Output, HandlerError> {
 /// # Errors
 /// Fatal, when one has not.
 pub fn cidr(input: &Input) -> Result<Output, HandlerError> {
-    let both = |spec: &Spec| {
-        vec![
-            inventory::vpc(&spec.src_vpc_id),
-            inventory::vpc(&spec.dst_vpc_id),
-        ]
-    };
-    check(input, both, |spec, answers| {
-        let [from, to] = answers else {
-            return Err(HandlerError::fatal("answers are missing"));
-        };
+    check(input, both, |spec, [from, to]| {
         let (from, to): (Vpc, Vpc) = (from.read()?, to.read()?);
         let pairs = matching(&from, &to, spec.keep_ips);
         let alone = from
@@ -72,17 +60,14 @@ pub fn cidr(input: &Input) -> Result<Output, HandlerError> {
 /// # Errors
 /// Fatal, when one is.
 pub fn ips_not_occupied(input: &Input) -> Result<Output, HandlerError> {
-    let questions = |spec: &Spec| match spec.keep_ips {
-        true => vec![
-            inventory::instances(spec),
-            format!("/vpcs/{}/addresses", spec.dst_vpc_id),
-        ],
-        false => Vec::new(),
+    if !MoveToVpc::of(input)?.spec.keep_ips {
+        return Ok(Output::new());
+    }
+    let questions = |spec: &Spec| {
+        let taken = format!("/vpcs/{}/addresses", spec.dst_vpc_id);
+        [inventory::instances(spec), taken]
     };
-    check(input, questions, |_, answers| {
-        let [instances, taken] = answers else {
-            return Ok(None);
-        };
+    check(input, questions, |_, [instances, taken]| {
         let Instances { instances } = instances.read()?;
         let Addresses { addresses } = taken.read()?;
         let own = instances.iter().flat_map(|instance| &instance.interfaces);
@@ -95,18 +80,6 @@ pub fn ips_not_occupied(input: &Input) -> Result<Output, HandlerError> {
     })
 }
 
-fn check(
-    input: &Input,
-    questions: impl Fn(&Spec) -> Vec<String>,
-    wrong: impl Fn(&Spec, &[Answer<'_>]) -> Result<Option<String>, HandlerError>,
-) -> Result<Output, HandlerError> {
-    let cloud = Cloud::of(input)?;
-    let answers = match cloud.consult(&questions(&cloud.spec))? {
-        Consulted::NotYet(output) => return Ok(*output),
-        Consulted::Answers(answers) => answers,
-    };
-    match wrong(&cloud.spec, &answers)? {
-        Some(wrong) => Err(HandlerError::fatal(wrong)),
-        None => Ok(Output::new()),
-    }
+fn both(spec: &Spec) -> [String; 2] {
+    [&spec.src_vpc_id, &spec.dst_vpc_id].map(|id| inventory::vpc(id))
 }

@@ -4,6 +4,8 @@ use configurator_sdk::secretstore::Secret;
 use configurator_sdk::{HandlerError, Input, Output, Request};
 use serde::Deserialize;
 
+use crate::cluster::password;
+
 /// Deletes the password. It needs the object's name and namespace, and nothing else of it.
 ///
 /// # Errors
@@ -19,6 +21,6 @@ pub fn cleanup(input: &Input) -> Result<Output, HandlerError> {
         name: String,
     }
     let Gone { metadata } = input.object()?;
-    let name = ["db-", &metadata.namespace, ".", &metadata.name].concat();
+    let name = password(&metadata.namespace, &metadata.name);
     Ok(Output::new().request(Request::new("password", Secret::new(name).delete())))
 }

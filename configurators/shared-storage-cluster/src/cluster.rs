@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use configurator_sdk::kubernetes::Resource;
-use configurator_sdk::{HandlerError, Input};
+use configurator_sdk::kubernetes::{POD, Resource};
+use configurator_sdk::{HandlerError, Input, Request};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use crate::plan::Plan;
 
 /// `v1` PersistentVolumeClaims.
 pub const CLAIM: Resource =
@@ -124,11 +122,19 @@ impl Cluster {
             .collect()
     }
 
-    /// All Pods of the database.
-    pub fn pods(&self, plan: &Plan) -> Vec<String> {
-        let mut pods = vec![self.name_of("rw")];
-        pods.extend(self.ro_pods(plan.ro_replicas));
-        pods
+    /// The name of its password in the secret store.
+    pub fn password(&self) -> String {
+        password(&self.metadata.namespace, &self.metadata.name)
+    }
+
+    /// Asks for its Pods, in a request of the name `pods`; `role` is one of those of [`ROLE`], or empty for all.
+    pub fn list_pods(&self, role: &str) -> Request {
+        let mut labels = [CLUSTER, "=", &self.metadata.name].concat();
+        if !role.is_empty() {
+            labels += &[",", ROLE, "=", role].concat();
+        }
+        let list = POD.list(self.metadata.namespace.as_str()).labels(labels);
+        Request::new("pods", list)
     }
 
     /// Where the object of this name is, as requests say it.
@@ -155,4 +161,9 @@ impl Cluster {
             }],
         })
     }
+}
+
+/// The name of the password of the cluster of this name.
+pub fn password(namespace: &str, name: &str) -> String {
+    ["db-", namespace, ".", name].concat()
 }

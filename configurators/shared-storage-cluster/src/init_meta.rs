@@ -8,17 +8,6 @@ use serde_json::json;
 use crate::cluster::{Cluster, Parameters};
 use crate::plan::Plan;
 
-/// The name of the cluster's password in the secret store.
-pub fn password(cluster: &Cluster) -> String {
-    [
-        "db-",
-        &cluster.metadata.namespace,
-        ".",
-        &cluster.metadata.name,
-    ]
-    .concat()
-}
-
 /// Settles what is to be made, and makes the password and the settings that the Pods read. Leaves the plan.
 ///
 /// # Errors
@@ -35,14 +24,14 @@ pub fn init_meta(input: &Input) -> Result<Output, HandlerError> {
         "data": {
             "CLUSTER_NAME": cluster.metadata.name,
             "CLUSTER_ID": cluster.metadata.uid,
-            "PASSWORD_SECRET": password(&cluster),
+            "PASSWORD_SECRET": cluster.password(),
             "PORT": "5432",
         },
     });
     Ok(Output::new()
         .request(Request::new(
             "password",
-            Secret::new(password(&cluster)).create(),
+            Secret::new(cluster.password()).create(),
         ))
         .request(Request::new(
             "settings",

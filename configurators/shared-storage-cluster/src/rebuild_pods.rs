@@ -4,18 +4,16 @@ use configurator_sdk::kubernetes::POD;
 use configurator_sdk::{HandlerError, Input, Output, Request};
 use serde_json::Value;
 
-use crate::cluster::{Cluster, Parameters};
 use crate::ensure::{Ensured, ensure, pod_is_ready};
 use crate::field::text;
-use crate::plan::Plan;
-use crate::pod::{made_for, pod, was_made_for};
+use crate::pod::{Pods, made_for, was_made_for};
 
 /// Makes the Pods that read anew, one after another, each ready before the next goes.
 ///
 /// # Errors
 /// As [`pod_is_ready`].
 pub fn rebuild_ro_pods(input: &Input) -> Result<Output, HandlerError> {
-    rebuild(input, |cluster, plan| cluster.ro_pods(plan.ro_replicas))
+    rebuild(input, Pods::ro)
 }
 
 /// Makes the Pod that writes anew.
@@ -23,17 +21,13 @@ pub fn rebuild_ro_pods(input: &Input) -> Result<Output, HandlerError> {
 /// # Errors
 /// As [`pod_is_ready`].
 pub fn rebuild_rw_pod(input: &Input) -> Result<Output, HandlerError> {
-    rebuild(input, |cluster, _| vec![cluster.name_of("rw")])
+    rebuild(input, Pods::rw)
 }
 
-fn rebuild(
-    input: &Input,
-    names: impl Fn(&Cluster, &Plan) -> Vec<String>,
-) -> Result<Output, HandlerError> {
-    let cluster = Cluster::of(input)?;
-    let parameters: Parameters = input.parameters()?;
-    let plan = Plan::of(input)?;
-    let names = names(&cluster, &plan);
+fn rebuild(input: &Input, names: fn(&Pods) -> Vec<String>) -> Result<Output, HandlerError> {
+    let pods = Pods::of(input)?;
+    let names = names(&pods);
+    let cluster = &pods.cluster;
     let done: usize = input.notes()?.unwrap_or(0);
     let Some(name) = names.get(done) else {
         return Ok(Output::new().progress(100, format!("{} are new", names.len())));
@@ -45,7 +39,7 @@ fn rebuild(
             .progress(percent, progress)
             .data(serde_json::json!(done))
     };
-    let wanted = pod(&cluster, &parameters, &plan, name)?;
+    let wanted = pods.pod(name)?;
     // It was applied in the entry before, so it is the new one.
     if input.answer(&wanted.request_name()).is_some() {
         return match ensure(input, &[wanted], pod_is_ready)? {
@@ -64,7 +58,7 @@ fn rebuild(
         .map(serde_json::from_str::<Value>)
         .transpose()?;
     match old {
-        Some(old) if was_made_for(&old) != made_for(&plan) => {
+        Some(old) if was_made_for(&old) != made_for(&pods.plan) => {
             let uid = text(&old, "/metadata/uid");
             let delete = Request::new("gone", POD.delete(cluster.at(name)).uid(uid));
             let is_going = !text(&old, "/metadata/deletionTimestamp").is_empty();

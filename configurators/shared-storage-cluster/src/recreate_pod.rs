@@ -4,7 +4,7 @@ use configurator_sdk::kubernetes::POD;
 use configurator_sdk::{HandlerError, Input, Output, Request};
 use serde_json::Value;
 
-use crate::cluster::{CLUSTER, Cluster};
+use crate::cluster::Cluster;
 use crate::field::text;
 
 /// Removes the cluster's Pods that have failed; the step that needs them makes them again.
@@ -14,9 +14,7 @@ use crate::field::text;
 pub fn recreate_pod(input: &Input) -> Result<Output, HandlerError> {
     let cluster = Cluster::of(input)?;
     let Some(answer) = input.answer("pods") else {
-        let labels = format!("{CLUSTER}={}", cluster.metadata.name);
-        let list = POD.list(cluster.metadata.namespace.as_str()).labels(labels);
-        return Ok(Output::new().request(Request::new("pods", list)).again());
+        return Ok(Output::new().request(cluster.list_pods("")).again());
     };
     let mut output = Output::new();
     for pod in answer.objects::<Value>()? {

@@ -4,7 +4,7 @@ use configurator_sdk::kubernetes::POD;
 use configurator_sdk::{HandlerError, Input, Output, Request};
 use serde::Deserialize;
 
-use crate::cluster::{CLUSTER, Cluster, ROLE};
+use crate::cluster::Cluster;
 use crate::plan::Plan;
 
 /// Removes the Pods that read and that the plan does not have.
@@ -23,9 +23,7 @@ pub fn remove_ro_pods(input: &Input) -> Result<Output, HandlerError> {
     let cluster = Cluster::of(input)?;
     let plan = Plan::of(input)?;
     let Some(answer) = input.answer("pods") else {
-        let labels = format!("{CLUSTER}={},{ROLE}=ro", cluster.metadata.name);
-        let list = POD.list(cluster.metadata.namespace.as_str()).labels(labels);
-        return Ok(Output::new().request(Request::new("pods", list)).again());
+        return Ok(Output::new().request(cluster.list_pods("ro")).again());
     };
     let kept = cluster.ro_pods(plan.ro_replicas);
     let pods = answer.objects::<Pod>()?;

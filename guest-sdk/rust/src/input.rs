@@ -9,6 +9,9 @@ use crate::{
     json,
 };
 
+/// Who leaves results and arguments.
+const PREVIOUS: &str = "the previous phase";
+
 impl Input {
     /// Starts an input for a test.
     pub fn builder() -> InputBuilder {
@@ -110,6 +113,7 @@ impl Input {
     pub fn arg<'a, T: Deserialize<'a>>(&'a self, key: &str) -> Result<T, HandlerError> {
         let Some(text) = self.arg_json(key) else {
             return Err(HandlerError::fatal(missing(
+                PREVIOUS,
                 "argument",
                 key,
                 self.pass_through_args.iter().map(|(key, _)| key),
@@ -160,10 +164,15 @@ impl Input {
     /// # Errors
     /// Fatal, when the step has left nothing, or when that is not a `T`; the message lists the steps that have.
     pub fn output_of<'a, T: Deserialize<'a>>(&'a self, path: &str) -> Result<T, HandlerError> {
-        let known = || self.outputs.iter().map(|(path, _)| path);
+        let known = self.outputs.iter().map(|(path, _)| path);
         match self.outputs.iter().find(|(step, _)| step == path) {
             Some((_, output)) => json::read(output, &format!("the output of `{path}`")),
-            None => Err(HandlerError::fatal(missing("output", path, known()))),
+            None => Err(HandlerError::fatal(missing(
+                "earlier steps",
+                "output",
+                path,
+                known,
+            ))),
         }
     }
 
@@ -178,6 +187,7 @@ impl Input {
     fn entry(&self, key: &str) -> Result<&ResultEntry, HandlerError> {
         self.find(key).ok_or_else(|| {
             HandlerError::fatal(missing(
+                PREVIOUS,
                 "result",
                 key,
                 self.request_results.iter().map(|(key, _)| key),
@@ -205,12 +215,14 @@ impl WatchedObject {
     }
 }
 
-fn missing<'a>(what: &str, key: &str, known: impl Iterator<Item = &'a String>) -> String {
+/// What to say where `who` has left no `what` under this key.
+fn missing<'a>(
+    who: &str,
+    what: &str,
+    key: &str,
+    known: impl Iterator<Item = &'a String>,
+) -> String {
     let known: Vec<&str> = known.map(String::as_str).collect();
-    let who = match what {
-        "output" => "earlier steps",
-        _ => "the previous phase",
-    };
     if known.is_empty() {
         format!("no {what} `{key}`: {who} left no {what}s")
     } else {

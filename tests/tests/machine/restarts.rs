@@ -5,15 +5,32 @@ use configurator_tests::gate::{Gate, Pass};
 use configurator_tests::world::{Place, World};
 use expect_test::expect;
 use serde_json::json;
+use tempfile::TempDir;
 
 use super::things::*;
+
+fn place(folder: &TempDir) -> Place {
+    Place {
+        folder: Some(folder.path().to_owned()),
+    }
+}
+
+/// A host at this place that knows Things, and before its config store a gate that holds what comes.
+async fn held_at(place: &Place) -> Result<(World, Gate)> {
+    let gate = Gate::new(Pass::Held);
+    let before = gate.clone();
+    let world = World::start_at(place, |builder| {
+        builder.decorate_sinks(move |sinks| before.before_configstore(sinks))
+    })
+    .await?;
+    world.apply(&definition()).await?;
+    Ok((world, gate))
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_waits_survives_a_restart() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let place = Place {
-        folder: Some(folder.path().to_owned()),
-    };
+    let place = place(&folder);
     let things = Things::start_at(&place).await?;
     let spec = json!({"phases": [
         {"name": "Work", "onDone": "Done", "serial": [
@@ -55,16 +72,8 @@ async fn what_waits_survives_a_restart() -> Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_host_that_stops_finishes_the_step_and_begins_no_other() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let place = Place {
-        folder: Some(folder.path().to_owned()),
-    };
-    let gate = Gate::new(Pass::Held);
-    let before = gate.clone();
-    let world = World::start_at(&place, |builder| {
-        builder.decorate_sinks(move |sinks| before.before_configstore(sinks))
-    })
-    .await?;
-    world.apply(&definition()).await?;
+    let place = place(&folder);
+    let (world, gate) = held_at(&place).await?;
     let spec = json!({"phases": [
         {"name": "Work", "onDone": "Done", "serial": [put("first", "{run}"), put("second", "{cause}")]},
         {"name": "Done", "terminal": true},
@@ -93,9 +102,7 @@ async fn a_host_that_stops_finishes_the_step_and_begins_no_other() -> Result<()>
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_for_an_hour_does_not_begin_sooner_after_a_restart() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let place = Place {
-        folder: Some(folder.path().to_owned()),
-    };
+    let place = place(&folder);
     let things = Things::start_at(&place).await?;
     let entered =
         || json!({"requests": [{"name": "put", "put": {"key": "entered", "value": "{entry}"}}]});
@@ -125,16 +132,8 @@ async fn who_waits_for_an_hour_does_not_begin_sooner_after_a_restart() -> Result
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_under_way_side_by_side_when_a_host_stops_is_finished_and_stored() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let place = Place {
-        folder: Some(folder.path().to_owned()),
-    };
-    let gate = Gate::new(Pass::Held);
-    let before = gate.clone();
-    let world = World::start_at(&place, |builder| {
-        builder.decorate_sinks(move |sinks| before.before_configstore(sinks))
-    })
-    .await?;
-    world.apply(&definition()).await?;
+    let place = place(&folder);
+    let (world, gate) = held_at(&place).await?;
     let branch = |name: &str| {
         let step = |number| put(&format!("{name}{number}"), "{cause}");
         json!({"name": name, "serial": [step(1), step(2)]})

@@ -24,6 +24,23 @@ fn lines(mut lines: Vec<String>) -> String {
     lines.join("\n")
 }
 
+/// What takes effect when two instances are moved: each thing once.
+fn moved() -> Expect {
+    expect![[r#"
+        attach 10.0.2.11 to ins-1
+        attach 10.0.2.12 to ins-2
+        bind eip-1
+        bind eip-2
+        detach eni-1-second from ins-1
+        detach eni-2-second from ins-2
+        make interface 10.0.2.11 in vpc-new
+        make interface 10.0.2.12 in vpc-new
+        migrate ins-1 to vpc-new
+        migrate ins-2 to vpc-new
+        unbind eip-1
+        unbind eip-2"#]]
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn instances_are_moved_with_all_they_have() -> Result<()> {
     instances_move(Place::default().open().await?).await
@@ -80,20 +97,7 @@ pub async fn instances_move(servers: Servers) -> Result<()> {
         ins-1: vpc-new, 10.0.1.11, 10.0.2.11 (eip-1)
         ins-2: vpc-new, 10.0.2.12 (eip-2), 10.0.1.12"#]]
     .assert_eq(&lines(migration.cloud.instances()));
-    expect![[r#"
-        attach 10.0.2.11 to ins-1
-        attach 10.0.2.12 to ins-2
-        bind eip-1
-        bind eip-2
-        detach eni-1-second from ins-1
-        detach eni-2-second from ins-2
-        make interface 10.0.2.11 in vpc-new
-        make interface 10.0.2.12 in vpc-new
-        migrate ins-1 to vpc-new
-        migrate ins-2 to vpc-new
-        unbind eip-1
-        unbind eip-2"#]]
-    .assert_eq(&lines(migration.cloud.effects()));
+    moved().assert_eq(&lines(migration.cloud.effects()));
     let mut status = migration.status().await?;
     assert!(!status.to_string().contains(cloud::SECRET_KEY));
     for field in ["state", "memento"] {
@@ -275,20 +279,7 @@ async fn a_person_who_is_told_what_to_do_does_it_and_resumes() -> Result<()> {
     migration.until("Succeeded").await?;
     assert_eq!(migration.status().await?["reasons"], json!({}));
     // What was made before the failure was not made again.
-    expect![[r#"
-        attach 10.0.2.11 to ins-1
-        attach 10.0.2.12 to ins-2
-        bind eip-1
-        bind eip-2
-        detach eni-1-second from ins-1
-        detach eni-2-second from ins-2
-        make interface 10.0.2.11 in vpc-new
-        make interface 10.0.2.12 in vpc-new
-        migrate ins-1 to vpc-new
-        migrate ins-2 to vpc-new
-        unbind eip-1
-        unbind eip-2"#]]
-    .assert_eq(&lines(migration.cloud.effects()));
+    moved().assert_eq(&lines(migration.cloud.effects()));
     migration.world.stop().await
 }
 

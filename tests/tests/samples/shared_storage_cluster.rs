@@ -6,7 +6,7 @@ use configurator_host::clock::VirtualClock;
 use configurator_host::controller::driver::CallMode;
 use configurator_host::shards::Sharding;
 use configurator_tests::world::{Place, Servers, World};
-use expect_test::expect;
+use expect_test::{Expect, expect};
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
@@ -14,6 +14,27 @@ use super::clusters::{Clusters, declare};
 
 async fn embedded() -> Result<Clusters> {
     Clusters::start(Place::default().open().await?).await
+}
+
+/// What there is in the name of a cluster as it is by default.
+fn made() -> Expect {
+    expect![[r#"
+        ConfigMap db-manager
+        ConfigMap db-meta
+        ConfigMap db-topology db-ro-0,db-ro-1
+        PersistentVolumeClaim db-data 10Gi
+        Pod db-manager registry.example.org/cluster-manager:1
+        Pod db-ro-0 registry.example.org/shared-db:1.0.0 500m
+        Pod db-ro-1 registry.example.org/shared-db:1.0.0 500m
+        Pod db-rw registry.example.org/shared-db:1.0.0 500m
+        Service db-ro
+        Service db-rw"#]]
+}
+
+/// Whether the flow that makes the cluster waits for a Pod.
+fn one_of_two_is_ready(cluster: &Value) -> bool {
+    let step = &cluster["status"]["state"]["Creating"]["state"]["CreateRoPods"];
+    step["progress"]["percent"] == 50
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -37,18 +58,7 @@ pub async fn a_cluster_lives(servers: Servers) -> Result<()> {
             UpdateRunningStatus: done
     "#]]
     .assert_eq(&clusters.machine.drawn("db").await?);
-    expect![[r#"
-        ConfigMap db-manager
-        ConfigMap db-meta
-        ConfigMap db-topology db-ro-0,db-ro-1
-        PersistentVolumeClaim db-data 10Gi
-        Pod db-manager registry.example.org/cluster-manager:1
-        Pod db-ro-0 registry.example.org/shared-db:1.0.0 500m
-        Pod db-ro-1 registry.example.org/shared-db:1.0.0 500m
-        Pod db-rw registry.example.org/shared-db:1.0.0 500m
-        Service db-ro
-        Service db-rw"#]]
-    .assert_eq(&clusters.things().await?);
+    made().assert_eq(&clusters.things().await?);
     assert!(clusters.world.has_secret("db-default.db").await?);
 
     clusters
@@ -155,13 +165,9 @@ async fn a_cluster_that_is_cancelled_is_interrupted_and_can_be_resumed() -> Resu
     let clusters = embedded().await?;
     clusters.infrastructure.hold("db-ro-1");
     clusters.ask(json!({})).await?;
-    let waits = |cluster: &Value| {
-        let step = &cluster["status"]["state"]["Creating"]["state"]["CreateRoPods"];
-        step["progress"]["percent"] == 50
-    };
     clusters
         .machine
-        .until("db", "a Pod is missing", waits)
+        .until("db", "a Pod is missing", one_of_two_is_ready)
         .await?;
     clusters.annotate(json!({"cancelled": "true"})).await?;
     clusters.until("Interrupt").await?;
@@ -210,13 +216,9 @@ async fn another_host_goes_on_where_the_leader_was() -> Result<()> {
     let mut clusters = Clusters::around(join("second").await?).await?;
     clusters.infrastructure.hold("db-ro-1");
     clusters.ask(json!({})).await?;
-    let waits = |cluster: &Value| {
-        let step = &cluster["status"]["state"]["Creating"]["state"]["CreateRoPods"];
-        step["progress"]["percent"] == 50
-    };
     clusters
         .machine
-        .until("db", "a Pod is missing", waits)
+        .until("db", "a Pod is missing", one_of_two_is_ready)
         .await?;
     let leads = |world: &World| world.metric("configurator_shards ").ends_with(" 1");
     let one_leads = || async { Ok(leads(&other) != leads(&clusters.world)) };
@@ -228,17 +230,6 @@ async fn another_host_goes_on_where_the_leader_was() -> Result<()> {
     clusters.infrastructure.release("db-ro-1").await?;
     clusters.until("Running").await?;
     assert!(leads(&clusters.world));
-    expect![[r#"
-        ConfigMap db-manager
-        ConfigMap db-meta
-        ConfigMap db-topology db-ro-0,db-ro-1
-        PersistentVolumeClaim db-data 10Gi
-        Pod db-manager registry.example.org/cluster-manager:1
-        Pod db-ro-0 registry.example.org/shared-db:1.0.0 500m
-        Pod db-ro-1 registry.example.org/shared-db:1.0.0 500m
-        Pod db-rw registry.example.org/shared-db:1.0.0 500m
-        Service db-ro
-        Service db-rw"#]]
-    .assert_eq(&clusters.things().await?);
+    made().assert_eq(&clusters.things().await?);
     clusters.world.stop().await
 }
