@@ -101,10 +101,23 @@ impl Cloud {
     /// # Errors
     /// When no port can be had.
     pub async fn start(instances: usize, manners: Manners) -> Result<Self> {
+        Self::start_behind(instances, manners, |_, _| true).await
+    }
+
+    /// As [`start`](Self::start). Each request is shown to `passes` before it has taken effect (`true`) and after; where that says no, the
+    /// connection breaks off.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn start_behind(
+        instances: usize,
+        manners: Manners,
+        passes: impl Fn(&str, bool) -> bool + Send + Sync + 'static,
+    ) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let host = listener.local_addr()?.to_string();
         let state = Arc::new(Mutex::new(State::new(instances, manners)));
-        let serving = tokio::spawn(service::serve(listener, state.clone()));
+        let serving = tokio::spawn(service::serve(listener, state.clone(), Arc::new(passes)));
         Ok(Self {
             url: format!("http://{host}"),
             host,

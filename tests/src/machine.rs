@@ -106,6 +106,34 @@ impl Machine {
     /// # Errors
     /// When it cannot be made, or is not answered.
     pub async fn command(&self, name: &str, verb: &str, more: Value) -> Result<String> {
+        let order = self.order(name, verb, more).await?;
+        let is_answered = || async { Ok(self.answer(&order).await?.is_some()) };
+        until("the Command is answered", is_answered).await?;
+        self.answer(&order).await?.context("no answer")
+    }
+
+    /// What became of a Command, once it is answered.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub async fn answer(&self, order: &str) -> Result<Option<String>> {
+        let status = self.commands().get(order).await?.status;
+        let status = status.unwrap_or_default();
+        Ok(status.phase.map(|phase| match phase {
+            CommandPhase::Done => "done".to_owned(),
+            CommandPhase::Refused => format!("refused: {}", status.message),
+        }))
+    }
+
+    fn commands(&self) -> Api<Command> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Makes a Command for it, and returns its name.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub async fn order(&self, name: &str, verb: &str, more: Value) -> Result<String> {
         let uid = self.api.get(name).await?.uid().context("no uid")?;
         let mut spec = json!({
             "configurator": self.configurator,
@@ -122,19 +150,9 @@ impl Machine {
             "metadata": {"generateName": "order-", "namespace": self.namespace},
             "spec": spec,
         }))?;
-        let api: Api<Command> = Api::namespaced(self.client.clone(), &self.namespace);
-        let made = api.create(&PostParams::default(), &command).await?;
-        let name = made.name_any();
-        until("the Command is answered", || async {
-            let command = api.get(&name).await?;
-            Ok(command.status.is_some_and(|status| status.phase.is_some()))
-        })
-        .await?;
-        let status = api.get(&name).await?.status.context("no status")?;
-        Ok(match status.phase {
-            Some(CommandPhase::Done) => "done".to_owned(),
-            _ => format!("refused: {}", status.message),
-        })
+        let commands = self.commands();
+        let made = commands.create(&PostParams::default(), &command).await?;
+        Ok(made.name_any())
     }
 }
 

@@ -166,8 +166,7 @@ impl World {
     /// # Errors
     /// When the API refuses it.
     pub async fn apply(&self, object: &Value) -> Result<()> {
-        objects::apply(&self.client, object, &params()).await?;
-        Ok(())
+        apply(&self.client, object).await
     }
 
     /// Applies every object of a YAML text.
@@ -189,11 +188,7 @@ impl World {
     /// # Errors
     /// When it cannot be read, or the API refuses it.
     pub async fn configure(&self, folder: &str, change: impl FnOnce(&mut Value)) -> Result<()> {
-        let file = crate::guests::workspace()
-            .join("configurators")
-            .join(folder)
-            .join("configurator.yaml");
-        let mut object: Value = serde_saphyr::from_str(&std::fs::read_to_string(&file)?)?;
+        let mut object = manifest(folder, "configurator.yaml")?;
         change(&mut object);
         self.apply(&object).await
     }
@@ -306,6 +301,26 @@ impl World {
         self.stop.cancel();
         Ok(self.running.await?)
     }
+}
+
+/// Applies an object.
+///
+/// # Errors
+/// When the API refuses it.
+pub async fn apply(client: &Client, object: &Value) -> Result<()> {
+    objects::apply(client, object, &params()).await?;
+    Ok(())
+}
+
+/// A file of one document in a folder under `configurators/`.
+///
+/// # Errors
+/// When it cannot be read, or is no YAML.
+pub fn manifest(folder: &str, file: &str) -> Result<Value> {
+    let folder = crate::guests::workspace()
+        .join("configurators")
+        .join(folder);
+    Ok(serde_saphyr::from_str(&read(&folder.join(file))?)?)
 }
 
 /// Returns when `holds` does.

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Path, Query, State as Shared};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{Path, Query, Request, State as Shared};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Deserialize;
@@ -19,7 +20,10 @@ use super::{APP_ID, Refusal, SECRET_ID, SECRET_KEY, State, UIN};
 type Cloud = Arc<Mutex<State>>;
 type Answer = Result<(u16, Value), Refusal>;
 
-pub(super) async fn serve(listener: TcpListener, cloud: Cloud) {
+/// Shown each request, before it has taken effect (`true`) and after. Where it says no, there is no answer.
+pub(super) type Passes = Arc<dyn Fn(&str, bool) -> bool + Send + Sync>;
+
+pub(super) async fn serve(listener: TcpListener, cloud: Cloud, passes: Passes) {
     let router = Router::new()
         .route("/account", get(account))
         .route("/vpcs/{id}", get(vpc))
@@ -33,9 +37,34 @@ pub(super) async fn serve(listener: TcpListener, cloud: Cloud) {
         .route("/addresses/{id}/bind", post(bind))
         .route("/quotas", post(quota))
         .route("/operations/{id}", get(operation))
-        .with_state(cloud);
+        .with_state(cloud)
+        .layer(from_fn_with_state(passes, guard));
     // It ends with the test.
     let _ = axum::serve(listener, router).await;
+}
+
+async fn guard(Shared(passes): Shared<Passes>, request: Request, next: Next) -> Response {
+    let key = request.headers().get("idempotency-key");
+    let key = key.and_then(|key| key.to_str().ok()).unwrap_or_default();
+    let point = match request.method() == Method::GET {
+        true => format!("GET {}", request.uri()),
+        false => format!("{} {} {key}", request.method(), request.uri()),
+    };
+    if !passes(&point, true) {
+        return broken_off();
+    }
+    let response = next.run(request).await;
+    match passes(&point, false) {
+        true => response,
+        false => broken_off(),
+    }
+}
+
+/// The client finds its connection closed in the middle of the body.
+fn broken_off() -> Response {
+    let error = std::io::Error::other("broken off");
+    let body = futures::stream::iter([Err::<Bytes, _>(error)]);
+    Response::new(axum::body::Body::from_stream(body))
 }
 
 /// Answers a request of who has the key, unless it is one too many.

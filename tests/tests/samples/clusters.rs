@@ -1,63 +1,41 @@
-//! A host that runs database clusters.
+//! Database clusters, and what is there in their names.
 
 use anyhow::Result;
+use configurator_host::objects;
 use configurator_host::resource::flow::resource_of;
-use configurator_tests::guests;
 use configurator_tests::machine::{Machine, text};
-use configurator_tests::world::{Servers, World};
+use configurator_tests::world::{apply, manifest};
+use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::infrastructure::Infrastructure;
 
-/// A host, and machines.
+/// One cluster, and the machines that it runs on.
 pub struct Clusters {
-    pub world: World,
     pub infrastructure: Infrastructure,
     pub machine: Machine,
+    client: Client,
 }
 
 impl Clusters {
-    /// A host on these servers.
-    pub async fn start(servers: Servers) -> Result<Self> {
-        let world = World::start_on(servers, |builder| builder).await?;
-        declare(&world).await?;
-        Self::around(world).await
-    }
-
-    /// With a host that knows the clusters already.
-    pub async fn around(world: World) -> Result<Self> {
-        let infrastructure = Infrastructure::start(world.client.clone()).await?;
+    /// Those of an API that knows the kind.
+    pub async fn of(client: &Client) -> Result<Self> {
+        let infrastructure = Infrastructure::start(client.clone()).await?;
         let (version, kind) = ("db.example.org/v1", "SharedStorageCluster");
         let name = "shared-storage-cluster";
-        let machine = Machine::of(&world.client, name, version, kind, "default").await?;
+        let machine = Machine::of(client, name, version, kind, "default").await?;
         let machine = machine.with_phase_at("/status/clusterStatus");
         Ok(Self {
-            world,
             infrastructure,
             machine,
+            client: client.clone(),
         })
     }
 
     /// Asks for a cluster, with changes to what it is by default.
     pub async fn ask(&self, more: Value) -> Result<()> {
-        let mut spec = json!({
-            "classInfo": {"className": "small"},
-            "version": "1.0.0",
-            "roReplicas": 2,
-            "storage": {"size": "10Gi"},
-        });
-        if let (Value::Object(spec), Value::Object(more)) = (&mut spec, more) {
-            spec.extend(more);
-        }
-        self.world
-            .apply(&json!({
-                "apiVersion": "db.example.org/v1",
-                "kind": "SharedStorageCluster",
-                "metadata": {"name": "db", "namespace": "default"},
-                "spec": spec,
-            }))
-            .await
+        apply(&self.client, &wanted(more)).await
     }
 
     /// Marks the cluster.
@@ -90,7 +68,7 @@ impl Clusters {
     pub async fn things(&self) -> Result<String> {
         let mut lines = Vec::new();
         for kind in ["ConfigMap", "PersistentVolumeClaim", "Pod", "Service"] {
-            let api: Api<DynamicObject> = self.world.objects("v1", kind, "default").await?;
+            let api: Api<DynamicObject> = objects::api(&self.client, "v1", kind, "default").await?;
             let labelled = ListParams::default().labels("db.example.org/cluster=db");
             for object in api.list(&labelled).await? {
                 let object = serde_json::to_value(object)?;
@@ -112,27 +90,40 @@ impl Clusters {
     }
 }
 
-/// Declares the kind, its flows and the Configurator.
-pub async fn declare(world: &World) -> Result<()> {
-    let folder = guests::workspace().join("configurators/shared-storage-cluster");
-    let read = |file: &str| -> Result<Value> {
-        let text = std::fs::read_to_string(folder.join(file))?;
-        Ok(serde_saphyr::from_str(&text)?)
-    };
-    world.apply(&read("crd.yaml")?).await?;
-    for name in ["create-shared-storage-cluster", "rebuild-pods"] {
-        let flow = resource_of(read(&format!("{name}.yaml"))?);
-        world.apply(&flow).await?;
+/// A cluster, with changes to what it is by default.
+pub fn wanted(more: Value) -> Value {
+    let mut spec = json!({
+        "classInfo": {"className": "small"},
+        "version": "1.0.0",
+        "roReplicas": 2,
+        "storage": {"size": "10Gi"},
+    });
+    if let (Value::Object(spec), Value::Object(more)) = (&mut spec, more) {
+        spec.extend(more);
     }
-    world
-        .configure("shared-storage-cluster", |configurator| {
-            let spec = &mut configurator["spec"];
-            spec["requeueAfter"] = "50ms".into();
-            for phase in spec["phases"].as_array_mut().into_iter().flatten() {
-                if phase.get("retry").is_some() {
-                    phase["retry"]["delay"] = "50ms".into();
-                }
-            }
-        })
-        .await
+    json!({
+        "apiVersion": "db.example.org/v1",
+        "kind": "SharedStorageCluster",
+        "metadata": {"name": "db", "namespace": "default"},
+        "spec": spec,
+    })
+}
+
+/// Declares the kind, its flows and the Configurator.
+pub async fn declare(client: &Client) -> Result<()> {
+    let folder = "shared-storage-cluster";
+    apply(client, &manifest(folder, "crd.yaml")?).await?;
+    for name in ["create-shared-storage-cluster", "rebuild-pods"] {
+        let flow = manifest(folder, &format!("{name}.yaml"))?;
+        apply(client, &resource_of(flow)).await?;
+    }
+    let mut configurator = manifest(folder, "configurator.yaml")?;
+    let spec = &mut configurator["spec"];
+    spec["requeueAfter"] = "50ms".into();
+    for phase in spec["phases"].as_array_mut().into_iter().flatten() {
+        if phase.get("retry").is_some() {
+            phase["retry"]["delay"] = "50ms".into();
+        }
+    }
+    apply(client, &configurator).await
 }

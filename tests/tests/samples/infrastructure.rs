@@ -1,7 +1,7 @@
 //! What a cluster of machines does about Pods and storage, which a test has none of: Pods become ready, claims get their volumes, and
 //! volumes grow. Some things can be told to go wrong.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
@@ -21,7 +21,7 @@ pub struct Infrastructure {
     working: JoinHandle<()>,
 }
 
-/// What goes wrong.
+/// What goes wrong, and what there was.
 #[derive(Default)]
 struct Troubles {
     /// Pods that are made and never become ready.
@@ -30,6 +30,8 @@ struct Troubles {
     failing: BTreeSet<String>,
     /// Versions whose image is not to be had.
     missing: BTreeSet<String>,
+    /// The uids of the Pods that there were, by name.
+    made: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Infrastructure {
@@ -80,6 +82,15 @@ impl Infrastructure {
     pub async fn push(&self, version: &str, pod: &str) -> Result<()> {
         self.troubles.lock().unwrap().missing.remove(version);
         self.look_again(pod).await
+    }
+
+    /// How many Pods of each name there were.
+    pub fn made(&self) -> String {
+        let made = &self.troubles.lock().unwrap().made;
+        let lines = made
+            .iter()
+            .map(|(name, uids)| format!("{name}: {}", uids.len()));
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     async fn look_again(&self, pod: &str) -> Result<()> {
@@ -135,6 +146,8 @@ async fn see_to_pod(pods: &Api<Pod>, pod: &Pod, troubles: &Mutex<Troubles>) -> R
     let version = image.as_str().unwrap_or_default().rsplit(':').next();
     let status = {
         let mut troubles = troubles.lock().unwrap();
+        let uids = troubles.made.entry(name.clone()).or_default();
+        uids.extend(pod.uid());
         if troubles.failing.remove(&name) {
             json!({"phase": "Failed"})
         } else if troubles.missing.contains(version.unwrap_or_default()) {

@@ -12,7 +12,9 @@ use anyhow::Result;
 use configurator_tests::controlplane::ControlPlane;
 
 mod clusters;
+mod executioner;
 mod infrastructure;
+mod kills;
 mod migration;
 mod move_to_vpc;
 mod shared_storage_cluster;

@@ -5,9 +5,9 @@ use configurator_core::document::Document;
 use configurator_host::host::HostBuilder;
 use configurator_host::sinks::http::HttpOptions;
 use configurator_tests::cloud::{self, Cloud, Manners};
-use configurator_tests::guests;
 use configurator_tests::machine::Machine;
-use configurator_tests::world::{Servers, World};
+use configurator_tests::world::{Servers, World, manifest};
+use kube::Client;
 use serde_json::{Value, json};
 
 /// A host and a cloud.
@@ -32,7 +32,7 @@ impl Migration {
                 adapt(configurator, &url, &host);
             })
             .await?;
-        let moves = moves(&world).await?;
+        let moves = moves(&world.client).await?;
         Ok(Self {
             world,
             cloud,
@@ -42,28 +42,7 @@ impl Migration {
 
     /// Asks for a move.
     pub async fn ask(&self, more: Value) -> Result<()> {
-        let mut spec = json!({
-            "appId": cloud::APP_ID,
-            "secretId": cloud::SECRET_ID,
-            "secretKey": "cloud-key",
-            "region": "north",
-            "srcVpcId": "vpc-old",
-            "dstVpcId": "vpc-new",
-            "keepIps": true,
-            "operator": "ann",
-            "teamName": "web",
-        });
-        if let (Value::Object(spec), Value::Object(more)) = (&mut spec, more) {
-            spec.extend(more);
-        }
-        self.world
-            .apply(&json!({
-                "apiVersion": "network.example.org/v1",
-                "kind": "MoveToVpc",
-                "metadata": {"name": "web", "namespace": "default"},
-                "spec": spec,
-            }))
-            .await
+        self.world.apply(&wanted(more)).await
     }
 
     /// Returns when the move is in this phase.
@@ -101,13 +80,36 @@ pub fn adapt(configurator: &mut Value, url: &str, host: &str) {
     }
 }
 
-pub async fn moves(world: &World) -> Result<Machine> {
+pub async fn moves(client: &Client) -> Result<Machine> {
     let (version, kind) = ("network.example.org/v1", "MoveToVpc");
-    Machine::of(&world.client, "move-to-vpc", version, kind, "default").await
+    Machine::of(client, "move-to-vpc", version, kind, "default").await
+}
+
+/// A move of all that is in the old network, with changes.
+pub fn wanted(more: Value) -> Value {
+    let mut spec = json!({
+        "appId": cloud::APP_ID,
+        "secretId": cloud::SECRET_ID,
+        "secretKey": "cloud-key",
+        "region": "north",
+        "srcVpcId": "vpc-old",
+        "dstVpcId": "vpc-new",
+        "keepIps": true,
+        "operator": "ann",
+        "teamName": "web",
+    });
+    if let (Value::Object(spec), Value::Object(more)) = (&mut spec, more) {
+        spec.extend(more);
+    }
+    json!({
+        "apiVersion": "network.example.org/v1",
+        "kind": "MoveToVpc",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": spec,
+    })
 }
 
 /// The definition of the kind.
 pub fn definition() -> Result<Value> {
-    let file = guests::workspace().join("configurators/move-to-vpc/crd.yaml");
-    Ok(serde_saphyr::from_str(&std::fs::read_to_string(&file)?)?)
+    manifest("move-to-vpc", "crd.yaml")
 }

@@ -12,8 +12,15 @@ use serde_json::{Value, json};
 
 use super::clusters::{Clusters, declare};
 
-async fn embedded() -> Result<Clusters> {
-    Clusters::start(Place::default().open().await?).await
+async fn start(servers: Servers) -> Result<(World, Clusters)> {
+    let world = World::start_on(servers, |builder| builder).await?;
+    declare(&world.client).await?;
+    let clusters = Clusters::of(&world.client).await?;
+    Ok((world, clusters))
+}
+
+async fn embedded() -> Result<(World, Clusters)> {
+    start(Place::default().open().await?).await
 }
 
 /// What there is in the name of a cluster as it is by default.
@@ -43,7 +50,7 @@ async fn a_cluster_is_made_modified_upgraded_and_expanded() -> Result<()> {
 }
 
 pub async fn a_cluster_lives(servers: Servers) -> Result<()> {
-    let clusters = Clusters::start(servers).await?;
+    let (world, clusters) = start(servers).await?;
     clusters.ask(json!({})).await?;
     clusters.until("Running").await?;
     expect![[r#"
@@ -59,7 +66,7 @@ pub async fn a_cluster_lives(servers: Servers) -> Result<()> {
     "#]]
     .assert_eq(&clusters.machine.drawn("db").await?);
     made().assert_eq(&clusters.things().await?);
-    assert!(clusters.world.has_secret("db-default.db").await?);
+    assert!(world.has_secret("db-default.db").await?);
 
     clusters
         .ask(json!({"classInfo": {"className": "large"}}))
@@ -113,23 +120,23 @@ pub async fn a_cluster_lives(servers: Servers) -> Result<()> {
     let delete = DeleteParams::background();
     clusters.machine.api.delete("db", &delete).await?;
     let is_gone = || async { Ok(clusters.machine.api.get_opt("db").await?.is_none()) };
-    clusters.world.until("the cluster is gone", is_gone).await?;
-    assert!(!clusters.world.has_secret("db-default.db").await?);
-    clusters.world.stop().await
+    world.until("the cluster is gone", is_gone).await?;
+    assert!(!world.has_secret("db-default.db").await?);
+    world.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_that_has_failed_is_made_again() -> Result<()> {
-    let clusters = embedded().await?;
+    let (world, clusters) = embedded().await?;
     clusters.infrastructure.fail("db-ro-1");
     clusters.ask(json!({})).await?;
     clusters.until("Running").await?;
-    clusters.world.stop().await
+    world.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flow_that_is_interrupted_goes_on_at_the_step_that_failed() -> Result<()> {
-    let clusters = embedded().await?;
+    let (world, clusters) = embedded().await?;
     clusters.ask(json!({})).await?;
     clusters.until("Running").await?;
     clusters.infrastructure.miss("2.0.0");
@@ -157,12 +164,12 @@ async fn a_flow_that_is_interrupted_goes_on_at_the_step_that_failed() -> Result<
     clusters
         .until_running_with("version", json!("2.0.0"))
         .await?;
-    clusters.world.stop().await
+    world.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_that_is_cancelled_is_interrupted_and_can_be_resumed() -> Result<()> {
-    let clusters = embedded().await?;
+    let (world, clusters) = embedded().await?;
     clusters.infrastructure.hold("db-ro-1");
     clusters.ask(json!({})).await?;
     clusters
@@ -176,12 +183,12 @@ async fn a_cluster_that_is_cancelled_is_interrupted_and_can_be_resumed() -> Resu
     let answer = clusters.machine.command("db", "Resume", json!({})).await?;
     assert_eq!(answer, "done");
     clusters.until("Running").await?;
-    clusters.world.stop().await
+    world.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_older_version_is_refused_until_the_wish_is_taken_back() -> Result<()> {
-    let clusters = embedded().await?;
+    let (world, clusters) = embedded().await?;
     clusters.ask(json!({})).await?;
     clusters.until("Running").await?;
     clusters.ask(json!({"version": "0.9.0"})).await?;
@@ -195,7 +202,7 @@ async fn an_older_version_is_refused_until_the_wish_is_taken_back() -> Result<()
     let answer = clusters.machine.command("db", "Resume", json!({})).await?;
     assert_eq!(answer, "done");
     clusters.until("Running").await?;
-    clusters.world.stop().await
+    world.stop().await
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,8 +219,9 @@ async fn another_host_goes_on_where_the_leader_was() -> Result<()> {
         })
     };
     let mut other = join("first").await?;
-    declare(&other).await?;
-    let mut clusters = Clusters::around(join("second").await?).await?;
+    declare(&other.client).await?;
+    let mut world = join("second").await?;
+    let clusters = Clusters::of(&world.client).await?;
     clusters.infrastructure.hold("db-ro-1");
     clusters.ask(json!({})).await?;
     clusters
@@ -221,15 +229,15 @@ async fn another_host_goes_on_where_the_leader_was() -> Result<()> {
         .until("db", "a Pod is missing", one_of_two_is_ready)
         .await?;
     let leads = |world: &World| world.metric("configurator_shards ").ends_with(" 1");
-    let one_leads = || async { Ok(leads(&other) != leads(&clusters.world)) };
+    let one_leads = || async { Ok(leads(&other) != leads(&world)) };
     other.until("one of them leads", one_leads).await?;
-    if leads(&clusters.world) {
-        std::mem::swap(&mut other, &mut clusters.world);
+    if leads(&world) {
+        std::mem::swap(&mut other, &mut world);
     }
     other.kill().await?;
     clusters.infrastructure.release("db-ro-1").await?;
     clusters.until("Running").await?;
-    assert!(leads(&clusters.world));
+    assert!(leads(&world));
     made().assert_eq(&clusters.things().await?);
-    clusters.world.stop().await
+    world.stop().await
 }
