@@ -22,13 +22,7 @@ impl Test {
         controlplane::build()?;
         controlplane::clients()?;
         kopf::install()?;
-        cargo::run(&[
-            "build",
-            "--package",
-            "configurator-host",
-            "--bin",
-            "configurator",
-        ])?;
+        // The program is built with them, for its own test in `host/tests`.
         cargo::run(&["test", "--workspace"])
     }
 }
