@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use configurator_core::fault::FaultKind;
+use configurator_core::machine::action::Notice;
 use configurator_core::queue::Counts;
 use configurator_core::request::SinkName;
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -22,6 +23,9 @@ pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
     objects: Family<StateLabels, Gauge>,
     parked: Family<SinkLabels, Gauge>,
+    phases: Family<PhaseLabels, Counter>,
+    flows: Family<FlowLabels, Counter>,
+    steps: Family<RunLabels, Counter>,
     events_dropped: Counter,
     declarative_given_up: Counter,
     declarative_refused: Counter,
@@ -60,6 +64,19 @@ struct StateLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PhaseLabels {
+    configurator: String,
+    phase: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FlowLabels {
+    configurator: String,
+    flow: String,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct SinkLabels {
     sink: &'static str,
 }
@@ -76,6 +93,9 @@ impl Default for Metrics {
             requests: Family::default(),
             objects: Family::default(),
             parked: Family::default(),
+            phases: Family::default(),
+            flows: Family::default(),
+            steps: Family::default(),
             events_dropped: Counter::default(),
             declarative_given_up: Counter::default(),
             declarative_refused: Counter::default(),
@@ -113,6 +133,21 @@ impl Default for Metrics {
             "sink_parked",
             "Whether runs are parked for a sink",
             metrics.parked.clone(),
+        );
+        registry.register(
+            "phases_entered",
+            "Phases that objects have entered",
+            metrics.phases.clone(),
+        );
+        registry.register(
+            "flows",
+            "Flows, by what became of them",
+            metrics.flows.clone(),
+        );
+        registry.register(
+            "steps",
+            "Leaves of phases, by how their turns ended",
+            metrics.steps.clone(),
         );
         registry.register(
             "events_dropped",
@@ -189,6 +224,49 @@ impl Metrics {
             })
             .observe(cpu.as_secs_f64());
         self.log_lines_dropped.inc_by(lines_dropped);
+    }
+
+    /// What a machine has told.
+    pub(crate) fn told(&self, configurator: &str, notice: &Notice) {
+        let configurator = configurator.to_owned();
+        let (flow, outcome) = match notice {
+            Notice::PhaseEntered { to, .. } => {
+                let phase = to.clone();
+                let labels = PhaseLabels {
+                    configurator,
+                    phase,
+                };
+                self.phases.get_or_create(&labels).inc();
+                return;
+            }
+            Notice::FlowStarted { flow } => (Some(flow), "started"),
+            Notice::FlowCompleted { flow } => (Some(flow), "completed"),
+            Notice::FlowFailed { flow, .. } => (Some(flow), "failed"),
+            Notice::FlowResumed { flow, .. } => (Some(flow), "resumed"),
+            Notice::FlowRefused { flow, .. } => (Some(flow), "refused"),
+            Notice::StepEnded { error: None, .. } => (None, "done"),
+            Notice::StepEnded { error: Some(_), .. } => (None, "failed"),
+            Notice::StepFailed { .. } => (None, "retried"),
+            Notice::OutcomeUnknown { .. } => (None, "unknown"),
+            Notice::StepStarted { .. }
+            | Notice::ActionNeeded { .. }
+            | Notice::CommandDone { .. }
+            | Notice::CommandRefused { .. }
+            | Notice::UnknownPhase { .. }
+            | Notice::PhasesInCircle { .. } => return,
+        };
+        let counter = match flow.cloned() {
+            Some(flow) => self.flows.get_or_create_owned(&FlowLabels {
+                configurator,
+                flow,
+                outcome,
+            }),
+            None => self.steps.get_or_create_owned(&RunLabels {
+                configurator,
+                outcome,
+            }),
+        };
+        counter.inc();
     }
 
     pub(crate) fn request(&self, sink: SinkName, fault: Option<FaultKind>) {

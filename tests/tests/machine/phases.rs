@@ -80,6 +80,25 @@ async fn a_stable_phase_is_left_when_something_is_so() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_whose_first_phase_is_stable_shows_it() -> Result<()> {
+    let things = Things::with(json!({"phases": [
+        {"name": "Idle", "stable": true, "events": [{"when": "object.spec.go == true", "to": "Done"}]},
+        {"name": "Done", "terminal": true},
+    ]}))
+    .await?;
+    things.until_phase("Idle").await?;
+    things.merge(json!({"spec": {"go": true}})).await?;
+    things.until_phase("Done").await?;
+    for phase in ["Idle", "Done"] {
+        let entered = format!(
+            "configurator_phases_entered_total{{configurator=\"things\",phase=\"{phase}\"}}"
+        );
+        assert_eq!(things.world.metric(&entered), format!("{entered} 1"));
+    }
+    things.world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_handlers_say_of_the_status_adds_up() -> Result<()> {
     let things = Things::with(json!({"phases": [
         {"name": "First", "onDone": "Second", "parallel": [
