@@ -283,7 +283,7 @@ pub struct HandlerError {
 }
 
 /// What a person sees for a handler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum View {
     /// Nothing.
     #[default]

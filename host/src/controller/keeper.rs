@@ -463,13 +463,8 @@ impl Keeper {
             shared.config_store.clone(),
             shared.state_key.clone(),
         );
-        let machine = configurator
-            .machine
-            .as_ref()
-            .map(|mode| mode.machine.clone());
-        let machine = machine.zip(store);
         let context = Arc::new(RunContext {
-            machine: machine.map(|(machine, store)| Arc::new(MachineContext::new(machine, store))),
+            machine: store.map(|store| Arc::new(MachineContext::new(store))),
             guest: shared.guest.clone(),
             call_mode: shared.call_mode,
             module,

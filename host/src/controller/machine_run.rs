@@ -10,10 +10,10 @@ use configurator_core::handler::{Cause, Outcome, WatchEvent};
 use configurator_core::machine::action::{Action, Entry, Notice};
 use configurator_core::machine::apply::{apply, deadline};
 use configurator_core::machine::command::Verb;
-use configurator_core::machine::event::{End, Event, LeafOutput};
+use configurator_core::machine::event::{End, Event, LeafFailure, LeafOutput};
 use configurator_core::machine::phase::{Machine, PhaseKind, When};
-use configurator_core::machine::state::{State, Turn};
-use configurator_core::machine::tree::NodeKind;
+use configurator_core::machine::state::{NodeError, State, Turn};
+use configurator_core::machine::tree::{Node, NodeKind};
 use configurator_core::plan::Failure;
 use configurator_core::queue::{Finished, Ticket};
 use configurator_core::request::{ObjectKey, ObjectRef, SinkName};
@@ -47,16 +47,15 @@ type Results = Vec<(String, ResultEntry)>;
 
 /// What all machines of one Configurator share.
 pub(crate) struct MachineContext {
-    pub(crate) machine: Arc<Machine>,
     pub(crate) store: StateStore,
     /// By their text.
     conditions: BTreeMap<String, Result<Condition, ConditionError>>,
 }
 
 impl MachineContext {
-    pub(crate) fn new(machine: Arc<Machine>, store: StateStore) -> Self {
+    pub(crate) fn new(store: StateStore) -> Self {
         let mut conditions = BTreeMap::new();
-        for phase in &machine.phases {
+        for phase in &store.machine().phases {
             let PhaseKind::Stable(checks) = &phase.kind else {
                 continue;
             };
@@ -66,11 +65,7 @@ impl MachineContext {
                 }
             }
         }
-        Self {
-            machine,
-            store,
-            conditions,
-        }
+        Self { store, conditions }
     }
 }
 
@@ -168,6 +163,7 @@ pub(crate) struct TurnParts {
 struct MachineRun {
     context: Arc<RunContext>,
     own: Arc<MachineContext>,
+    machine: Arc<Machine>,
     start: RunStart,
     member: Member,
     inbox: Arc<Inbox>,
@@ -365,6 +361,7 @@ impl MachineRun {
         let mut run = Self {
             book_due: context.clock.now().after(BOOK_AFTER),
             context,
+            machine: own.store.machine(),
             own,
             start,
             member,
@@ -422,7 +419,7 @@ impl MachineRun {
         let now = self.context.clock.now();
         if let Some(event) = self.next_event(now)? {
             let state = std::mem::take(&mut self.standing.state);
-            let (state, actions) = apply(&self.own.machine, state, event, now);
+            let (state, actions) = apply(&self.machine, state, event, now);
             self.standing.state = state;
             self.standing.pending.extend(actions);
             return Ok(());
@@ -481,13 +478,13 @@ impl MachineRun {
         if !self.standing.pending.is_empty() {
             return Ok(None);
         }
-        let due = deadline(&self.own.machine, &self.standing.state);
+        let due = deadline(&self.machine, &self.standing.state);
         Ok(due.filter(|due| *due <= now).map(|_| Event::Tick))
     }
 
     /// Waits until something happens.
     async fn wait(&mut self, now: Timestamp) -> Result<(), Over> {
-        let due = deadline(&self.own.machine, &self.standing.state);
+        let due = deadline(&self.machine, &self.standing.state);
         let tick = until(self.context.clock.clone(), due.filter(|due| *due > now));
         tokio::select! {
             biased;
@@ -517,7 +514,7 @@ impl MachineRun {
         if self.is_going {
             return Err(Over::Finish(Finish::Succeeded));
         }
-        let due = deadline(&self.own.machine, &self.standing.state);
+        let due = deadline(&self.machine, &self.standing.state);
         let after = due.map(|due| due.since(now));
         Err(Over::Finish(Finish::Rest { after }))
     }
@@ -625,7 +622,7 @@ impl MachineRun {
         let before = self.standing.state.clone();
         let now = self.context.clock.now();
         let event = Event::Sending { token };
-        let (state, actions) = apply(&self.own.machine, before.clone(), event, now);
+        let (state, actions) = apply(&self.machine, before.clone(), event, now);
         if !actions.contains(&Action::Persist) {
             return Ok(());
         }
@@ -660,6 +657,24 @@ impl MachineRun {
     }
 
     fn enter(&mut self, mut entry: Entry) -> Result<(), Over> {
+        let module = &self.context.module;
+        if module.description().handler(&entry.handler).is_none() {
+            // Its tree was declared for another module.
+            let message = format!(
+                "the module does not have the handler {:?} any more; it has: {}",
+                entry.handler,
+                module.handler_names()
+            );
+            let failure = LeafFailure {
+                error: NodeError::new(message),
+                is_fatal: true,
+                is_unknown: false,
+                retry_after: None,
+            };
+            let (token, end) = (entry.token, End::Failed(failure));
+            self.events.push_back(Event::Ended { token, end });
+            return Ok(());
+        }
         let standing = &self.standing;
         let own_results = standing
             .results
@@ -673,7 +688,7 @@ impl MachineRun {
             last.request_results.clone_from(results);
         }
         let phase = standing.state.phase.clone();
-        let tree = self.own.machine.tree(&phase);
+        let tree = self.tree(&phase);
         let before = tree.and_then(|tree| tree.before(&entry.path, Vec::new()));
         let results = match before {
             Some(before) if !before.is_empty() => {
@@ -691,7 +706,7 @@ impl MachineRun {
 
     fn check(&mut self, token: u64, index: usize) -> Result<(), Over> {
         let phase = self.standing.state.phase.clone();
-        let kind = self.own.machine.phase(&phase).map(|phase| &phase.kind);
+        let kind = self.machine.phase(&phase).map(|phase| &phase.kind);
         let Some(PhaseKind::Stable(checks)) = kind else {
             return Ok(());
         };
@@ -814,8 +829,14 @@ impl MachineRun {
         }
     }
 
+    /// The tree of a phase: the one that it has begun with, where that is a flow's.
+    fn tree(&self, phase: &str) -> Option<&Node> {
+        let root = self.standing.state.nodes.get(phase);
+        self.machine.tree_of(phase, root)
+    }
+
     fn handler_of(&self, path: &str) -> &str {
-        let tree = self.own.machine.tree(&self.standing.state.phase);
+        let tree = self.tree(&self.standing.state.phase);
         match tree.and_then(|tree| tree.at(path)).map(|node| &node.kind) {
             Some(NodeKind::Leaf { handler, .. }) => handler,
             _ => "",
@@ -849,6 +870,8 @@ impl MachineRun {
         if let Notice::PhaseEntered { from, .. } = notice {
             self.leave(from);
         }
+        let name = &self.start.configurator.name;
+        self.context.metrics.told(name, notice);
         self.context
             .observer
             .told(&self.start.configurator.name, &self.member.key, notice);
@@ -868,11 +891,10 @@ impl MachineRun {
 
     /// What the last leaves of a phase asked for is told to the first of the next.
     fn leave(&mut self, phase: &str) {
-        let Some(tree) = self.own.machine.tree(phase) else {
+        let Some(last) = self.tree(phase).map(Node::last) else {
             return;
         };
         let standing = &mut self.standing;
-        let last = tree.last();
         let results = last.iter().filter_map(|path| standing.results.get(path));
         standing.from_before = results.flatten().cloned().collect();
         standing.results.clear();

@@ -7,9 +7,12 @@
 //!
 //! A state of more than [`MAX_IN_OBJECT`] bytes is kept in the config store, under `states/<uid of the Configurator>/<uid>/<revision>`;
 //! its place then has the phase and a memento without an engine's part.
+//!
+//! A flow goes on with the tree that it has begun with, whatever is declared meanwhile: before the first state is stored, the trees with
+//! flows are, under `trees/<uid of the Configurator>/<digest>`. They stay as long as the Configurator.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use configurator_core::configurator::{Configurator, StatePlace, state_manager};
 use configurator_core::document::Document;
@@ -22,6 +25,7 @@ use configurator_core::request::ObjectRef;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Map, Value, json};
+use tokio::sync::OnceCell;
 
 use super::commands::namespace_beside;
 use crate::objects;
@@ -34,6 +38,7 @@ const MAX_IN_OBJECT: usize = 256 * 1024;
 /// Where revisions and states are in the config store.
 const REVISIONS: &str = "revisions/";
 const STATES: &str = "states/";
+const TREES: &str = "trees/";
 /// The form of the memento's text.
 const FORM: &str = "1";
 /// How often a write is tried again because somebody else wrote to the object meanwhile.
@@ -43,7 +48,10 @@ const CONFLICTS: usize = 10;
 pub(crate) struct StateStore {
     client: Client,
     resource: ApiResource,
-    machine: Arc<Machine>,
+    /// With the trees of earlier declarations that were met.
+    machine: Mutex<Arc<Machine>>,
+    /// Whether the trees are stored.
+    kept: OnceCell<()>,
     place: StatePlace,
     /// Name and uid of the Configurator.
     name: String,
@@ -121,7 +129,8 @@ impl StateStore {
         Some(Self {
             client,
             resource,
-            machine: mode.machine.clone(),
+            machine: Mutex::new(mode.machine.clone()),
+            kept: OnceCell::new(),
             place: mode.place.clone(),
             name: configurator.name.clone(),
             uid: configurator.uid.clone(),
@@ -155,7 +164,7 @@ impl StateStore {
         let Some(text) = carried.memento else {
             let is_begun = carried
                 .phase
-                .is_some_and(|phase| phase != self.machine.initial && !phase.is_empty());
+                .is_some_and(|phase| phase != self.machine().initial && !phase.is_empty());
             return match (booked, is_begun || has_nodes(carried.nodes.as_ref())) {
                 (0, false) => Ok(Found::State(held, Box::default())),
                 (0, true) => untrusted(held, "it has a phase or nodes that no host has written"),
@@ -176,17 +185,17 @@ impl StateStore {
                 engine.to_owned(),
             ),
         };
-        let read = || {
-            let memento = Memento {
-                phase: phase.clone(),
-                nodes: Document::of(&nodes).ok()?,
-                engine: Document::parse(engine.as_str()).ok()?,
-            };
-            memento.state().ok()
-        };
         const CHANGED: &str =
             "its phase, its nodes or its memento were changed by somebody else than a host";
-        let Some(state) = read() else {
+        let state = Document::parse(engine.as_str()).ok().and_then(|engine| {
+            let memento = Memento {
+                phase,
+                nodes,
+                engine,
+            };
+            memento.into_state().ok()
+        });
+        let Some(state) = state else {
             return untrusted(held, CHANGED);
         };
         if !self.is_sealed(seals, uid, revision, &state, &engine, seal) {
@@ -198,8 +207,52 @@ impl StateStore {
             );
             return Ok(Found::Untrusted(held, why));
         }
+        for (phase, root) in &state.nodes {
+            let is_needed = *phase == state.phase || state.unfinished.as_ref() == Some(phase);
+            if let Some(digest) = self.machine().lacks(phase, root)
+                && !self.recall(digest).await?
+                && is_needed
+            {
+                let why = format!(
+                    "its phase {phase:?} began under an earlier declaration, whose tree {digest} the config store does not have"
+                );
+                return Ok(Found::Untrusted(held, why));
+            }
+        }
         held.revision = revision;
         Ok(Found::State(held, Box::new(state)))
+    }
+
+    /// The machine as declared, with the trees of earlier declarations that were met.
+    pub(crate) fn machine(&self) -> Arc<Machine> {
+        let machine = self.machine.lock();
+        machine.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes a tree of an earlier declaration known. `false`: nobody has stored it.
+    async fn recall(&self, digest: &str) -> Result<bool, Fault> {
+        let key = self.tree_key(digest);
+        let found = self.config.scan(&key).await?;
+        let found = found.into_iter().find(|(found, _)| *found == key);
+        let Some(tree) = found.and_then(|(_, tree)| serde_json::from_str(&tree).ok()) else {
+            return Ok(false);
+        };
+        let mut machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut machine).remember(digest.to_owned(), tree);
+        Ok(true)
+    }
+
+    /// Stores the trees with flows that are declared.
+    async fn keep_trees(&self, fences: &[Fence]) -> Result<(), Fault> {
+        let machine = self.machine();
+        let writes: Vec<Write> = machine
+            .kept()
+            .map(|(_, digest, tree)| Write::Put(self.tree_key(&digest), tree.to_string()))
+            .collect();
+        match writes.is_empty() {
+            true => Ok(()),
+            false => self.config.write(writes, fences).await,
+        }
     }
 
     /// Stores the state. On success, `held` is what is stored now.
@@ -220,8 +273,10 @@ impl StateStore {
                 format!("the state cannot be stored: {error}"),
             )
         };
-        let memento = Memento::of(&self.machine, state).map_err(deep)?;
-        let bare = Memento::sealed_nodes(state).map_err(deep)?;
+        self.kept
+            .get_or_try_init(|| self.keep_trees(fences))
+            .await?;
+        let (memento, bare) = Memento::of(&self.machine(), state).map_err(deep)?;
         let number = revision.to_string();
         let seal = seals.seal(&sealed(
             &held.uid,
@@ -230,13 +285,13 @@ impl StateStore {
             &bare,
             memento.engine.as_str(),
         ));
-        let size = memento.nodes.size() + memento.engine.size();
+        let size = nodes_size(&memento.nodes) + memento.engine.size();
         let is_moved = size > MAX_IN_OBJECT || self.place == StatePlace::ConfigStore;
         let (nodes, engine) = if is_moved {
             self.move_out(&held.uid, revision, &memento, fences).await?;
             (json!({}), "")
         } else {
-            (memento.nodes.to_value(), memento.engine.as_str())
+            (memento.nodes, memento.engine.as_str())
         };
         let text = format!("{FORM}.{number}.{seal}.{engine}");
         let saved = self
@@ -299,7 +354,7 @@ impl StateStore {
     /// When the config store cannot be read.
     pub(crate) async fn kept_for(config: &dyn ConfigStore) -> Result<BTreeSet<String>, Fault> {
         let mut uids = BTreeSet::new();
-        for prefix in [REVISIONS, STATES] {
+        for prefix in [REVISIONS, STATES, TREES] {
             let keys = config.scan(prefix).await?;
             let owners = keys.iter().filter_map(|(key, _)| {
                 let (owner, _) = key.strip_prefix(prefix)?.split_once('/')?;
@@ -315,7 +370,7 @@ impl StateStore {
     /// # Errors
     /// When the config store cannot be written.
     pub(crate) async fn close(config: &dyn ConfigStore, uid: &str) -> Result<(), Fault> {
-        let prefixes = [REVISIONS, STATES].map(|prefix| format!("{prefix}{uid}/"));
+        let prefixes = [REVISIONS, STATES, TREES].map(|prefix| format!("{prefix}{uid}/"));
         let writes = prefixes.into_iter().map(Write::DeletePrefix).collect();
         config.write(writes, &[]).await
     }
@@ -570,7 +625,7 @@ impl StateStore {
         memento: &Memento,
         fences: &[Fence],
     ) -> Result<(), Fault> {
-        let moved = json!({"nodes": memento.nodes.to_value(), "engine": memento.engine.as_str()});
+        let moved = json!({"nodes": memento.nodes, "engine": memento.engine.as_str()});
         let write = Write::Put(self.moved_key(uid, revision), moved.to_string());
         self.config.write(vec![write], fences).await
     }
@@ -593,6 +648,10 @@ impl StateStore {
 
     fn moved_key(&self, uid: &str, revision: u64) -> String {
         format!("{}{revision}", self.moved_prefix(uid))
+    }
+
+    fn tree_key(&self, digest: &str) -> String {
+        format!("{TREES}{}/{digest}", self.uid)
     }
 
     /// Of a state whose place is the config store.
@@ -627,10 +686,10 @@ pub(crate) fn read_unverified(place: &StatePlace, carrier: &Value) -> Result<Sta
     let document = |text: String| Document::parse(text).map_err(|error| error.to_string());
     let memento = Memento {
         phase: carried.phase.unwrap_or_default(),
-        nodes: document(carried.nodes.unwrap_or_else(|| json!({})).to_string())?,
+        nodes: carried.nodes.unwrap_or_else(|| json!({})),
         engine: document(engine.to_owned())?,
     };
-    memento.state().map_err(|error| error.to_string())
+    memento.into_state().map_err(|error| error.to_string())
 }
 
 fn carried_by(place: &StatePlace, carrier: &Value) -> Carried {
@@ -681,6 +740,11 @@ fn parts(text: &str) -> Option<(u64, &str, &str)> {
     let revision = parts.next()?.parse().ok()?;
     let (seal, engine) = (parts.next()?, parts.next()?);
     (form == FORM).then_some((revision, seal, engine))
+}
+
+/// In bytes, as text.
+fn nodes_size(nodes: &Value) -> usize {
+    serde_json::to_vec(nodes).map_or(usize::MAX, |text| text.len())
 }
 
 fn has_nodes(nodes: Option<&Value>) -> bool {

@@ -85,12 +85,7 @@ pub(super) fn check(
         })
         .collect::<Result<_, DeclarationError>>()?;
     Ok(MachineMode {
-        machine: Arc::new(Machine {
-            initial,
-            requeue_after,
-            phases,
-            error_codes,
-        }),
+        machine: Arc::new(Machine::new(initial, requeue_after, phases, error_codes)),
         place: place(spec.state.as_ref())?,
     })
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use expect_test::expect;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::things::*;
 
@@ -87,5 +87,72 @@ async fn an_unfinished_flow_is_finished_before_another_begins() -> Result<()> {
     .assert_eq(&things.drawn("one").await?);
     assert!(things.key("create").await?.is_some());
     assert!(things.key("modify").await?.is_some());
+    things.world.stop().await
+}
+
+/// A machine whose flow waits for a word, and then does this.
+fn waits_and_then(step: Value) -> Value {
+    machine(json!({
+        "phases": [
+            {"name": "Work", "flow": "work", "onDone": "Done", "onError": "Interrupted"},
+            {"name": "Interrupted", "stable": true},
+            {"name": "Done", "terminal": true},
+        ],
+        "flows": {"work": {"serial": [
+            steps("wait", json!([{"wait": {"signals": ["go"]}}, {}])),
+            step,
+        ]}},
+    }))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flow_goes_on_as_it_was_declared_when_it_began() -> Result<()> {
+    let things = Things::start().await?;
+    let earlier = waits_and_then(put("earlier", "1"));
+    things.world.apply(&earlier).await?;
+    things.world.apply(&thing("one", json!({}))).await?;
+    let waits = |node: &Value| node.get("startTime").is_some();
+    things.until_node("Work/wait", waits).await?;
+    things
+        .world
+        .apply(&waits_and_then(put("later", "1")))
+        .await?;
+    things.until_generation().await?;
+    let go = || json!({"signal": {"name": "go"}});
+    things.command("Signal", go()).await?;
+    things.until_phase("Done").await?;
+    assert_eq!(things.key("earlier").await?.as_deref(), Some("1"));
+    assert_eq!(things.key("later").await?, None);
+
+    things.command("Restart", json!({})).await?;
+    things.until_node("Work/wait", waits).await?;
+    things.command("Signal", go()).await?;
+    things.until_phase("Done").await?;
+    assert_eq!(things.key("later").await?.as_deref(), Some("1"));
+    things.world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flow_whose_handler_has_gone_is_interrupted() -> Result<()> {
+    let things = Things::start().await?;
+    let mut other = waits_and_then(json!({"name": "then", "handler": "remedy"}));
+    things.world.apply(&other).await?;
+    things.world.apply(&thing("one", json!({}))).await?;
+    let waits = |node: &Value| node.get("startTime").is_some();
+    things.until_node("Work/wait", waits).await?;
+    other["spec"]["module"]["file"] = "nothing.wasm".into();
+    other["spec"]["flows"] = json!({"work": {"serial": [{"handler": "root"}]}});
+    things.world.apply(&other).await?;
+    things.until_generation().await?;
+    things
+        .command("Signal", json!({"signal": {"name": "go"}}))
+        .await?;
+    things.until_phase("Interrupted").await?;
+    expect![[r#"
+        Interrupted
+          Work: fatal, error "the module does not have the handler \"remedy\" any more; it has: root"
+            then: fatal, error "the module does not have the handler \"remedy\" any more; it has: root"
+            wait: done
+    "#]].assert_eq(&things.drawn("one").await?);
     things.world.stop().await
 }

@@ -48,7 +48,8 @@ pub fn deadline(machine: &Machine, state: &State) -> Option<Timestamp> {
     if state.is_halted {
         return None;
     }
-    state.root()?.deadline(machine.tree(&state.phase)?)
+    let root = state.root()?;
+    root.deadline(machine.tree_of(&state.phase, Some(root))?)
 }
 
 struct Engine<'m> {
@@ -94,9 +95,14 @@ impl<'m> Engine<'m> {
         }
     }
 
+    /// The tree of a phase: the one that it has begun with, where that is a flow's.
+    fn tree(&self, phase: &str) -> Option<&'m Node> {
+        self.machine.tree_of(phase, self.state.nodes.get(phase))
+    }
+
     /// Does something with the tree of the phase, and what it has come to.
     fn in_tree(&mut self, act: impl FnOnce(&mut Self, &'m Node, &mut NodeState)) {
-        let Some(tree) = self.machine.tree(&self.state.phase) else {
+        let Some(tree) = self.tree(&self.state.phase) else {
             return;
         };
         let phase = self.state.phase.clone();

@@ -28,18 +28,25 @@ pub struct Memento {
     /// The phase.
     pub phase: String,
     /// By phase, what its tree has come to, with what people want to see beside it.
-    pub nodes: Document,
+    pub nodes: Value,
     /// What only the engine reads; to be stored as a text.
     pub engine: Document,
 }
 
 /// What only the engine reads.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Engine {
     machine: State,
     /// By path.
     leaves: BTreeMap<String, LeafState>,
+}
+
+/// An [`Engine`] that is somebody else's.
+#[derive(Serialize)]
+struct EngineOf<'s> {
+    machine: &'s State,
+    leaves: BTreeMap<String, &'s LeafState>,
 }
 
 /// Why a stored state cannot be read.
@@ -53,24 +60,28 @@ pub struct MementoError {
 }
 
 impl Memento {
-    /// The stored form of a state of this machine.
+    /// The stored form of a state of this machine, and [what a seal of it is about](Self::sealed_nodes).
     ///
     /// # Errors
     /// When trees are nested so deep that no document can hold them.
-    pub fn of(machine: &Machine, state: &State) -> Result<Self, DocumentError> {
+    pub fn of(machine: &Machine, state: &State) -> Result<(Self, Document), DocumentError> {
         let mut leaves = BTreeMap::new();
         for (phase, root) in &state.nodes {
             take_leaves(root, phase, &mut leaves);
         }
-        let engine = Engine {
-            machine: state.clone(),
+        let engine = EngineOf {
+            machine: state,
             leaves,
         };
-        Ok(Self {
+        let sealed = Self::sealed_nodes(state)?;
+        let mut nodes = sealed.to_value();
+        show_all(machine, state, &mut nodes);
+        let memento = Self {
             phase: state.phase.clone(),
-            nodes: shown(machine, state)?,
+            nodes,
             engine: Document::of(&engine)?,
-        })
+        };
+        Ok((memento, sealed))
     }
 
     /// What a seal of a state is about, beside its phase and [`engine`](Self::engine): the nodes without what is for people only.
@@ -85,14 +96,14 @@ impl Memento {
     ///
     /// # Errors
     /// When it is not the stored form of any.
-    pub fn state(&self) -> Result<State, MementoError> {
+    pub fn into_state(self) -> Result<State, MementoError> {
         let wrong = |part: &'static str| {
             move |error: serde_json::Error| MementoError {
                 part,
                 message: error.to_string(),
             }
         };
-        let mut nodes = self.nodes.to_value();
+        let mut nodes = self.nodes;
         bare(&mut nodes);
         let mut nodes: BTreeMap<String, NodeState> =
             serde_json::from_value(nodes).map_err(wrong("nodes"))?;
@@ -105,34 +116,31 @@ impl Memento {
             node.leaf = leaf;
         }
         Ok(State {
-            phase: self.phase.clone(),
+            phase: self.phase,
             nodes,
             ..engine.machine
         })
     }
 }
 
-fn take_leaves(node: &NodeState, path: &str, leaves: &mut BTreeMap<String, LeafState>) {
+fn take_leaves<'s>(node: &'s NodeState, path: &str, leaves: &mut BTreeMap<String, &'s LeafState>) {
     if node.leaf != LeafState::default() {
-        leaves.insert(path.to_owned(), node.leaf.clone());
+        leaves.insert(path.to_owned(), &node.leaf);
     }
     for (name, child) in &node.children {
         take_leaves(child, &[path, "/", name].concat(), leaves);
     }
 }
 
-/// The nodes, with what is for people.
-fn shown(machine: &Machine, state: &State) -> Result<Document, DocumentError> {
-    let nodes = Document::of(&state.nodes)?;
-    let mut nodes = nodes.to_value();
+/// Adds what is for people.
+fn show_all(machine: &Machine, state: &State, nodes: &mut Value) {
     for (phase, root) in &state.nodes {
-        if let Some(tree) = machine.tree(phase)
+        if let Some(tree) = machine.tree_of(phase, Some(root))
             && let Some(Value::Object(fields)) = nodes.get_mut(phase)
         {
             show(machine, tree, root, fields);
         }
     }
-    Document::of(&nodes)
 }
 
 fn show(machine: &Machine, node: &Node, state: &NodeState, fields: &mut Map<String, Value>) {
@@ -194,7 +202,7 @@ mod tests {
     fn memento(nodes: &str, engine: &str) -> Memento {
         Memento {
             phase: "Work".into(),
-            nodes: Document::parse(nodes.to_owned()).unwrap(),
+            nodes: serde_json::from_str(nodes).unwrap(),
             engine: Document::parse(engine.to_owned()).unwrap(),
         }
     }
@@ -233,9 +241,9 @@ mod tests {
                 "the stored engine cannot be read: there is no node \"Work/a\"",
             ),
         ] {
-            let error = memento(nodes, engine).state().unwrap_err().to_string();
+            let error = memento(nodes, engine).into_state().unwrap_err().to_string();
             assert!(error.starts_with(message), "{error}");
         }
-        assert_eq!(memento("{}", "{}").state().unwrap().phase, "Work");
+        assert_eq!(memento("{}", "{}").into_state().unwrap().phase, "Work");
     }
 }

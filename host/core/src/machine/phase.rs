@@ -1,11 +1,17 @@
 //! The phases of a machine, and which follows which.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::state::NodeState;
 use super::tree::{Node, NodeKind};
+use crate::document::Document;
 
 /// A checked declaration: the phases that it names exist.
+///
+/// A flow keeps the tree that it has begun with, whatever is declared meanwhile, until a person resumes it: the tree of a phase that has a flow is noted, by its
+/// digest, with what it comes to. Where another is declared by now, it is looked for among [`earlier`](Self::earlier).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
     /// Where an object begins.
@@ -16,6 +22,10 @@ pub struct Machine {
     pub phases: Vec<Phase>,
     /// What is done about errors of handlers, by their code.
     pub error_codes: BTreeMap<String, ErrorCode>,
+    /// By phase, the digest of its tree, where that has a flow.
+    digests: BTreeMap<String, String>,
+    /// Trees that were declared earlier, by their digest.
+    earlier: BTreeMap<String, Arc<Node>>,
 }
 
 /// A stage of an object's life.
@@ -87,6 +97,60 @@ pub enum Remedy {
 }
 
 impl Machine {
+    /// One that knows of no earlier declaration.
+    #[must_use]
+    pub fn new(
+        initial: String,
+        requeue_after: Duration,
+        phases: Vec<Phase>,
+        error_codes: BTreeMap<String, ErrorCode>,
+    ) -> Self {
+        let mut machine = Self {
+            initial,
+            requeue_after,
+            phases,
+            error_codes,
+            digests: BTreeMap::new(),
+            earlier: BTreeMap::new(),
+        };
+        machine.digests = machine
+            .kept()
+            .map(|(phase, digest, _)| (phase.to_owned(), digest))
+            .collect();
+        machine
+    }
+
+    /// What must be stored before an object enters a phase: the phases whose trees have a flow, with the digest and the
+    /// [stored form](Node::stored) of the tree.
+    pub fn kept(&self) -> impl Iterator<Item = (&str, String, Document)> {
+        self.phases.iter().filter_map(|phase| {
+            let tree = self.tree(&phase.name)?;
+            tree.flow()?;
+            // None is nested so deep: a declaration that is goes past its own limit first.
+            let (digest, document) = tree.stored().ok()?;
+            Some((phase.name.as_str(), digest, document))
+        })
+    }
+
+    /// Makes a tree of an earlier declaration known.
+    pub fn remember(&mut self, digest: String, tree: Node) {
+        self.earlier.insert(digest, Arc::new(tree));
+    }
+
+    /// The digest of the tree that this phase of a state has begun with, where nothing is known of that tree.
+    #[must_use]
+    pub fn lacks<'s>(&self, phase: &str, root: &'s NodeState) -> Option<&'s str> {
+        let digest = root.tree.as_deref()?;
+        let is_known = self.digests.get(phase).is_some_and(|known| known == digest)
+            || self.earlier.contains_key(digest);
+        (!is_known).then_some(digest)
+    }
+
+    /// The digest of the tree that this phase begins with.
+    pub(super) fn digest(&self, phase: &str) -> Option<&str> {
+        self.digests.get(phase).map(String::as_str)
+    }
+
     /// The phase of this name.
     #[must_use]
     pub fn phase(&self, name: &str) -> Option<&Phase> {
@@ -122,7 +186,18 @@ impl Machine {
         handlers
     }
 
-    /// The tree of the phase of this name.
+    /// The tree of a phase that has come to this: the one that it has begun with, where that is a flow's.
+    #[must_use]
+    pub fn tree_of(&self, phase: &str, root: Option<&NodeState>) -> Option<&Node> {
+        match root.and_then(|root| root.tree.as_deref()) {
+            Some(digest) if self.digest(phase) != Some(digest) => {
+                self.earlier.get(digest).map(Arc::as_ref)
+            }
+            _ => self.tree(phase),
+        }
+    }
+
+    /// The tree that is declared for the phase of this name.
     #[must_use]
     pub fn tree(&self, phase: &str) -> Option<&Node> {
         match &self.phase(phase)?.kind {

@@ -266,15 +266,15 @@ fn terminal(name: &str) -> Phase {
 }
 
 fn machine(phases: Vec<Phase>) -> Machine {
-    Machine {
-        initial: phases
-            .first()
-            .map(|phase| phase.name.clone())
-            .unwrap_or_default(),
-        requeue_after: Duration::from_secs(60),
+    let initial = phases.first().map(|phase| phase.name.clone());
+    let requeue_after = Duration::from_secs(60);
+    let error_codes = BTreeMap::new();
+    Machine::new(
+        initial.unwrap_or_default(),
+        requeue_after,
         phases,
-        error_codes: BTreeMap::new(),
-    }
+        error_codes,
+    )
 }
 
 /// A machine with one phase that does something, `Work`, then `Done` or `Stopped`.

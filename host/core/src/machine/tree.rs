@@ -3,11 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::document::Document;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::document::{Document, DocumentError};
 use crate::handler::View;
 
 /// A node of the tree. Siblings have different names, none of which is empty or has a `/` in it.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// Its form as a document is how hosts store it: see [`stored`](Self::stored).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Node {
     /// A root is named after its phase; a leaf, unless the author says otherwise, after its handler.
     pub name: String,
@@ -26,7 +32,8 @@ pub struct Node {
 }
 
 /// What a node is made of.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum NodeKind {
     /// One handler.
     Leaf {
@@ -40,11 +47,13 @@ pub enum NodeKind {
     /// All at once; when one fails, those that have not finished are called off.
     Parallel(Vec<Node>),
     /// A tree that is declared under a name.
+    #[serde(with = "shared")]
     Flow(Arc<Flow>),
 }
 
 /// A serial tree with a name, which several phases and Configurators can use.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Flow {
     /// Its name.
     pub name: String,
@@ -57,7 +66,7 @@ pub struct Flow {
 }
 
 /// Where a flow goes on when it is resumed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum RecoverFrom {
     /// At the step that failed.
     #[default]
@@ -67,7 +76,7 @@ pub enum RecoverFrom {
 }
 
 /// What becomes of an unfinished flow when another is to begin on the same object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum WhenUnfinished {
     /// It is resumed, and the other begins when it is done.
     #[default]
@@ -79,7 +88,8 @@ pub enum WhenUnfinished {
 }
 
 /// How failures are retried that are not fatal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NodeRetry {
     /// How many failures in a row are fatal. `None`: as the node above, and without one, none is.
     pub threshold: Option<u32>,
@@ -111,6 +121,17 @@ impl Node {
             timeout: None,
             kind,
         }
+    }
+
+    /// The tree as hosts store it, and the digest that it goes by: of SHA-256, the first 128 bits in hexadecimal.
+    ///
+    /// # Errors
+    /// When it is nested so deep that no document can hold it.
+    pub fn stored(&self) -> Result<(String, Document), DocumentError> {
+        let document = Document::of(self)?;
+        let digest = Sha256::digest(document.as_str());
+        let digest = digest.iter().take(16).map(|byte| format!("{byte:02x}"));
+        Ok((digest.collect(), document))
     }
 
     /// A leaf that is named after its handler.
@@ -204,5 +225,27 @@ impl Node {
             NodeKind::Flow(flow) => Some(flow),
             _ => self.children().iter().find_map(Self::flow),
         }
+    }
+}
+
+/// A flow that several trees have.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Flow;
+
+    pub(super) fn serialize<S: Serializer>(
+        flow: &Arc<Flow>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        Flow::serialize(flow, serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<Flow>, D::Error> {
+        Flow::deserialize(deserializer).map(Arc::new)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use configurator_core::machine::phase::{Machine, Phase, PhaseKind};
 use configurator_core::machine::state::{Execution, NodeState, State, Turn};
-use configurator_core::machine::tree::Node;
+use configurator_core::machine::tree::{Node, NodeKind};
 use configurator_core::time::Timestamp;
 
 use crate::cli::terminal::{BAD, FAINT, GOOD, NAME, WAITING};
@@ -55,7 +55,17 @@ fn draw_phase(machine: &Machine, phase: &Phase, state: &State, now: Timestamp, t
             tree: Some(tree), ..
         } => {
             let root = state.nodes.get(&phase.name);
-            draw_node(machine, tree, root, now, 0, here, text);
+            match root.filter(|root| machine.lacks(&phase.name, root).is_some()) {
+                None => draw_node(machine, tree, root, now, 0, here, text),
+                Some(began) => {
+                    let tree = outline(&phase.name, began);
+                    draw_node(machine, &tree, root, now, 0, here, text);
+                    let _ = writeln!(
+                        text,
+                        "  {WAITING}it goes on as it was declared when it began{WAITING:#}"
+                    );
+                }
+            }
         }
         PhaseKind::Active { tree: None, .. } | PhaseKind::Stable(_) => {
             let _ = writeln!(text, "{NAME}{}{NAME:#}{here}", phase.name);
@@ -64,6 +74,20 @@ fn draw_phase(machine: &Machine, phase: &Phase, state: &State, now: Timestamp, t
             let _ = writeln!(text, "{NAME}{}{NAME:#}, the end{here}", phase.name);
         }
     }
+}
+
+/// What is known of a tree that is not declared any more: the nodes that have begun, in the order in which they did.
+fn outline(name: &str, state: &NodeState) -> Node {
+    let mut begun: Vec<(&String, &NodeState)> = state.children.iter().collect();
+    if begun.is_empty() {
+        return Node::leaf(name);
+    }
+    begun.sort_by_key(|(_, state)| state.start_time);
+    let children = begun
+        .into_iter()
+        .map(|(name, state)| outline(name, state))
+        .collect();
+    Node::new(name, NodeKind::Serial(children))
 }
 
 fn draw_node(

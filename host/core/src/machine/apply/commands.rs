@@ -42,6 +42,12 @@ impl<'m> Engine<'m> {
             Verb::Resume(from) => {
                 let unfinished = self.state.unfinished.clone();
                 let unfinished = unfinished.ok_or("nothing was broken off")?;
+                // Who has it go on may have declared better what failed.
+                if self.machine.tree(&unfinished).is_some()
+                    && let Some(root) = self.state.nodes.get_mut(&unfinished)
+                {
+                    root.tree = self.machine.digest(&unfinished).map(str::to_owned);
+                }
                 self.reopen(&unfinished, from);
                 self.state.unfinished = None;
                 if self.go_to(&unfinished) {
@@ -80,7 +86,6 @@ impl<'m> Engine<'m> {
     }
 
     fn skip(&mut self, path: &str, why: String) -> Result<(), String> {
-        let machine = self.machine;
         let now = self.now;
         let phase = path.split('/').next().unwrap_or_default();
         let is_current = phase == self.state.phase;
@@ -89,7 +94,7 @@ impl<'m> Engine<'m> {
                 "{path:?} is not in the phase that is under way, nor in one that was broken off"
             ));
         }
-        let tree = machine.tree(phase);
+        let tree = self.tree(phase);
         if tree.and_then(|tree| tree.at(path)).is_none() {
             return Err(format!("there is no node {path:?}"));
         }

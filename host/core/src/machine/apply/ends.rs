@@ -38,7 +38,7 @@ impl<'m> Engine<'m> {
                 find(child, state, &below.child(child), token)
             })
         }
-        let tree = self.machine.tree(&self.state.phase)?;
+        let tree = self.tree(&self.state.phase)?;
         let root = self.state.root()?;
         find(tree, root, &Place::root(tree, root.visit), token)
     }

@@ -53,7 +53,7 @@ impl<'m> Engine<'m> {
 
     /// Lets a phase go on that was broken off or has failed.
     pub(super) fn reopen(&mut self, phase: &str, from: Option<RecoverFrom>) {
-        let Some(tree) = self.machine.tree(phase) else {
+        let Some(tree) = self.tree(phase) else {
             return;
         };
         let mut root = self.state.nodes.remove(phase).unwrap_or_default();

@@ -24,13 +24,12 @@ impl<'m> Engine<'m> {
                 return;
             };
             let PhaseKind::Active {
-                tree,
-                on_done,
-                on_error,
+                on_done, on_error, ..
             } = &phase.kind
             else {
                 return;
             };
+            let tree = self.tree(&phase.name);
             if self.state.is_halted {
                 return;
             }
@@ -56,7 +55,7 @@ impl<'m> Engine<'m> {
                     return;
                 }
             } else if !root.is_well() {
-                let is_broken = tree.as_ref().is_some_and(|tree| {
+                let is_broken = tree.is_some_and(|tree| {
                     let place = Place::root(tree, root.visit);
                     let mut carry = Carry::of(&self.state.args);
                     self.advance(tree, &mut root, &place, &mut carry)
@@ -109,7 +108,7 @@ impl<'m> Engine<'m> {
             {
                 self.forget(&other);
             }
-        } else if let Some(tree) = self.machine.tree(&from) {
+        } else if let Some(tree) = self.tree(&from) {
             if let Some(root) = self.state.nodes.get(&from) {
                 let mut carry = Carry::of(&self.state.args);
                 carry.add(tree, root, "");
@@ -130,10 +129,11 @@ impl<'m> Engine<'m> {
     /// Begins a phase, unless an unfinished flow comes first. Whether there is something to go on with.
     pub(super) fn enter(&mut self, to: &str) -> bool {
         let flow = self.machine.tree(to).and_then(Node::flow);
-        let unfinished =
-            self.state.unfinished.clone().filter(|phase| {
-                phase != to && self.machine.tree(phase).and_then(Node::flow).is_some()
-            });
+        let unfinished = self
+            .state
+            .unfinished
+            .clone()
+            .filter(|phase| phase != to && self.tree(phase).and_then(Node::flow).is_some());
         if let Some((flow, unfinished)) = flow.zip(unfinished) {
             match flow.when_unfinished {
                 WhenUnfinished::Finish => {
@@ -148,7 +148,7 @@ impl<'m> Engine<'m> {
                 WhenUnfinished::Refuse => {
                     let flow = flow.name.clone();
                     self.notices.push(Notice::FlowRefused { flow, unfinished });
-                    let is_active = self.machine.tree(&self.state.phase).is_some();
+                    let is_active = self.tree(&self.state.phase).is_some();
                     self.state.is_halted = is_active;
                     return false;
                 }
@@ -161,6 +161,7 @@ impl<'m> Engine<'m> {
         self.state.visit = self.state.visit.wrapping_add(1);
         let root = NodeState {
             visit: self.state.visit,
+            tree: self.machine.digest(to).map(str::to_owned),
             ..NodeState::default()
         };
         self.state.nodes.remove(to);
@@ -176,8 +177,8 @@ impl<'m> Engine<'m> {
     /// Whether there is something to go on with.
     pub(super) fn go_to(&mut self, to: &str) -> bool {
         let from = std::mem::replace(&mut self.state.phase, to.to_owned());
-        // The first phase follows from nothing, so it need not be stored.
-        self.is_dirty |= !from.is_empty();
+        // A first phase with work follows from nothing, and is stored with the end of its first step.
+        self.is_dirty |= !from.is_empty() || self.tree(to).is_none();
         self.state.is_halted = false;
         self.state.interrupt = None;
         self.state.next = None;

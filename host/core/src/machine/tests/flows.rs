@@ -349,8 +349,9 @@ fn an_unfinished_flow_is_finished_given_up_or_in_the_way() {
 
 #[test]
 fn an_error_code_calls_a_person_or_a_remedy() {
-    let machine = || Machine {
-        error_codes: [
+    let machine = || {
+        let mut machine = at_work(leaf(""));
+        machine.error_codes = [
             (
                 "ENI_BUSY".to_owned(),
                 ErrorCode {
@@ -369,8 +370,8 @@ fn an_error_code_calls_a_person_or_a_remedy() {
                 },
             ),
         ]
-        .into(),
-        ..at_work(leaf(""))
+        .into();
+        machine
     };
     let with_code = |code: &str| {
         End::Failed(LeafFailure {
@@ -427,4 +428,55 @@ fn an_error_code_calls_a_person_or_a_remedy() {
     "#]],
     );
     assert_eq!(play.state.phase, "Stopped");
+}
+
+#[test]
+fn a_flow_keeps_the_tree_that_it_has_begun_with() {
+    let with = |steps: &[&str]| {
+        let steps = steps.iter().map(|name| leaf(name)).collect();
+        at_work(flow_node(flow("install", steps)))
+    };
+    let mut play = Play::begun(with(&["a", "b"]));
+    play.done("Work/a");
+    let declare = |play: &mut Play, steps: &[&str]| {
+        let earlier = std::mem::replace(&mut play.machine, with(steps));
+        let digest = play
+            .machine
+            .lacks("Work", &play.node("Work"))
+            .unwrap()
+            .to_owned();
+        let (_, stored, tree) = earlier.kept().next().unwrap();
+        assert_eq!(stored, digest);
+        play.machine.remember(digest, tree.read().unwrap());
+        assert_eq!(play.machine.lacks("Work", &play.node("Work")), None);
+    };
+    declare(&mut play, &["a", "c"]);
+    play.take_log();
+    // Another host goes on.
+    play.crash();
+    play.fail("Work/b");
+    play.pass(60);
+    play.done("Work/b");
+    assert_eq!(play.state.phase, "Done");
+    check(
+        &mut play,
+        expect![[r#"
+        enter Work/b 1/1 Recovered
+        persist
+        StepFailed { path: "Work/b", error: "oh no", failures: 1 }
+        enter Work/b 1/2 Retry
+        persist
+        StepEnded { path: "Work/b", error: None, took: 60s }
+        FlowCompleted { flow: "install" }
+        PhaseEntered { from: "Work", to: "Done" }
+    "#]],
+    );
+    // What begins anew does as is declared by then, and so does what a person has go on.
+    play.command("1", Verb::Restart);
+    play.done("Work/a");
+    assert!(play.running.contains_key("Work/c"));
+    declare(&mut play, &["a", "d"]);
+    play.command("2", Verb::Cancel);
+    play.command("3", Verb::Resume(None));
+    assert!(play.running.contains_key("Work/d"));
 }

@@ -889,11 +889,10 @@ impl Bytes<'_> {
             handler: "fix".into(),
             attempts: 2,
         };
-        Machine {
-            requeue_after: Duration::from_secs(7),
-            error_codes: [code("by hand", Remedy::Manual), code("fixable", fix)].into(),
-            ..machine(phases)
-        }
+        let mut machine = machine(phases);
+        machine.requeue_after = Duration::from_secs(7);
+        machine.error_codes = [code("by hand", Remedy::Manual), code("fixable", fix)].into();
+        machine
     }
 }
 
@@ -975,8 +974,8 @@ impl Both {
                 // The bookkeeping of both is that of the last time it was stored.
                 let (stored, spec) = self.stored.clone();
                 self.spec = spec;
-                let memento = Memento::of(&machine, &stored).unwrap();
-                self.play.state = memento.state().unwrap();
+                let (memento, _) = Memento::of(&machine, &stored).unwrap();
+                self.play.state = memento.into_state().unwrap();
                 assert_eq!(self.play.state, stored);
                 self.spec.entered.clear();
                 self.spec.moves = 0;
@@ -1289,7 +1288,8 @@ fn a_state_of_another_machine_does_no_harm() {
                         _ => play.change(),
                     }
                 }
-                let restored = Memento::of(&play.machine, &play.state).unwrap().state();
+                let (memento, _) = Memento::of(&play.machine, &play.state).unwrap();
+                let restored = memento.into_state();
                 prop_assert_eq!(restored.unwrap(), play.state);
                 Ok(())
             },

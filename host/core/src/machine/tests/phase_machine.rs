@@ -10,17 +10,16 @@ const PREFAILED: &str = "预检失败";
 const FAILED: &str = "迁移失败";
 
 fn resource(precheck: Option<Node>, migrate: Option<Node>) -> Machine {
-    Machine {
-        requeue_after: Duration::from_secs(5),
-        ..machine(vec![
-            active(INITIALIZE, Some(leaf(INITIALIZE)), PRECHECK, PREFAILED),
-            active(PRECHECK, precheck, MIGRATE, PREFAILED),
-            active(MIGRATE, migrate, SUCCESS, FAILED),
-            terminal(PREFAILED),
-            terminal(FAILED),
-            terminal(SUCCESS),
-        ])
-    }
+    let mut machine = machine(vec![
+        active(INITIALIZE, Some(leaf(INITIALIZE)), PRECHECK, PREFAILED),
+        active(PRECHECK, precheck, MIGRATE, PREFAILED),
+        active(MIGRATE, migrate, SUCCESS, FAILED),
+        terminal(PREFAILED),
+        terminal(FAILED),
+        terminal(SUCCESS),
+    ]);
+    machine.requeue_after = Duration::from_secs(5);
+    machine
 }
 
 /// Answers every entry until the phase is terminal. What is not named is done.
