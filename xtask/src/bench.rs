@@ -22,6 +22,14 @@ enum What {
         #[arg(long, conflicts_with = "parts")]
         real: bool,
     },
+    /// Flows of ten steps that do nothing, on durable embedded stores, beside a Temporal server.
+    Flow {
+        /// Without the Temporal server.
+        #[arg(long)]
+        alone: bool,
+    },
+    /// 100,000 flows that wait, on durable embedded stores, and a restart of the host.
+    Waits,
     /// 100,000 objects of a real control plane: start to ready beside a bare watcher, and memory of an idle object.
     Objects,
 }
@@ -36,6 +44,15 @@ impl Bench {
                 controlplane::build()?;
                 vec!["real".to_owned()]
             }
+            What::Flow { alone: true } => vec!["flow".to_owned()],
+            What::Flow { alone: false } => {
+                let temporal = controlplane::temporal()?;
+                vec![
+                    "flow".to_owned(),
+                    format!("temporal={}", temporal.display()),
+                ]
+            }
+            What::Waits => vec!["waits".to_owned()],
             What::Objects => {
                 controlplane::build()?;
                 vec!["objects".to_owned()]

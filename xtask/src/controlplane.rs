@@ -175,6 +175,15 @@ pub fn clients() -> Result<()> {
     Ok(())
 }
 
+/// Builds the Temporal server of a benchmark, unless it is there already.
+///
+/// # Errors
+/// As [`build`].
+pub fn temporal() -> Result<PathBuf> {
+    let source = cargo::workspace().join(SOURCES).join("temporal");
+    program(&source, &folder()?, "-s -w")
+}
+
 /// Where the programs are.
 fn folder() -> Result<PathBuf> {
     let folder = cache::dir()?.join("controlplane");

@@ -34,9 +34,11 @@ use futures::StreamExt as _;
 use kube::api::{Api, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
+mod flow;
 mod measure;
 mod objects;
 mod real;
+mod waits;
 
 use measure::{cpu_time, resident_bytes};
 
@@ -109,6 +111,16 @@ fn main() -> Result<()> {
     }
     if is_named("real") {
         runtime.block_on(real::measure(&mut figures))?;
+    }
+    if is_named("flow") {
+        let temporal = wanted
+            .iter()
+            .find_map(|word| word.strip_prefix("temporal="));
+        let temporal = temporal.map(std::path::Path::new);
+        runtime.block_on(flow::measure(temporal, &mut figures))?;
+    }
+    if is_named("waits") {
+        runtime.block_on(waits::measure(&mut figures))?;
     }
     if is_named("objects") {
         runtime.block_on(objects::measure(&mut figures))?;
