@@ -1,6 +1,11 @@
 //! Flows that are resources of their own, and what becomes of unfinished ones.
 
+use std::sync::{Arc, Mutex};
+
 use anyhow::Result;
+use configurator_core::request::ObjectRef;
+use configurator_host::observer::{MachineNotice, RunObserver};
+use configurator_tests::world::{Place, World};
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -49,8 +54,8 @@ spec:
     things.world.stop().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unfinished_flow_is_finished_before_another_begins() -> Result<()> {
+/// A flow was broken off, and is to go on when a word comes; another is to begin, and says this of unfinished ones.
+async fn another_begins(when_unfinished: &str) -> Result<Things> {
     let things = Things::with(json!({
         "phases": [
             {"name": "Creating", "flow": "create", "onDone": "Running", "onError": "Interrupted"},
@@ -63,7 +68,7 @@ async fn an_unfinished_flow_is_finished_before_another_begins() -> Result<()> {
                 {"wait": {"signals": ["go"]}},
                 {"requests": [{"name": "put", "put": {"key": "create", "value": "1"}}]},
             ]))]},
-            "modify": {"serial": [put("modify", "{results}")]},
+            "modify": {"whenUnfinished": when_unfinished, "serial": [put("modify", "{results}")]},
         },
     }))
     .await?;
@@ -76,6 +81,12 @@ async fn an_unfinished_flow_is_finished_before_another_begins() -> Result<()> {
         .command("Signal", json!({"signal": {"name": "go"}}))
         .await?;
     things.merge(json!({"spec": {"go": true}})).await?;
+    Ok(things)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unfinished_flow_is_finished_before_another_begins() -> Result<()> {
+    let things = another_begins("Finish").await?;
     things.until_phase("Running").await?;
     expect![[r#"
         Running
@@ -87,6 +98,36 @@ async fn an_unfinished_flow_is_finished_before_another_begins() -> Result<()> {
     .assert_eq(&things.drawn("one").await?);
     assert!(things.key("create").await?.is_some());
     assert!(things.key("modify").await?.is_some());
+    things.world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unfinished_flow_is_given_up_where_the_next_says_so() -> Result<()> {
+    let things = another_begins("Cancel").await?;
+    things.until_phase("Running").await?;
+    assert_eq!(things.key("create").await?, None);
+    assert!(things.key("modify").await?.is_some());
+    expect!["refused: nothing was broken off"]
+        .assert_eq(&things.command("Resume", json!({})).await?);
+    things.world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flow_does_not_begin_beside_an_unfinished_one_where_it_says_so() -> Result<()> {
+    let things = another_begins("Refuse").await?;
+    let refused =
+        "configurator_flows_total{configurator=\"things\",flow=\"modify\",outcome=\"refused\"}";
+    things
+        .world
+        .until("it is refused", || async {
+            Ok(!things.world.metric(refused).is_empty())
+        })
+        .await?;
+    assert_eq!(things.phase("one").await?, "Interrupted");
+    assert_eq!(things.key("modify").await?, None);
+    assert_eq!(things.command("Resume", json!({})).await?, "done");
+    things.until_phase("Running").await?;
+    assert!(things.key("create").await?.is_some());
     things.world.stop().await
 }
 
@@ -154,5 +195,65 @@ async fn a_flow_whose_handler_has_gone_is_interrupted() -> Result<()> {
             then: fatal, error "the module does not have the handler \"remedy\" any more; it has: root"
             wait: done
     "#]].assert_eq(&things.drawn("one").await?);
+    things.world.stop().await
+}
+
+/// Writes down what it is told.
+#[derive(Clone, Default)]
+struct Journal(Arc<Mutex<Vec<String>>>);
+
+impl RunObserver for Journal {
+    fn told(&self, _: &str, object: &ObjectRef, notice: &MachineNotice) {
+        let notice = format!("{object}: {notice:?}");
+        // Neither how long it took nor which Command it was.
+        let told = notice
+            .split(", took:")
+            .next()
+            .and_then(|told| told.split(" { uid").next());
+        let told = told.unwrap_or_default().to_owned();
+        self.0.lock().unwrap().push(told);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_embedder_is_told_before_and_after_each_step_and_flow() -> Result<()> {
+    let journal = Journal::default();
+    let observer = journal.clone();
+    let world = World::start_at(&Place::default(), |builder| builder.observer(observer)).await?;
+    let things = Things { world };
+    things.world.apply(&definition()).await?;
+    let first = json!({"fail": {"message": "no", "causes": ["entered", "again"]}});
+    let spec = json!({
+        "phases": [
+            {"name": "Work", "flow": "work", "onDone": "Done", "onError": "Interrupted"},
+            {"name": "Interrupted", "stable": true},
+            {"name": "Done", "terminal": true},
+        ],
+        "flows": {"work": {"serial": [
+            {"name": "first", "handler": "root", "retry": {"threshold": 1}, "parameters": {"script": first}},
+            put("second", "1"),
+        ]}},
+    });
+    things.world.apply(&machine(spec)).await?;
+    things.world.apply(&thing("one", json!({}))).await?;
+    things.until_phase("Interrupted").await?;
+    things.command("Resume", json!({})).await?;
+    things.until_phase("Done").await?;
+    things.world.settled(&["things"]).await?;
+    expect![[r#"
+        default/one: PhaseEntered { from: "", to: "Work" }
+        default/one: FlowStarted { flow: "work" }
+        default/one: StepStarted { path: "Work/first" }
+        default/one: StepEnded { path: "Work/first", error: Some("still failing after 1 attempts: no")
+        default/one: FlowFailed { flow: "work", message: "still failing after 1 attempts: no" }
+        default/one: PhaseEntered { from: "Work", to: "Interrupted" }
+        default/one: CommandDone
+        default/one: FlowResumed { flow: "work", from: FailedStep }
+        default/one: PhaseEntered { from: "Interrupted", to: "Work" }
+        default/one: StepEnded { path: "Work/first", error: None
+        default/one: StepStarted { path: "Work/second" }
+        default/one: StepEnded { path: "Work/second", error: None
+        default/one: FlowCompleted { flow: "work" }
+        default/one: PhaseEntered { from: "Work", to: "Done" }"#]].assert_eq(&journal.0.lock().unwrap().join("\n"));
     things.world.stop().await
 }

@@ -80,6 +80,19 @@ async fn a_stable_phase_is_left_when_something_is_so() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_may_name_the_phase_that_follows() -> Result<()> {
+    let things = Things::with(json!({"phases": [
+        {"name": "Work", "onDone": "Done", "onError": "Elsewhere", "serial": [step("leap", json!({"next": "Elsewhere"})), put("after", "1")]},
+        {"name": "Elsewhere", "terminal": true},
+        {"name": "Done", "terminal": true},
+    ]}))
+    .await?;
+    things.until_phase("Elsewhere").await?;
+    assert_eq!(things.key("after").await?, None);
+    things.world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_whose_first_phase_is_stable_shows_it() -> Result<()> {
     let things = Things::with(json!({"phases": [
         {"name": "Idle", "stable": true, "events": [{"when": "object.spec.go == true", "to": "Done"}]},

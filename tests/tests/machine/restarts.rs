@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use configurator_tests::gate::{Gate, Pass};
+use configurator_tests::machine::Machine;
 use configurator_tests::world::{Place, World};
 use expect_test::expect;
 use serde_json::json;
@@ -160,5 +161,48 @@ async fn what_is_under_way_side_by_side_when_a_host_stops_is_finished_and_stored
             ["entered", "recovered"].map(|cause| Some(cause.to_owned()))
         );
     }
+    things.world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_acts_once_whoever_is_there() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let place = place(&folder);
+    let things = Things::start_at(&place).await?;
+    let entered = json!({"wait": {"signals": ["go"]}, "requests": [{"name": "put", "put": {"key": "entered", "value": "{entry}"}}]});
+    let spec = json!({"phases": [
+        {"name": "Work", "onDone": "Done", "serial": [step("wait", entered)]},
+        {"name": "Done", "terminal": true},
+    ]});
+    things.world.apply(&machine(spec)).await?;
+    things.world.apply(&thing("one", json!({}))).await?;
+    let is_entered = async |things: &Things, entry: &str| {
+        things
+            .world
+            .until(entry, || async {
+                Ok(things.key("entered").await?.as_deref() == Some(entry))
+            })
+            .await
+    };
+    is_entered(&things, "1").await?;
+    let go = || json!({"signal": {"name": "go"}});
+    things.command("Signal", go()).await?;
+    is_entered(&things, "2").await?;
+    things.world.settled(&["things"]).await?;
+    things.world.stop().await?;
+    {
+        let servers = place.open().await?;
+        let client = &servers.cluster.client;
+        let machine = Machine::of(client, "things", "example.org/v1", "Thing", "default").await?;
+        machine.order("one", "Signal", go()).await?;
+    }
+    let things = Things::start_at(&place).await?;
+    is_entered(&things, "3").await?;
+    things.world.settled(&["things"]).await?;
+    assert_eq!(
+        things.key("entered").await?.as_deref(),
+        Some("3"),
+        "each has acted once"
+    );
     things.world.stop().await
 }

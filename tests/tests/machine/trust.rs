@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use expect_test::{Expect, expect};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::things::*;
 
@@ -121,6 +121,38 @@ async fn a_state_of_great_depth_is_noticed() -> Result<()> {
         |below, _| json!({"state": {"x": below}}),
     );
     check(move |_| json!({"state": {"Work": deep}}), expect!["the stored state is not trusted, so nothing is done: its phase, its nodes or its memento were changed by somebody else than a host. A Command with verb Restart begins anew, at the initial phase"]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_state_of_great_size_is_noticed() -> Result<()> {
+    let nodes: Map<String, Value> = (0..5_000)
+        .map(|number| {
+            (
+                format!("node-{number}"),
+                json!({"done": true, "startTime": "1970-01-01T00:00:00.000Z"}),
+            )
+        })
+        .collect();
+    check(
+        move |_| json!({"state": {"Work": {"state": nodes}}}),
+        expect!["the stored state is not trusted, so nothing is done: its phase, its nodes or its memento were changed by somebody else than a host. A Command with verb Restart begins anew, at the initial phase"],
+    )
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_state_of_another_object_is_noticed() -> Result<()> {
+    let things = waiting().await?;
+    things.world.apply(&thing("two", json!({}))).await?;
+    let two = || async { Ok(things.get("two").await?["status"]["memento"].is_string()) };
+    things.world.until("the other waits", two).await?;
+    let other = things.get("two").await?["status"].clone();
+    things.put_status(&other).await?;
+    let is_given_up = || async { Ok(things.failure().await?.is_some()) };
+    things.world.until("it is given up", is_given_up).await?;
+    expect!["the stored state is not trusted, so nothing is done: its phase, its nodes or its memento were changed by somebody else than a host. A Command with verb Restart begins anew, at the initial phase"].assert_eq(&things.failure().await?.unwrap_or_default());
+    assert_eq!(things.key("after").await?, None, "nothing is done");
+    things.world.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

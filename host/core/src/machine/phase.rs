@@ -10,8 +10,8 @@ use crate::document::Document;
 
 /// A checked declaration: the phases that it names exist.
 ///
-/// A flow keeps the tree that it has begun with, whatever is declared meanwhile, until a person resumes it: the tree of a phase that has a flow is noted, by its
-/// digest, with what it comes to. Where another is declared by now, it is looked for among [`earlier`](Self::earlier).
+/// A flow keeps the tree that it has begun with, whatever is declared meanwhile, until a person resumes it: the tree of a phase that has
+/// a flow is noted, by its digest, with what it comes to. Where another is declared by now, it is one that was [remembered](Self::remember).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
     /// Where an object begins.
