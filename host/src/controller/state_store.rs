@@ -21,6 +21,7 @@ use configurator_core::layers::Write;
 use configurator_core::machine::memento::Memento;
 use configurator_core::machine::phase::Machine;
 use configurator_core::machine::state::State;
+use configurator_core::machine::tree::Node;
 use configurator_core::request::ObjectRef;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
@@ -214,7 +215,7 @@ impl StateStore {
                 && is_needed
             {
                 let why = format!(
-                    "its phase {phase:?} began under an earlier declaration, whose tree {digest} the config store does not have"
+                    "its phase {phase:?} began under an earlier declaration, whose tree {digest} the config store does not have as a host has stored it"
                 );
                 return Ok(Found::Untrusted(held, why));
             }
@@ -229,12 +230,12 @@ impl StateStore {
         machine.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Makes a tree of an earlier declaration known. `false`: nobody has stored it.
+    /// Makes a tree of an earlier declaration known. `false`: it is not there as a host has stored it.
     async fn recall(&self, digest: &str) -> Result<bool, Fault> {
         let key = self.tree_key(digest);
         let found = self.config.scan(&key).await?;
         let found = found.into_iter().find(|(found, _)| *found == key);
-        let Some(tree) = found.and_then(|(_, tree)| serde_json::from_str(&tree).ok()) else {
+        let Some(tree) = found.and_then(|(_, tree)| Node::restored(digest, &tree)) else {
             return Ok(false);
         };
         let mut machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);

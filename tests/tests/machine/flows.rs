@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
+use configurator_core::layers::Write;
 use configurator_core::request::ObjectRef;
 use configurator_host::observer::{MachineNotice, RunObserver};
 use configurator_tests::world::{Place, World};
@@ -170,6 +171,30 @@ async fn a_flow_goes_on_as_it_was_declared_when_it_began() -> Result<()> {
     things.command("Signal", go()).await?;
     things.until_phase("Done").await?;
     assert_eq!(things.key("later").await?.as_deref(), Some("1"));
+    things.world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flow_whose_tree_was_changed_by_somebody_is_not_run() -> Result<()> {
+    let things = Things::start().await?;
+    let earlier = waits_and_then(put("earlier", "1"));
+    things.world.apply(&earlier).await?;
+    things.world.apply(&thing("one", json!({}))).await?;
+    let waits = |node: &Value| node.get("startTime").is_some();
+    things.until_node("Work/wait", waits).await?;
+    let trees = things.world.config.scan("trees/").await?;
+    let forged = trees
+        .into_iter()
+        .map(|(key, tree)| Write::Put(key, tree.replace("earlier", "forged")));
+    things.world.config.write(forged.collect(), &[]).await?;
+    things
+        .world
+        .apply(&waits_and_then(put("later", "1")))
+        .await?;
+    things.until_generation().await?;
+    let is_given_up = || async { Ok(things.failure().await?.is_some()) };
+    things.world.until("it is given up", is_given_up).await?;
+    expect![[r#"the stored state is not trusted, so nothing is done: its phase "Work" began under an earlier declaration, whose tree 74ec3862605bf972c98fcc4f9a7d2d8e the config store does not have as a host has stored it. A Command with verb Restart begins anew, at the initial phase"#]].assert_eq(&things.failure().await?.unwrap_or_default());
     things.world.stop().await
 }
 

@@ -80,6 +80,36 @@ async fn a_stable_phase_is_left_when_something_is_so() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_at_the_end_is_left_alone_until_it_goes() -> Result<()> {
+    let things = Things::with(json!({
+        "phases": [
+            {"name": "Work", "onDone": "Done", "serial": [put("work", "{run}")]},
+            {"name": "Done", "terminal": true},
+        ],
+        "deletion": {"by": "Finalizer", "phases": [{"name": "cleanup", "handler": "root"}]},
+        "parameters": {"script": {"requests": [{"name": "put", "put": {"key": "gone", "value": "1"}}]}},
+    }))
+    .await?;
+    things.until_phase("Done").await?;
+    let work = things.key("work").await?;
+    things.drop_key("work").await?;
+    things.merge(json!({"spec": {"changed": true}})).await?;
+    things.world.settled(&["things"]).await?;
+    assert!(work.is_some());
+    assert_eq!(things.key("work").await?, None, "it is not entered again");
+    things.delete().await?;
+    things
+        .world
+        .until("it is gone", || async {
+            Ok(things.all().await?.get_opt("one").await?.is_none())
+        })
+        .await?;
+    assert!(things.key("gone").await?.is_some());
+    assert_eq!(things.key("work").await?, None);
+    things.world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_handler_may_name_the_phase_that_follows() -> Result<()> {
     let things = Things::with(json!({"phases": [
         {"name": "Work", "onDone": "Done", "onError": "Elsewhere", "serial": [step("leap", json!({"next": "Elsewhere"})), put("after", "1")]},

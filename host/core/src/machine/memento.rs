@@ -40,6 +40,8 @@ struct Engine {
     machine: State,
     /// By path.
     leaves: BTreeMap<String, LeafState>,
+    /// By phase, the digest of the tree that it began with.
+    trees: BTreeMap<String, String>,
 }
 
 /// An [`Engine`] that is somebody else's.
@@ -47,6 +49,8 @@ struct Engine {
 struct EngineOf<'s> {
     machine: &'s State,
     leaves: BTreeMap<String, &'s LeafState>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    trees: BTreeMap<&'s str, &'s str>,
 }
 
 /// Why a stored state cannot be read.
@@ -69,9 +73,14 @@ impl Memento {
         for (phase, root) in &state.nodes {
             take_leaves(root, phase, &mut leaves);
         }
+        let trees = state.nodes.iter().filter_map(|(phase, root)| {
+            let digest = root.tree.as_deref()?;
+            Some((phase.as_str(), digest))
+        });
         let engine = EngineOf {
             machine: state,
             leaves,
+            trees: trees.collect(),
         };
         let sealed = Self::sealed_nodes(state)?;
         let mut nodes = sealed.to_value();
@@ -114,6 +123,13 @@ impl Memento {
                 message: format!("there is no node {path:?}"),
             })?;
             node.leaf = leaf;
+        }
+        for (phase, digest) in engine.trees {
+            let root = nodes.get_mut(&phase).ok_or_else(|| MementoError {
+                part: "engine",
+                message: format!("there is no node {phase:?}"),
+            })?;
+            root.tree = Some(digest);
         }
         Ok(State {
             phase: self.phase,
@@ -239,6 +255,11 @@ mod tests {
                 "{}",
                 r#"{"leaves":{"Work/a":{}}}"#,
                 "the stored engine cannot be read: there is no node \"Work/a\"",
+            ),
+            (
+                "{}",
+                r#"{"trees":{"Work":"0"}}"#,
+                "the stored engine cannot be read: there is no node \"Work\"",
             ),
         ] {
             let error = memento(nodes, engine).into_state().unwrap_err().to_string();

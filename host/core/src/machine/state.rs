@@ -105,7 +105,7 @@ pub struct NodeState {
     #[serde(skip_serializing_if = "is_default")]
     pub visit: u64,
     /// Of a root whose tree has a flow: the digest of the tree that it began with.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip)]
     pub tree: Option<String>,
     /// Whether this execution of a flow is in the history.
     #[serde(skip_serializing_if = "is_default")]

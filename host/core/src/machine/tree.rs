@@ -129,9 +129,14 @@ impl Node {
     /// When it is nested so deep that no document can hold it.
     pub fn stored(&self) -> Result<(String, Document), DocumentError> {
         let document = Document::of(self)?;
-        let digest = Sha256::digest(document.as_str());
-        let digest = digest.iter().take(16).map(|byte| format!("{byte:02x}"));
-        Ok((digest.collect(), document))
+        Ok((digest_of(document.as_str()), document))
+    }
+
+    /// The tree of this digest, from its stored form. `None`: somebody has changed that, or it is of another version of this program.
+    #[must_use]
+    pub fn restored(digest: &str, text: &str) -> Option<Self> {
+        let is_it = digest_of(text) == digest;
+        is_it.then(|| serde_json::from_str(text).ok()).flatten()
     }
 
     /// A leaf that is named after its handler.
@@ -226,6 +231,12 @@ impl Node {
             _ => self.children().iter().find_map(Self::flow),
         }
     }
+}
+
+fn digest_of(text: &str) -> String {
+    let digest = Sha256::digest(text);
+    let digest = digest.iter().take(16).map(|byte| format!("{byte:02x}"));
+    digest.collect()
 }
 
 /// A flow that several trees have.
