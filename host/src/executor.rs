@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use configurator_core::digest::digest_of;
 use configurator_core::fault::Fault;
 use configurator_core::plan::{self, Plan, PlannedAction, PlannedStep};
 use configurator_core::request::{ObjectRef, OnError, Operation};
 use configurator_core::result::{Answer, RequestResult};
-use configurator_core::run::{Member, Run, digest_of};
+use configurator_core::run::{Member, Run};
 use futures::StreamExt;
 use serde::Deserialize;
 use tracing::Instrument as _;

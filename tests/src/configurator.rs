@@ -31,7 +31,9 @@ pub fn scripted(name: &str, watch: Value, script: Value, capabilities: Value) ->
     )
 }
 
-fn of(name: &str, spec: Value) -> Value {
+/// A Configurator of this specification.
+#[must_use]
+pub fn of(name: &str, spec: Value) -> Value {
     json!({
         "apiVersion": "configurator.dev/v1alpha1",
         "kind": "Configurator",

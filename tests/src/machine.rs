@@ -11,6 +11,32 @@ use serde_json::{Value, json};
 
 use crate::world::until;
 
+/// The definition of a kind of `example.org/v1` that machines keep their states in.
+#[must_use]
+pub fn definition(kind: &str) -> Value {
+    let singular = kind.to_lowercase();
+    let plural = format!("{singular}s");
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.example.org")},
+        "spec": {
+            "group": "example.org",
+            "scope": "Namespaced",
+            "names": {"plural": plural, "singular": singular, "kind": kind},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "properties": {"spec": any, "status": any},
+                }},
+            }],
+        },
+    })
+}
+
 /// The objects of one kind and namespace, whose states are in their status.
 #[derive(Clone)]
 pub struct Machine {

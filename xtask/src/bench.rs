@@ -58,7 +58,7 @@ impl Bench {
                 vec!["objects".to_owned()]
             }
         };
-        guests::build(&["pod-config", "nothing"])?;
+        guests::build(&["pod-config", "nothing", "scripted"])?;
         let mut arguments = vec![
             "bench",
             "--package",

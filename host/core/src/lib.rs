@@ -17,6 +17,7 @@ pub mod backoff;
 pub mod capability;
 pub mod configurator;
 pub mod content;
+pub mod digest;
 pub mod glob;
 pub mod layers;
 pub mod loop_guard;

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::capability::Capabilities;
 use crate::configurator::{Configurator, Phase};
 use crate::content::ContentDigest;
+use crate::digest::digest_of;
 use crate::document::Document;
 use crate::fault::{Fault, FaultKind, Reaction};
 use crate::handler::{
@@ -792,17 +793,6 @@ fn visit_id(configurator_uid: &str, phase: &str, visit: u64, members: &[Member])
     digest_of(parts.into_iter().chain(members))
 }
 
-/// 32 hexadecimal digits of a SHA-256 over these parts, each after its length: other parts give others, also where they
-/// are the same one after another.
-pub fn digest_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part);
-    }
-    hex(hash.finalize().get(..16).unwrap_or_default())
-}
-
 /// Parameters, with those of others laid over them: of two with the same name, the last counts.
 fn overlaid(parameters: &Document, over: &[Document]) -> Document {
     if over.is_empty() {
@@ -830,16 +820,6 @@ fn seed(run_id: &str, node: &str, entry: u32) -> u64 {
         .iter()
         .take(8)
         .fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
-}
-
-/// Lower-case hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS.get(usize::from(nibble)).copied().unwrap_or(b'0'));
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-        .collect()
 }
 
 #[cfg(test)]

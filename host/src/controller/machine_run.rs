@@ -872,9 +872,7 @@ impl MachineRun {
         }
         let name = &self.start.configurator.name;
         self.context.metrics.told(name, notice);
-        self.context
-            .observer
-            .told(&self.start.configurator.name, &self.member.key, notice);
+        self.context.observer.told(name, &self.member.key, notice);
         if let Some(event) = notices::event_of(&self.start.configurator, &self.member, notice) {
             self.context.publisher.publish(event);
         }

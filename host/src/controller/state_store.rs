@@ -208,9 +208,10 @@ impl StateStore {
             );
             return Ok(Found::Untrusted(held, why));
         }
+        let machine = self.machine();
         for (phase, root) in &state.nodes {
             let is_needed = *phase == state.phase || state.unfinished.as_ref() == Some(phase);
-            if let Some(digest) = self.machine().lacks(phase, root)
+            if let Some(digest) = machine.lacks(phase, root)
                 && !self.recall(digest).await?
                 && is_needed
             {
@@ -232,10 +233,8 @@ impl StateStore {
 
     /// Makes a tree of an earlier declaration known. `false`: it is not there as a host has stored it.
     async fn recall(&self, digest: &str) -> Result<bool, Fault> {
-        let key = self.tree_key(digest);
-        let found = self.config.scan(&key).await?;
-        let found = found.into_iter().find(|(found, _)| *found == key);
-        let Some(tree) = found.and_then(|(_, tree)| Node::restored(digest, &tree)) else {
+        let tree = self.value(&self.tree_key(digest)).await?;
+        let Some(tree) = tree.and_then(|tree| Node::restored(digest, &tree)) else {
             return Ok(false);
         };
         let mut machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
@@ -472,8 +471,7 @@ impl StateStore {
                     .unwrap_or_default())
             }
             StatePlace::ConfigStore => {
-                let stored = self.config.scan(&self.pointer_key(uid)).await?;
-                let Some((_, stored)) = stored.into_iter().next() else {
+                let Some(stored) = self.value(&self.pointer_key(uid)).await? else {
                     return Ok(Carried::default());
                 };
                 let stored: Value = serde_json::from_str(&stored).unwrap_or_default();
@@ -598,25 +596,28 @@ impl StateStore {
 
     /// The revision that the config store knows; 0 where it knows none.
     async fn booked(&self, uid: &str) -> Result<u64, Fault> {
-        let key = self.revision_key(uid);
-        let found = self.config.scan(&key).await?;
-        let found = found.into_iter().find(|(found, _)| *found == key);
-        Ok(found
-            .and_then(|(_, number)| number.parse().ok())
+        let number = self.value(&self.revision_key(uid)).await?;
+        Ok(number
+            .and_then(|number| number.parse().ok())
             .unwrap_or_default())
     }
 
     /// The nodes and the engine's part of a state that is kept in the config store.
     async fn moved(&self, uid: &str, revision: u64) -> Result<Option<(Value, String)>, Fault> {
-        let key = self.moved_key(uid, revision);
-        let found = self.config.scan(&key).await?;
-        let Some((_, text)) = found.into_iter().find(|(found, _)| *found == key) else {
+        let Some(text) = self.value(&self.moved_key(uid, revision)).await? else {
             return Ok(None);
         };
         let mut moved: Value = serde_json::from_str(&text).unwrap_or_default();
         let engine = objects::text(&moved, "/engine").to_owned();
         let nodes = moved.get_mut("nodes").map(Value::take);
         Ok(Some((nodes.unwrap_or_default(), engine)))
+    }
+
+    /// What the config store has under exactly this key.
+    async fn value(&self, key: &str) -> Result<Option<String>, Fault> {
+        let found = self.config.scan(key).await?;
+        let found = found.into_iter().find(|(found, _)| found == key);
+        Ok(found.map(|(_, value)| value))
     }
 
     async fn move_out(

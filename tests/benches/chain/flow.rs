@@ -5,13 +5,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use configurator_tests::configurator;
+use configurator_tests::machine::definition;
 use configurator_tests::world::{Place, World};
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::measure::cpu_time;
+use crate::measure::{cpu_time, median};
 use crate::row;
 
 /// Flows of each side in each turn.
@@ -44,9 +46,9 @@ pub async fn measure(temporal: Option<&Path>, figures: &mut Vec<(String, f64)>) 
         folder: Some(folder.path().to_owned()),
     };
     let world = World::start_at(&place, |builder| builder).await?;
-    world.apply(&definition()).await?;
+    world.apply(&definition("Walk")).await?;
     let api = {
-        world.apply(&configurator()).await?;
+        world.apply(&walks()).await?;
         world.settled(&["walks"]).await?;
         world.objects("example.org/v1", "Walk", "default").await?
     };
@@ -149,42 +151,13 @@ async fn writes_per_step(api: &Api<DynamicObject>) -> Result<f64> {
     Ok(writes as f64 / (objects.items.len() * STEPS) as f64)
 }
 
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
-}
-
-/// The kind of the objects that have the flows.
-pub fn definition() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "walks.example.org"},
-        "spec": {
-            "group": "example.org",
-            "scope": "Namespaced",
-            "names": {"plural": "walks", "singular": "walk", "kind": "Walk"},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "x-kubernetes-preserve-unknown-fields": true,
-                }},
-            }],
-        },
-    })
-}
-
-fn configurator() -> Value {
+fn walks() -> Value {
     let steps: Vec<Value> = (1..=STEPS)
         .map(|number| json!({"stepName": format!("step{number}"), "handler": "root"}))
         .collect();
-    json!({
-        "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
-        "metadata": {"name": "walks"},
-        "spec": {
+    configurator::of(
+        "walks",
+        json!({
             "mode": "Machine",
             "watch": {"group": "example.org", "version": "v1", "kind": "Walk"},
             "module": {"file": "nothing.wasm"},
@@ -194,6 +167,6 @@ fn configurator() -> Value {
                 {"name": "Done", "terminal": true},
             ],
             "flows": {"Walk": {"steps": steps}},
-        },
-    })
+        }),
+    )
 }

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use configurator_tests::machine::{Machine, text};
+use configurator_tests::configurator;
+use configurator_tests::machine::{Machine, definition, text};
 use configurator_tests::world::{Place, World};
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::flow::definition;
 use crate::measure::{allocated, count_allocations};
 use crate::row;
 
@@ -23,8 +23,8 @@ pub async fn measure(figures: &mut Vec<(String, f64)>) -> Result<()> {
         folder: Some(folder.path().to_owned()),
     };
     let world = World::start_at(&place, |builder| builder).await?;
-    world.apply(&definition()).await?;
-    world.apply(&configurator()).await?;
+    world.apply(&definition("Walk")).await?;
+    world.apply(&walks()).await?;
     world.settled(&["walks"]).await?;
     let since = Instant::now();
     let api = world.objects("example.org/v1", "Walk", "default").await?;
@@ -113,13 +113,11 @@ async fn are_done(api: &Api<DynamicObject>) -> Result<bool> {
     Ok(objects.iter().filter(is_done).count() == FLOWS)
 }
 
-fn configurator() -> Value {
+fn walks() -> Value {
     let awaited = json!({"wait": {"signals": ["go"], "configMaps": ["go"]}});
-    json!({
-        "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
-        "metadata": {"name": "walks"},
-        "spec": {
+    configurator::of(
+        "walks",
+        json!({
             "mode": "Machine",
             "watch": {"group": "example.org", "version": "v1", "kind": "Walk"},
             "module": {"file": "scripted.wasm"},
@@ -134,6 +132,6 @@ fn configurator() -> Value {
             "flows": {"Wait": {"steps": [
                 {"stepName": "wait", "handler": "root", "parameters": {"scripts": [awaited, {}]}},
             ]}},
-        },
-    })
+        }),
+    )
 }

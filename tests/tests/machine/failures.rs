@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use configurator_tests::gate::{Gate, Pass};
+use configurator_tests::machine::definition;
 use configurator_tests::world::{Place, World};
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -109,7 +110,7 @@ async fn where_the_answer_was_lost_what_may_be_sent_but_once_is_unknown() -> Res
     })
     .await?;
     let things = Things { world };
-    things.world.apply(&definition()).await?;
+    things.world.apply(&definition("Thing")).await?;
     let mut once = put("bind", "1");
     once["once"] = json!(true);
     let spec = json!({"phases": [
@@ -138,7 +139,7 @@ async fn a_step_waits_for_a_sink_that_is_away() -> Result<()> {
     })
     .await?;
     let things = Things { world };
-    things.world.apply(&definition()).await?;
+    things.world.apply(&definition("Thing")).await?;
     let spec = json!({"phases": [
         {"name": "Work", "onDone": "Done", "serial": [put("first", "1"), put("second", "1")]},
         {"name": "Done", "terminal": true},

@@ -6,6 +6,7 @@ use anyhow::Result;
 use configurator_core::layers::Write;
 use configurator_core::request::ObjectRef;
 use configurator_host::observer::{MachineNotice, RunObserver};
+use configurator_tests::machine::definition;
 use configurator_tests::world::{Place, World};
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -147,14 +148,22 @@ fn waits_and_then(step: Value) -> Value {
     }))
 }
 
+/// One Thing whose flow waits.
+async fn waiting(step: Value) -> Result<Things> {
+    let things = Things::start().await?;
+    things.world.apply(&waits_and_then(step)).await?;
+    things.world.apply(&thing("one", json!({}))).await?;
+    things.until_node("Work/wait", has_begun).await?;
+    Ok(things)
+}
+
+fn has_begun(node: &Value) -> bool {
+    node.get("startTime").is_some()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flow_goes_on_as_it_was_declared_when_it_began() -> Result<()> {
-    let things = Things::start().await?;
-    let earlier = waits_and_then(put("earlier", "1"));
-    things.world.apply(&earlier).await?;
-    things.world.apply(&thing("one", json!({}))).await?;
-    let waits = |node: &Value| node.get("startTime").is_some();
-    things.until_node("Work/wait", waits).await?;
+    let things = waiting(put("earlier", "1")).await?;
     things
         .world
         .apply(&waits_and_then(put("later", "1")))
@@ -167,7 +176,7 @@ async fn a_flow_goes_on_as_it_was_declared_when_it_began() -> Result<()> {
     assert_eq!(things.key("later").await?, None);
 
     things.command("Restart", json!({})).await?;
-    things.until_node("Work/wait", waits).await?;
+    things.until_node("Work/wait", has_begun).await?;
     things.command("Signal", go()).await?;
     things.until_phase("Done").await?;
     assert_eq!(things.key("later").await?.as_deref(), Some("1"));
@@ -176,12 +185,7 @@ async fn a_flow_goes_on_as_it_was_declared_when_it_began() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flow_whose_tree_was_changed_by_somebody_is_not_run() -> Result<()> {
-    let things = Things::start().await?;
-    let earlier = waits_and_then(put("earlier", "1"));
-    things.world.apply(&earlier).await?;
-    things.world.apply(&thing("one", json!({}))).await?;
-    let waits = |node: &Value| node.get("startTime").is_some();
-    things.until_node("Work/wait", waits).await?;
+    let things = waiting(put("earlier", "1")).await?;
     let trees = things.world.config.scan("trees/").await?;
     let forged = trees
         .into_iter()
@@ -192,20 +196,16 @@ async fn a_flow_whose_tree_was_changed_by_somebody_is_not_run() -> Result<()> {
         .apply(&waits_and_then(put("later", "1")))
         .await?;
     things.until_generation().await?;
-    let is_given_up = || async { Ok(things.failure().await?.is_some()) };
-    things.world.until("it is given up", is_given_up).await?;
-    expect![[r#"the stored state is not trusted, so nothing is done: its phase "Work" began under an earlier declaration, whose tree 74ec3862605bf972c98fcc4f9a7d2d8e the config store does not have as a host has stored it. A Command with verb Restart begins anew, at the initial phase"#]].assert_eq(&things.failure().await?.unwrap_or_default());
+    let why = things.until_given_up().await?;
+    expect![[r#"the stored state is not trusted, so nothing is done: its phase "Work" began under an earlier declaration, whose tree 397e616645da4c7b35af7aad2b76235c the config store does not have as a host has stored it. A Command with verb Restart begins anew, at the initial phase"#]].assert_eq(&why);
     things.world.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flow_whose_handler_has_gone_is_interrupted() -> Result<()> {
-    let things = Things::start().await?;
-    let mut other = waits_and_then(json!({"name": "then", "handler": "remedy"}));
-    things.world.apply(&other).await?;
-    things.world.apply(&thing("one", json!({}))).await?;
-    let waits = |node: &Value| node.get("startTime").is_some();
-    things.until_node("Work/wait", waits).await?;
+    let then = json!({"name": "then", "handler": "remedy"});
+    let things = waiting(then.clone()).await?;
+    let mut other = waits_and_then(then);
     other["spec"]["module"]["file"] = "nothing.wasm".into();
     other["spec"]["flows"] = json!({"work": {"serial": [{"handler": "root"}]}});
     things.world.apply(&other).await?;
@@ -246,7 +246,7 @@ async fn an_embedder_is_told_before_and_after_each_step_and_flow() -> Result<()>
     let observer = journal.clone();
     let world = World::start_at(&Place::default(), |builder| builder.observer(observer)).await?;
     let things = Things { world };
-    things.world.apply(&definition()).await?;
+    things.world.apply(&definition("Thing")).await?;
     let first = json!({"fail": {"message": "no", "causes": ["entered", "again"]}});
     let spec = json!({
         "phases": [

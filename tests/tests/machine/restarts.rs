@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use configurator_tests::gate::{Gate, Pass};
-use configurator_tests::machine::Machine;
+use configurator_tests::machine::{Machine, definition};
 use configurator_tests::world::{Place, World};
 use expect_test::expect;
 use serde_json::json;
@@ -24,7 +24,7 @@ async fn held_at(place: &Place) -> Result<(World, Gate)> {
         builder.decorate_sinks(move |sinks| before.before_configstore(sinks))
     })
     .await?;
-    world.apply(&definition()).await?;
+    world.apply(&definition("Thing")).await?;
     Ok((world, gate))
 }
 

@@ -3,7 +3,8 @@
 use anyhow::Result;
 use configurator_core::layers::Write;
 use configurator_host::resource::Configurator;
-use configurator_tests::machine::Machine;
+use configurator_tests::configurator;
+use configurator_tests::machine::{Machine, definition};
 use configurator_tests::world::{Place, World};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -21,7 +22,7 @@ impl Things {
     pub async fn start_at(place: &Place) -> Result<Self> {
         let world = World::start_at(place, |builder| builder).await?;
         let things = Self { world };
-        things.world.apply(&definition()).await?;
+        things.world.apply(&definition("Thing")).await?;
         Ok(things)
     }
 
@@ -112,6 +113,13 @@ impl Things {
         Ok(failure.map(|failure| failure.message.clone()))
     }
 
+    /// Returns the message of the failure when the Configurator shows one.
+    pub async fn until_given_up(&self) -> Result<String> {
+        let is_given_up = || async { Ok(self.failure().await?.is_some()) };
+        self.world.until("it is given up", is_given_up).await?;
+        Ok(self.failure().await?.unwrap_or_default())
+    }
+
     /// As somebody who may write the status.
     pub async fn put_status(&self, status: &Value) -> Result<()> {
         let mut thing = self.all().await?.get("one").await?;
@@ -159,31 +167,6 @@ impl Things {
     }
 }
 
-/// The definition of the kind.
-pub fn definition() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.example.org"},
-        "spec": {
-            "group": "example.org",
-            "scope": "Namespaced",
-            "names": {"plural": "things", "singular": "thing", "kind": "Thing"},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "properties": {
-                        "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-                        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-                    },
-                }},
-            }],
-        },
-    })
-}
-
 /// A Configurator in mode Machine, whose handlers do what the parameters of their nodes say.
 pub fn machine(spec: Value) -> Value {
     let mut all = json!({
@@ -199,12 +182,7 @@ pub fn machine(spec: Value) -> Value {
     all.as_object_mut()
         .unwrap()
         .extend(spec.as_object().cloned().unwrap_or_default());
-    json!({
-        "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
-        "metadata": {"name": "things"},
-        "spec": all,
-    })
+    configurator::of("things", all)
 }
 
 pub fn thing(name: &str, spec: Value) -> Value {

@@ -38,10 +38,7 @@ async fn check(patch: impl FnOnce(&Value) -> Value, expected: Expect) -> Result<
     let told = things.command("Signal", go);
     let told = tokio::select! {
         _ = told => "it goes on".to_owned(),
-        found = things.world.until("it is given up", || async { Ok(things.failure().await?.is_some()) }) => {
-            found?;
-            things.failure().await?.unwrap_or_default()
-        }
+        why = things.until_given_up() => why?,
     };
     expected.assert_eq(&told);
     assert_eq!(things.key("after").await?, None, "nothing is done");
@@ -148,9 +145,8 @@ async fn the_state_of_another_object_is_noticed() -> Result<()> {
     things.world.until("the other waits", two).await?;
     let other = things.get("two").await?["status"].clone();
     things.put_status(&other).await?;
-    let is_given_up = || async { Ok(things.failure().await?.is_some()) };
-    things.world.until("it is given up", is_given_up).await?;
-    expect!["the stored state is not trusted, so nothing is done: its phase, its nodes or its memento were changed by somebody else than a host. A Command with verb Restart begins anew, at the initial phase"].assert_eq(&things.failure().await?.unwrap_or_default());
+    let why = things.until_given_up().await?;
+    expect!["the stored state is not trusted, so nothing is done: its phase, its nodes or its memento were changed by somebody else than a host. A Command with verb Restart begins anew, at the initial phase"].assert_eq(&why);
     assert_eq!(things.key("after").await?, None, "nothing is done");
     things.world.stop().await
 }
@@ -167,11 +163,11 @@ async fn an_older_state_that_is_put_back_is_noticed() -> Result<()> {
     things.drop_key("after").await?;
     things.put_status(&older).await?;
     let told = things.command("Signal", json!({"signal": {"name": "go"}}));
-    tokio::select! {
+    let why = tokio::select! {
         told = told => panic!("it goes on: {told:?}"),
-        found = things.world.until("it is given up", || async { Ok(things.failure().await?.is_some()) }) => found?,
-    }
-    expect!["the stored state is not trusted, so nothing is done: an older state was put back: revision 2, after 5 was stored. A Command with verb Restart begins anew, at the initial phase"].assert_eq(&things.failure().await?.unwrap_or_default());
+        why = things.until_given_up() => why?,
+    };
+    expect!["the stored state is not trusted, so nothing is done: an older state was put back: revision 2, after 5 was stored. A Command with verb Restart begins anew, at the initial phase"].assert_eq(&why);
     assert_eq!(things.key("after").await?, None, "no step is done twice");
     things.world.stop().await
 }

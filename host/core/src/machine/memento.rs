@@ -117,18 +117,16 @@ impl Memento {
         let mut nodes: BTreeMap<String, NodeState> =
             serde_json::from_value(nodes).map_err(wrong("nodes"))?;
         let engine: Engine = serde_json::from_str(self.engine.as_str()).map_err(wrong("engine"))?;
+        let no_node = |path: &str| MementoError {
+            part: "engine",
+            message: format!("there is no node {path:?}"),
+        };
         for (path, leaf) in engine.leaves {
-            let node = State::node_mut(&mut nodes, &path).ok_or_else(|| MementoError {
-                part: "engine",
-                message: format!("there is no node {path:?}"),
-            })?;
+            let node = State::node_mut(&mut nodes, &path).ok_or_else(|| no_node(&path))?;
             node.leaf = leaf;
         }
         for (phase, digest) in engine.trees {
-            let root = nodes.get_mut(&phase).ok_or_else(|| MementoError {
-                part: "engine",
-                message: format!("there is no node {phase:?}"),
-            })?;
+            let root = nodes.get_mut(&phase).ok_or_else(|| no_node(&phase))?;
             root.tree = Some(digest);
         }
         Ok(State {

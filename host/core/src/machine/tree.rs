@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
+use crate::digest::digest_of;
 use crate::document::{Document, DocumentError};
 use crate::handler::View;
 
@@ -123,19 +123,19 @@ impl Node {
         }
     }
 
-    /// The tree as hosts store it, and the digest that it goes by: of SHA-256, the first 128 bits in hexadecimal.
+    /// The tree as hosts store it, and the digest that it goes by: see [`digest_of`].
     ///
     /// # Errors
     /// When it is nested so deep that no document can hold it.
     pub fn stored(&self) -> Result<(String, Document), DocumentError> {
         let document = Document::of(self)?;
-        Ok((digest_of(document.as_str()), document))
+        Ok((digest_of([document.as_str().as_bytes()]), document))
     }
 
     /// The tree of this digest, from its stored form. `None`: somebody has changed that, or it is of another version of this program.
     #[must_use]
     pub fn restored(digest: &str, text: &str) -> Option<Self> {
-        let is_it = digest_of(text) == digest;
+        let is_it = digest_of([text.as_bytes()]) == digest;
         is_it.then(|| serde_json::from_str(text).ok()).flatten()
     }
 
@@ -231,12 +231,6 @@ impl Node {
             _ => self.children().iter().find_map(Self::flow),
         }
     }
-}
-
-fn digest_of(text: &str) -> String {
-    let digest = Sha256::digest(text);
-    let digest = digest.iter().take(16).map(|byte| format!("{byte:02x}"));
-    digest.collect()
 }
 
 /// A flow that several trees have.
