@@ -1,11 +1,13 @@
 //! Objects of any kind that machines wait for. Only their metadata is asked for, and only their versions are kept.
 //!
-//! Whoever begins to wait is woken once when the object is first seen: it may have changed before anybody looked.
+//! A machine is told of each version once, and of the first as well: the object may have changed before anybody looked. What it was told
+//! is in its state, so that a restart wakes only those whose objects have changed meanwhile.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use configurator_core::machine::state::Seen;
 use configurator_core::request::{ObjectKey, ObjectRef, api_version};
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
@@ -30,30 +32,33 @@ struct Kind {
 
 struct Watch {
     events: BoxStream<'static, watcher::Result<Event<Metadata>>>,
-    /// Names that the listing under way has shown.
-    listing: HashSet<String>,
+    /// Of all objects, by name.
+    versions: HashMap<String, String>,
+    /// Those of the listing under way.
+    listing: HashMap<String, String>,
     /// Whether the first one is complete.
     is_listed: bool,
-    /// What is waited for, by name.
-    objects: HashMap<String, Waited>,
+    /// Who waits, by the name of the object.
+    machines: HashMap<String, BTreeSet<ObjectRef>>,
 }
 
-#[derive(Default)]
-struct Waited {
-    by: BTreeSet<ObjectRef>,
-    /// `None`: it was not seen, or has gone.
-    version: Option<String>,
+/// An object that a machine waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sought {
+    pub(crate) object: ObjectKey,
+    /// The version that it was last told of; empty: the object was not there.
+    pub(crate) seen: Option<String>,
 }
 
 /// Somebody who waited, and for what.
-pub(crate) type Woken = (ObjectRef, ObjectKey);
+pub(crate) type Woken = (ObjectRef, Seen);
 
 /// What machines of one Configurator wait for.
 pub(crate) struct Awaited {
     client: Client,
     seed: u64,
     watches: HashMap<Kind, Watch>,
-    by: HashMap<ObjectRef, Vec<ObjectKey>>,
+    machines: HashMap<ObjectRef, Vec<Sought>>,
     woken: Vec<Woken>,
 }
 
@@ -63,47 +68,51 @@ impl Awaited {
             client,
             seed,
             watches: HashMap::new(),
-            by: HashMap::new(),
+            machines: HashMap::new(),
             woken: Vec::new(),
         }
     }
 
     /// From now on, this object's machine waits for these, and no others.
-    pub(crate) fn wait(&mut self, machine: &ObjectRef, keys: Vec<ObjectKey>) {
-        let before = match keys.is_empty() {
-            true => self.by.remove(machine),
-            false => self.by.insert(machine.clone(), keys.clone()),
-        };
-        let before = before.unwrap_or_default();
-        for key in keys.iter().filter(|key| !before.contains(key)) {
-            let kind = kind_of(key);
-            let watch = self.watches.entry(kind.clone()).or_insert_with(|| Watch {
-                events: watched(&self.client, &kind, self.seed),
-                listing: HashSet::new(),
+    pub(crate) fn wait(&mut self, machine: &ObjectRef, all: Vec<Sought>) {
+        for sought in &all {
+            let object = &sought.object;
+            let kind = kind_of(object);
+            let watch = self.watches.entry(kind).or_insert_with_key(|kind| Watch {
+                events: watched(&self.client, kind, self.seed),
+                versions: HashMap::new(),
+                listing: HashMap::new(),
                 is_listed: false,
-                objects: HashMap::new(),
+                machines: HashMap::new(),
             });
-            let waited = watch.objects.entry(key.name.clone()).or_default();
-            waited.by.insert(machine.clone());
+            let machines = watch.machines.entry(object.name.clone()).or_default();
+            machines.insert(machine.clone());
             // What the watch has shown already is not shown again.
-            if watch.is_listed || waited.version.is_some() {
-                self.woken.push((machine.clone(), key.clone()));
+            if let Some(version) = watch.version(&object.name)
+                && let Some(seen) = sought.news(version)
+            {
+                self.woken.push((machine.clone(), seen));
             }
         }
-        for key in before.iter().filter(|key| !keys.contains(key)) {
-            let kind = kind_of(key);
+        let is_sought = |object: &ObjectKey| all.iter().any(|sought| sought.object == *object);
+        let before = self.machines.remove(machine).unwrap_or_default();
+        for Sought { object, .. } in before.iter().filter(|before| !is_sought(&before.object)) {
+            let kind = kind_of(object);
             let Some(watch) = self.watches.get_mut(&kind) else {
                 continue;
             };
-            if let Some(waited) = watch.objects.get_mut(&key.name) {
-                waited.by.remove(machine);
-                if waited.by.is_empty() {
-                    watch.objects.remove(&key.name);
+            if let Some(machines) = watch.machines.get_mut(&object.name) {
+                machines.remove(machine);
+                if machines.is_empty() {
+                    watch.machines.remove(&object.name);
                 }
             }
-            if watch.objects.is_empty() {
+            if watch.machines.is_empty() {
                 self.watches.remove(&kind);
             }
+        }
+        if !all.is_empty() {
+            self.machines.insert(machine.clone(), all);
         }
     }
 
@@ -119,9 +128,21 @@ impl Awaited {
             }
             let mut is_news = false;
             for (kind, watch) in &mut self.watches {
-                if let Poll::Ready(Some(event)) = Pin::new(&mut watch.events).poll_next(context) {
-                    is_news = true;
-                    watch.on(kind, event, &mut self.woken);
+                let Poll::Ready(Some(event)) = Pin::new(&mut watch.events).poll_next(context)
+                else {
+                    continue;
+                };
+                is_news = true;
+                for name in watch.on(kind, event) {
+                    let version = watch.version(&name).unwrap_or_default();
+                    for machine in watch.machines.get(&name).into_iter().flatten() {
+                        let all = self.machines.get(machine).into_iter().flatten();
+                        let its = all.filter(|sought| {
+                            sought.object.name == name && kind_of(&sought.object) == *kind
+                        });
+                        let news = its.filter_map(|sought| sought.news(version)).next();
+                        self.woken.extend(news.map(|seen| (machine.clone(), seen)));
+                    }
                 }
             }
             if !is_news {
@@ -131,31 +152,42 @@ impl Awaited {
     }
 }
 
+impl Sought {
+    /// What its machine is to be told where the object is of this version, unless it was told so before.
+    fn news(&self, version: &str) -> Option<Seen> {
+        (self.seen.as_deref() != Some(version)).then(|| Seen {
+            object: self.object.clone(),
+            version: version.to_owned(),
+        })
+    }
+}
+
 impl Watch {
-    fn on(&mut self, kind: &Kind, event: watcher::Result<Event<Metadata>>, woken: &mut Vec<Woken>) {
-        match event {
-            Ok(Event::Init) => self.listing.clear(),
-            Ok(Event::InitApply(object) | Event::Apply(object)) => {
-                let name = object.name_any();
-                if self.objects.contains_key(&name) {
-                    self.listing.insert(name.clone());
-                }
-                let version = object.resource_version();
-                self.seen(kind, &name, version, woken);
+    /// Empty: it is not there. `None`: nobody knows yet.
+    fn version(&self, name: &str) -> Option<&str> {
+        let version = self.versions.get(name).map(String::as_str);
+        version.or_else(|| self.is_listed.then_some(""))
+    }
+
+    /// Names of objects that somebody waits for, and of which there is news.
+    fn on(&mut self, kind: &Kind, event: watcher::Result<Event<Metadata>>) -> Vec<String> {
+        let (name, version) = match event {
+            Ok(Event::Init) => {
+                self.listing.clear();
+                return Vec::new();
             }
-            Ok(Event::Delete(object)) => self.seen(kind, &object.name_any(), None, woken),
+            Ok(Event::InitApply(object)) => {
+                let version = object.resource_version().unwrap_or_default();
+                self.listing.insert(object.name_any(), version);
+                return Vec::new();
+            }
             Ok(Event::InitDone) => {
                 self.is_listed = true;
-                let listed = std::mem::take(&mut self.listing);
-                let is_gone = |(name, waited): &(&String, &Waited)| {
-                    waited.version.is_some() && !listed.contains(*name)
-                };
-                let gone = self.objects.iter().filter(is_gone);
-                let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
-                for name in gone {
-                    self.seen(kind, &name, None, woken);
-                }
+                self.versions = std::mem::take(&mut self.listing);
+                return self.machines.keys().cloned().collect();
             }
+            Ok(Event::Apply(object)) => (object.name_any(), object.resource_version()),
+            Ok(Event::Delete(object)) => (object.name_any(), None),
             Err(error) => {
                 let error = objects::explained(&error);
                 tracing::warn!(
@@ -164,26 +196,16 @@ impl Watch {
                     error,
                     "objects that machines wait for cannot be watched; it is tried again"
                 );
+                return Vec::new();
             }
-        }
-    }
-
-    fn seen(&mut self, kind: &Kind, name: &str, version: Option<String>, woken: &mut Vec<Woken>) {
-        let Some(waited) = self.objects.get_mut(name) else {
-            return;
         };
-        if waited.version == version {
-            return;
-        }
-        waited.version = version;
-        let key = ObjectKey {
-            group: kind.group.clone(),
-            version: kind.version.clone(),
-            plural: kind.plural.clone(),
-            namespace: kind.namespace.clone(),
-            name: name.to_owned(),
+        let is_awaited = self.machines.contains_key(&name);
+        let news = is_awaited.then(|| name.clone());
+        match version {
+            Some(version) => self.versions.insert(name, version),
+            None => self.versions.remove(&name),
         };
-        woken.extend(waited.by.iter().map(|by| (by.clone(), key.clone())));
+        news.into_iter().collect()
     }
 }
 

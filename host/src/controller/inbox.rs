@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use configurator_core::machine::command::Command;
-use configurator_core::request::{ObjectKey, ObjectRef};
+use configurator_core::machine::state::Seen;
+use configurator_core::request::ObjectRef;
 use tokio::sync::Notify;
 
 /// Something that an object's machine is told.
@@ -18,7 +19,7 @@ pub(crate) enum Wake {
     /// The object goes.
     Deleted,
     /// An object that is waited for has changed.
-    Changed(ObjectKey),
+    Changed(Seen),
     /// An order, and the resource that it came by.
     Command(ObjectRef, Command),
 }
@@ -31,9 +32,14 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// Adds something. What is there already is not added again.
+    /// Adds something. What is there already is not added again; of the versions of an object that is waited for, the last counts.
     pub(crate) fn put(&self, wake: Wake) {
         let mut wakes = self.wakes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Wake::Changed(seen) = &wake {
+            let is_same =
+                |other: &Wake| matches!(other, Wake::Changed(other) if other.object == seen.object);
+            wakes.retain(|other| !is_same(other));
+        }
         if !wakes.contains(&wake) {
             wakes.push_back(wake);
         }

@@ -12,11 +12,11 @@ use configurator_core::machine::apply::{apply, deadline};
 use configurator_core::machine::command::Verb;
 use configurator_core::machine::event::{End, Event, LeafFailure, LeafOutput};
 use configurator_core::machine::phase::{Machine, PhaseKind, When};
-use configurator_core::machine::state::{NodeError, State, Turn};
+use configurator_core::machine::state::{NodeError, Seen, State, Turn};
 use configurator_core::machine::tree::{Node, NodeKind};
 use configurator_core::plan::Failure;
 use configurator_core::queue::{Finished, Ticket};
-use configurator_core::request::{ObjectKey, ObjectRef, SinkName};
+use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::result::ResultEntry;
 use configurator_core::run::{Finish, Member, Pause, Run, RunStart, Step, exhausted};
 use configurator_core::time::Timestamp;
@@ -27,6 +27,7 @@ use futures::{FutureExt, StreamExt};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::awaited::Sought;
 use super::commands;
 use super::driver::{Carried, Driven, OfMachine, RunContext, Said, SendingGate, carry};
 use super::inbox::{Inbox, Wake};
@@ -143,7 +144,7 @@ pub(crate) struct Turned {
     /// What is to be handed to the next turn, if it is kept so long.
     pub(crate) standing: Option<Box<Standing>>,
     /// Objects that it waits for.
-    pub(crate) awaited: Vec<ObjectKey>,
+    pub(crate) awaited: Vec<Sought>,
 }
 
 /// What a turn is made of.
@@ -183,7 +184,7 @@ struct MachineRun {
     is_going: bool,
     book_due: Timestamp,
     /// Objects that have changed while entries were under way, which may yet wait for them.
-    changed: Vec<ObjectKey>,
+    changed: Vec<Seen>,
     has_written: bool,
     own_writes: Vec<(ObjectRef, u64)>,
 }
@@ -200,7 +201,11 @@ pub(crate) async fn take_turn(parts: TurnParts, ticket: Ticket) -> Turned {
     };
     let awaited = standing.as_ref().map(|standing| {
         let (_, objects) = standing.state.awaited();
-        objects.into_iter().cloned().collect()
+        let sought = objects.into_iter().map(|(object, seen)| Sought {
+            object: object.clone(),
+            seen: seen.map(str::to_owned),
+        });
+        sought.collect()
     });
     let standing = standing.filter(|standing| standing.is_worth_keeping());
     let pause = match over {
@@ -457,11 +462,12 @@ impl MachineRun {
                     self.is_going = true;
                     Event::Deleted
                 }
-                Wake::Changed(key) => {
+                Wake::Changed(seen) => {
                     if !self.leaves.is_empty() {
-                        self.changed.push(key.clone());
+                        self.changed.retain(|before| before.object != seen.object);
+                        self.changed.push(seen.clone());
                     }
-                    Event::Changed(key)
+                    Event::Changed(seen)
                 }
                 Wake::Command(resource, command) => {
                     let uid = command.uid.clone();
@@ -502,9 +508,10 @@ impl MachineRun {
             return Ok(());
         }
         let (_, awaited) = self.standing.state.awaited();
-        self.changed.retain(|key| awaited.contains(&key));
-        if let Some(key) = self.changed.pop() {
-            self.events.push_back(Event::Changed(key));
+        let is_awaited = |seen: &Seen| awaited.iter().any(|(key, _)| **key == seen.object);
+        self.changed.retain(is_awaited);
+        if let Some(seen) = self.changed.pop() {
+            self.events.push_back(Event::Changed(seen));
             return Ok(());
         }
         self.book().await;

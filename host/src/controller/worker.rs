@@ -298,8 +298,8 @@ impl Worker {
                     Box::pin(self.on_event(&scope, event, &mut recorded)).await;
                 }
                 Some(event) = orders.next(), if !is_draining => self.on_order(event).await,
-                (machine, key) = self.awaited.next(), if !is_draining => {
-                    self.tell(&machine, Wake::Changed(key)).await;
+                (machine, seen) = self.awaited.next(), if !is_draining => {
+                    self.tell(&machine, Wake::Changed(seen)).await;
                 }
                 () = deadline => continue,
             }

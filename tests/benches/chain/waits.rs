@@ -130,7 +130,7 @@ fn walks() -> Value {
                 {"name": "Done", "terminal": true},
             ],
             "flows": {"Wait": {"steps": [
-                {"stepName": "wait", "handler": "root", "parameters": {"scripts": [awaited, {}]}},
+                {"stepName": "wait", "handler": "root", "parameters": {"scripts": [awaited, awaited, {}]}},
             ]}},
         }),
     )

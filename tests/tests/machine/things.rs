@@ -161,6 +161,12 @@ impl Things {
         Ok(())
     }
 
+    /// Returns when there is such a plain key.
+    pub async fn until_key(&self, key: &str) -> Result<()> {
+        let is_there = || async { Ok(self.key(key).await?.is_some()) };
+        self.world.until(&format!("there is {key}"), is_there).await
+    }
+
     pub async fn key(&self, key: &str) -> Result<Option<String>> {
         let found = self.world.config.scan(&format!("basic/{key}")).await?;
         Ok(found.into_iter().next().map(|(_, value)| value))

@@ -90,7 +90,7 @@ impl<'m> Engine<'m> {
             Event::Ended { token, end } => self.ended(token, end),
             Event::Checked { token, is_so } => self.checked(token, is_so),
             Event::Tick => self.tick(),
-            Event::Changed(key) => self.changed(&key),
+            Event::Changed(seen) => self.changed(&seen),
             Event::Command(command) => self.command(command),
         }
     }

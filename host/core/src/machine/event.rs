@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use super::command::Command;
-use super::state::NodeError;
+use super::state::{NodeError, Seen};
 use crate::document::Document;
 use crate::handler::{Outcome, Progress};
-use crate::request::ObjectKey;
 
 /// What has happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,8 +42,8 @@ pub enum Event {
     },
     /// Time has passed.
     Tick,
-    /// An object has changed that a leaf waits for.
-    Changed(ObjectKey),
+    /// An object that a leaf waits for is now of this version. Who was told so before is not told again.
+    Changed(Seen),
     /// An order.
     Command(Command),
 }

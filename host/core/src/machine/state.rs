@@ -167,9 +167,22 @@ pub struct LeafState {
     /// The signal that woke it, until an entry that was told of it has ended without a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<Signal>,
+    /// Objects that it has waited for, as it was last told of them: unchanged, they do not wake it again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<Seen>,
     /// Whether nobody knows what became of its requests.
     #[serde(skip_serializing_if = "is_default")]
     pub is_unknown: bool,
+}
+
+/// An object that somebody was told of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Seen {
+    /// The object.
+    pub object: ObjectKey,
+    /// Its `resourceVersion`; empty: it was not there.
+    pub version: String,
 }
 
 /// How far a remedy has come. It is entered in the leaf's place, with notes of its own.
@@ -417,9 +430,9 @@ impl State {
         Some(state)
     }
 
-    /// Names of signals, and objects, that leaves of the phase wait for.
+    /// Names of signals that leaves of the phase wait for; and objects, each with the version that the leaf was last told of.
     #[must_use]
-    pub fn awaited(&self) -> (Vec<&str>, Vec<&ObjectKey>) {
+    pub fn awaited(&self) -> (Vec<&str>, Vec<(&ObjectKey, Option<&str>)>) {
         let mut signals = Vec::new();
         let mut objects = Vec::new();
         if let Some(root) = self.root() {
@@ -431,11 +444,20 @@ impl State {
                 } = &node.leaf.turn
                 {
                     signals.extend(names.iter().map(String::as_str));
-                    objects.extend(keys);
+                    objects.extend(keys.iter().map(|key| (key, node.leaf.seen(key))));
                 }
             });
         }
         (signals, objects)
+    }
+}
+
+impl LeafState {
+    /// The version of this object that it was last told of; empty: the object was not there.
+    #[must_use]
+    pub fn seen(&self, key: &ObjectKey) -> Option<&str> {
+        let seen = self.seen.iter().find(|seen| seen.object == *key);
+        seen.map(|seen| seen.version.as_str())
     }
 }
 

@@ -128,6 +128,7 @@ impl<'m> Engine<'m> {
                 leaf.done = true;
                 leaf.end_time = Some(now);
                 leaf.leaf.turn = Turn::Idle;
+                leaf.leaf.seen.clear();
                 let start = leaf.start_time;
                 self.step_ended(&running.path, start, None);
             }
@@ -140,6 +141,8 @@ impl<'m> Engine<'m> {
                 };
             }
             Outcome::Wait(wake) => {
+                let seen = &mut leaf.leaf.seen;
+                seen.retain(|seen| wake.objects.contains(&seen.object));
                 let is_awaited = |signal: &Signal| wake.signals.contains(&signal.name);
                 let early = self.state.signals.iter().position(is_awaited);
                 leaf.leaf.turn = match early {

@@ -5,9 +5,8 @@ use super::turns::joined;
 use crate::handler::{Cause, Signal};
 use crate::machine::action::Notice;
 use crate::machine::phase::PhaseKind;
-use crate::machine::state::{MAX_SIGNALS, NodeError, NodeState, State, Turn, push_bounded};
+use crate::machine::state::{MAX_SIGNALS, NodeError, NodeState, Seen, State, Turn, push_bounded};
 use crate::machine::tree::Node;
-use crate::request::ObjectKey;
 
 impl<'m> Engine<'m> {
     pub(super) fn observed(&mut self, is_changed: bool, is_cancelled: bool) {
@@ -129,12 +128,16 @@ impl<'m> Engine<'m> {
         }
     }
 
-    pub(super) fn changed(&mut self, key: &ObjectKey) {
+    pub(super) fn changed(&mut self, seen: &Seen) {
+        let key = &seen.object;
         self.in_tree(|_, _, root| {
             root.each_mut(&mut |node| {
                 if let Turn::Waiting { objects, .. } = &node.leaf.turn
                     && objects.contains(key)
+                    && node.leaf.seen(key) != Some(&seen.version)
                 {
+                    node.leaf.seen.retain(|before| before.object != *key);
+                    node.leaf.seen.push(seen.clone());
                     node.leaf.turn = Turn::Ready(Cause::Changed(key.clone()));
                 }
             });

@@ -8,6 +8,7 @@ use super::*;
 use crate::handler::{Cause, Signal};
 use crate::machine::memento::Memento;
 use crate::machine::phase::{ErrorCode, Remedy};
+use crate::machine::state::Seen;
 use crate::request::ObjectKey;
 
 /// Machines and histories that are compared.
@@ -29,6 +30,8 @@ struct Leaf {
     turn: Does,
     is_sent: bool,
     signal: Option<String>,
+    /// The version of the object that it was last told of.
+    seen: Option<u8>,
     /// The code that is being remedied.
     remedy: Option<&'static str>,
     /// How often its remedy has run.
@@ -551,6 +554,18 @@ impl Spec {
         is_heard
     }
 
+    fn changed(&mut self, machine: &Machine, version: u8) {
+        for path in Self::leaves_of(machine, &self.phase.clone()) {
+            if let Some(leaf) = self.leaves.get_mut(&path)
+                && matches!(leaf.turn, Does::Waits(_, _, true))
+                && leaf.seen != Some(version)
+            {
+                leaf.seen = Some(version);
+                leaf.turn = Does::Next("changed");
+            }
+        }
+    }
+
     fn ended(&mut self, machine: &Machine, path: &str, end: &Ending, now: Timestamp) {
         let Some(leaf) = self.leaves.get(path).filter(|leaf| leaf.turn == Does::Runs) else {
             return;
@@ -577,6 +592,7 @@ impl Spec {
             Ending::Done(next) => {
                 Self::turn_well(leaf);
                 leaf.done = true;
+                leaf.seen = None;
                 leaf.turn = Does::Nothing;
                 self.next = self.next.take().or(next.clone());
             }
@@ -599,6 +615,7 @@ impl Spec {
                     Self::turn_well(leaf);
                     leaf.entry += 1;
                 }
+                leaf.seen = leaf.seen.filter(|_| *is_for_object);
                 let early = self
                     .signals
                     .iter()
@@ -985,10 +1002,12 @@ impl Both {
                 self.play.tell(Event::Recovered);
             }
             11 => {
-                let is_it = |turn: &Does| matches!(turn, Does::Waits(_, _, true));
-                self.spec.wake(&machine, is_it, "changed", None);
+                let version = how % 3;
+                self.spec.changed(&machine, version);
                 self.spec.go_on(&machine, now);
-                self.play.tell(Event::Changed(object()));
+                let version = version.to_string();
+                let object = object();
+                self.play.tell(Event::Changed(Seen { object, version }));
             }
             12 => {
                 let (token, index) = match self.play.checks.last() {
