@@ -8,7 +8,7 @@ use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::handler::{Cause, Outcome, WatchEvent};
 use configurator_core::machine::action::{Action, Entry, Notice};
-use configurator_core::machine::apply::{apply, deadline};
+use configurator_core::machine::apply::{apply, awaited, deadline};
 use configurator_core::machine::command::Verb;
 use configurator_core::machine::event::{End, Event, LeafFailure, LeafOutput};
 use configurator_core::machine::phase::{Machine, PhaseKind, When};
@@ -195,12 +195,13 @@ struct MachineRun {
 pub(crate) async fn take_turn(parts: TurnParts, ticket: Ticket) -> Turned {
     let start = parts.start.clone();
     let context = parts.context.clone();
+    let own = parts.own.clone();
     let (over, standing, mut finished) = match MachineRun::begin(parts).await {
         Ok(run) => run.go().await,
         Err((over, standing)) => (over, standing, finished(&start)),
     };
     let awaited = standing.as_ref().map(|standing| {
-        let (_, objects) = standing.state.awaited();
+        let objects = awaited(&own.store.machine(), &standing.state);
         let sought = objects.into_iter().map(|(object, seen)| Sought {
             object: object.clone(),
             seen: seen.map(str::to_owned),
@@ -507,7 +508,7 @@ impl MachineRun {
         if !self.standing.pending.is_empty() {
             return Ok(());
         }
-        let (_, awaited) = self.standing.state.awaited();
+        let awaited = awaited(&self.machine, &self.standing.state);
         let is_awaited = |seen: &Seen| awaited.iter().any(|(key, _)| **key == seen.object);
         self.changed.retain(is_awaited);
         if let Some(seen) = self.changed.pop() {

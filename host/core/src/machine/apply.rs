@@ -12,6 +12,7 @@ use super::event::Event;
 use super::phase::Machine;
 use super::state::{NodeState, State};
 use super::tree::Node;
+use crate::request::ObjectKey;
 use crate::time::Timestamp;
 
 /// What an event makes of a state, and what is to be done about it.
@@ -50,6 +51,19 @@ pub fn deadline(machine: &Machine, state: &State) -> Option<Timestamp> {
     }
     let root = state.root()?;
     root.deadline(machine.tree_of(&state.phase, Some(root))?)
+}
+
+/// Objects that leaves wait for, each with the version that the leaf was last told of. To be told of another wakes the leaf.
+#[must_use]
+pub fn awaited<'s>(machine: &Machine, state: &'s State) -> Vec<(&'s ObjectKey, Option<&'s str>)> {
+    let mut objects = Vec::new();
+    if !state.is_halted
+        && let Some(root) = state.root()
+        && let Some(tree) = machine.tree_of(&state.phase, Some(root))
+    {
+        root.awaited(tree, &mut objects);
+    }
+    objects
 }
 
 struct Engine<'m> {

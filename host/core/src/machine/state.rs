@@ -429,27 +429,6 @@ impl State {
         }
         Some(state)
     }
-
-    /// Names of signals that leaves of the phase wait for; and objects, each with the version that the leaf was last told of.
-    #[must_use]
-    pub fn awaited(&self) -> (Vec<&str>, Vec<(&ObjectKey, Option<&str>)>) {
-        let mut signals = Vec::new();
-        let mut objects = Vec::new();
-        if let Some(root) = self.root() {
-            root.each(&mut |node| {
-                if let Turn::Waiting {
-                    signals: names,
-                    objects: keys,
-                    ..
-                } = &node.leaf.turn
-                {
-                    signals.extend(names.iter().map(String::as_str));
-                    objects.extend(keys.iter().map(|key| (key, node.leaf.seen(key))));
-                }
-            });
-        }
-        (signals, objects)
-    }
 }
 
 impl LeafState {
@@ -610,6 +589,27 @@ impl NodeState {
             state.deadline(child)
         });
         below.chain(turn).chain(timeout).min()
+    }
+
+    /// Objects that its leaves wait for, each with the version that the leaf was last told of.
+    pub(super) fn awaited<'s>(
+        &'s self,
+        node: &Node,
+        objects: &mut Vec<(&'s ObjectKey, Option<&'s str>)>,
+    ) {
+        if self.is_over() {
+            return;
+        }
+        if let Turn::Waiting { objects: keys, .. } = &self.leaf.turn
+            && node.is_leaf()
+        {
+            objects.extend(keys.iter().map(|key| (key, self.leaf.seen(key))));
+        }
+        for child in node.children() {
+            if let Some(state) = self.children.get(&child.name) {
+                state.awaited(child, objects);
+            }
+        }
     }
 
     /// What a flow's steps have come to, by path within it.

@@ -143,6 +143,13 @@ impl<'m> Engine<'m> {
             });
         });
         self.settle();
+        // One whose turn has not come yet has been told all the same.
+        if let Some(root) = self.state.root() {
+            let is_dirty = &mut self.is_dirty;
+            root.each(&mut |node| {
+                *is_dirty |= matches!(node.leaf.turn, Turn::Ready(Cause::Changed(_)));
+            });
+        }
     }
 
     pub(super) fn signalled(&mut self, signal: Signal) {

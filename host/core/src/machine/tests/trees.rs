@@ -6,7 +6,10 @@ use serde_json::json;
 use super::*;
 use crate::document::Document;
 use crate::fixtures::document;
+use crate::machine::apply::awaited;
 use crate::machine::memento::Memento;
+use crate::machine::state::Seen;
+use crate::request::ObjectKey;
 
 #[test]
 fn the_children_of_a_serial_node_have_their_turns_one_after_another() {
@@ -143,6 +146,58 @@ fn a_signal_that_comes_early_is_kept() {
     "#]],
     );
     assert_eq!(play.state.signals, [signal("stop")]);
+}
+
+#[test]
+fn who_waits_for_an_object_is_told_of_each_version_once_whatever_is_declared() {
+    let object = ObjectKey {
+        group: String::new(),
+        version: "v1".into(),
+        plural: "pods".into(),
+        namespace: "shop".into(),
+        name: "web".into(),
+    };
+    let wait = || {
+        said(Outcome::Wait(Wake {
+            objects: vec![object.clone()],
+            ..Wake::default()
+        }))
+    };
+    let changed = |version: &str| {
+        Event::Changed(Seen {
+            object: object.clone(),
+            version: version.to_owned(),
+        })
+    };
+    let mut play = Play::begun(at_work(serial("", vec![leaf("a")])));
+    play.end("Work/a", wait());
+    let told = |play: &Play| -> Vec<Option<String>> {
+        let objects = awaited(&play.machine, &play.state);
+        let told = objects.into_iter().map(|(_, seen)| seen.map(str::to_owned));
+        told.collect()
+    };
+    assert_eq!(told(&play), [None]);
+    play.tell(changed("1"));
+    play.end("Work/a", wait());
+    assert_eq!(told(&play), [Some("1".to_owned())]);
+    play.take_log();
+    play.tell(changed("1"));
+    check(&mut play, expect![[""]]);
+
+    // A step was declared before it, so its turn comes later: what it was told is stored at once.
+    play.machine = at_work(serial("", vec![leaf("before"), leaf("a")]));
+    play.tell(changed("2"));
+    check(&mut play, expect![[r#"
+        persist
+        StepStarted { path: "Work/before" }
+        enter Work/before 1/1 Entered
+    "#]]);
+    assert_eq!(told(&play), []);
+
+    play.done("Work/before");
+    play.end("Work/a", wait());
+    play.machine = at_work(serial("", vec![leaf("other")]));
+    assert_eq!(told(&play), [], "it is not declared any more");
 }
 
 #[test]
