@@ -187,11 +187,14 @@ fn who_waits_for_an_object_is_told_of_each_version_once_whatever_is_declared() {
     // A step was declared before it, so its turn comes later: what it was told is stored at once.
     play.machine = at_work(serial("", vec![leaf("before"), leaf("a")]));
     play.tell(changed("2"));
-    check(&mut play, expect![[r#"
+    check(
+        &mut play,
+        expect![[r#"
         persist
         StepStarted { path: "Work/before" }
         enter Work/before 1/1 Entered
-    "#]]);
+    "#]],
+    );
     assert_eq!(told(&play), []);
 
     play.done("Work/before");
