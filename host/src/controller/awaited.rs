@@ -30,6 +30,18 @@ struct Kind {
     namespace: String,
 }
 
+impl Kind {
+    fn object(&self, name: &str) -> ObjectKey {
+        ObjectKey {
+            group: self.group.clone(),
+            version: self.version.clone(),
+            plural: self.plural.clone(),
+            namespace: self.namespace.clone(),
+            name: name.to_owned(),
+        }
+    }
+}
+
 struct Watch {
     events: BoxStream<'static, watcher::Result<Event<Metadata>>>,
     /// Of all objects, by name.
@@ -135,12 +147,12 @@ impl Awaited {
                 is_news = true;
                 for name in watch.on(kind, event) {
                     let version = watch.version(&name).unwrap_or_default();
+                    let object = kind.object(&name);
                     for machine in watch.machines.get(&name).into_iter().flatten() {
                         let all = self.machines.get(machine).into_iter().flatten();
-                        let its = all.filter(|sought| {
-                            sought.object.name == name && kind_of(&sought.object) == *kind
-                        });
-                        let news = its.filter_map(|sought| sought.news(version)).next();
+                        // Several of its leaves may wait for it, each with what it was told.
+                        let mut its = all.filter(|sought| sought.object == object);
+                        let news = its.find_map(|sought| sought.news(version));
                         self.woken.extend(news.map(|seen| (machine.clone(), seen)));
                     }
                 }

@@ -36,9 +36,9 @@ impl Inbox {
     pub(crate) fn put(&self, wake: Wake) {
         let mut wakes = self.wakes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Wake::Changed(seen) = &wake {
-            let is_same =
-                |other: &Wake| matches!(other, Wake::Changed(other) if other.object == seen.object);
-            wakes.retain(|other| !is_same(other));
+            wakes.retain(
+                |other| !matches!(other, Wake::Changed(other) if other.object == seen.object),
+            );
         }
         if !wakes.contains(&wake) {
             wakes.push_back(wake);

@@ -465,8 +465,7 @@ impl MachineRun {
                 }
                 Wake::Changed(seen) => {
                     if !self.leaves.is_empty() {
-                        self.changed.retain(|before| before.object != seen.object);
-                        self.changed.push(seen.clone());
+                        seen.clone().replace_in(&mut self.changed);
                     }
                     Event::Changed(seen)
                 }
@@ -508,12 +507,12 @@ impl MachineRun {
         if !self.standing.pending.is_empty() {
             return Ok(());
         }
-        let awaited = awaited(&self.machine, &self.standing.state);
-        let is_awaited = |seen: &Seen| awaited.iter().any(|(key, _)| **key == seen.object);
-        self.changed.retain(is_awaited);
-        if let Some(seen) = self.changed.pop() {
-            self.events.push_back(Event::Changed(seen));
-            return Ok(());
+        while let Some(seen) = self.changed.pop() {
+            let mut awaited = awaited(&self.machine, &self.standing.state).into_iter();
+            if awaited.any(|(key, _)| *key == seen.object) {
+                self.events.push_back(Event::Changed(seen));
+                return Ok(());
+            }
         }
         self.book().await;
         if let Some((_, pause)) = self.standing.parked.first() {

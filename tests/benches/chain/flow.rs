@@ -47,11 +47,9 @@ pub async fn measure(temporal: Option<&Path>, figures: &mut Vec<(String, f64)>) 
     };
     let world = World::start_at(&place, |builder| builder).await?;
     world.apply(&definition("Walk")).await?;
-    let api = {
-        world.apply(&walks()).await?;
-        world.settled(&["walks"]).await?;
-        world.objects("example.org/v1", "Walk", "default").await?
-    };
+    world.apply(&walks()).await?;
+    world.settled(&["walks"]).await?;
+    let api = world.objects("example.org/v1", "Walk", "default").await?;
     walk(&world, &api, "warm", 50).await?;
     let mut rates = Vec::new();
     let mut per_cpu = Vec::new();

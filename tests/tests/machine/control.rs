@@ -71,20 +71,10 @@ async fn a_flow_can_be_resumed_at_its_first_step_and_begun_anew() -> Result<()> 
         .command("Resume", json!({"from": "FirstStep"}))
         .await?;
     assert_eq!(told, "done");
-    things
-        .world
-        .until("the first step is done again", || async {
-            Ok(things.key("before").await?.is_some())
-        })
-        .await?;
+    things.until_key("before").await?;
     things.drop_key("before").await?;
     assert_eq!(things.command("Restart", json!({})).await?, "done");
-    things
-        .world
-        .until("the first step is done once more", || async {
-            Ok(things.key("before").await?.is_some())
-        })
-        .await?;
+    things.until_key("before").await?;
     things.world.stop().await
 }
 

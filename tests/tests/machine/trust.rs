@@ -45,12 +45,7 @@ async fn check(patch: impl FnOnce(&Value) -> Value, expected: Expect) -> Result<
     // A person has it begin anew.
     things.drop_key("before").await?;
     assert_eq!(things.command("Restart", json!({})).await?, "done");
-    things
-        .world
-        .until("it is begun anew", || async {
-            Ok(things.key("before").await?.is_some())
-        })
-        .await?;
+    things.until_key("before").await?;
     things.world.stop().await
 }
 

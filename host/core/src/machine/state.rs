@@ -185,6 +185,14 @@ pub struct Seen {
     pub version: String,
 }
 
+impl Seen {
+    /// Puts it in the place of what is known of the object.
+    pub fn replace_in(self, known: &mut Vec<Self>) {
+        known.retain(|before| before.object != self.object);
+        known.push(self);
+    }
+}
+
 /// How far a remedy has come. It is entered in the leaf's place, with notes of its own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]

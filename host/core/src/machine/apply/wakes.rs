@@ -136,8 +136,7 @@ impl<'m> Engine<'m> {
                     && objects.contains(key)
                     && node.leaf.seen(key) != Some(&seen.version)
                 {
-                    node.leaf.seen.retain(|before| before.object != *key);
-                    node.leaf.seen.push(seen.clone());
+                    seen.clone().replace_in(&mut node.leaf.seen);
                     node.leaf.turn = Turn::Ready(Cause::Changed(key.clone()));
                 }
             });
