@@ -1,0 +1,37 @@
+/* Requests to the secret store. */
+#ifndef CONFIGURATOR_SECRETSTORE_H
+#define CONFIGURATOR_SECRETSTORE_H
+
+#include "compiler.h"
+#include "json.h"
+
+typedef enum cfgr_secret_verb {
+    CFGR_SECRET_GET,
+    CFGR_SECRET_CREATE,
+    CFGR_SECRET_DELETE,
+} cfgr_secret_verb;
+
+/* A request to the secret store; made by the functions below. */
+typedef struct cfgr_secret {
+    cfgr_secret_verb verb;
+    const char *name;
+    /* A document, or NULL. */
+    const char *value;
+} cfgr_secret;
+
+/*
+ * Reads the secret: `{"name", "version", "value"}`. Keep the value out of log lines, Events and statuses; the host redacts it there, and in
+ * messages of faults, as a second line of defence.
+ */
+cfgr_secret cfgr_secret_get(const char *name);
+
+/* Creates the secret with a value that the host generates; one that exists is success. */
+cfgr_secret cfgr_secret_create(const char *name);
+
+/* Creates the secret with this value; one that exists is success and keeps its value. */
+cfgr_secret cfgr_secret_create_with(const char *name, cfgr_json value);
+
+/* Deletes the secret. One that is absent is success. */
+cfgr_secret cfgr_secret_delete(const char *name);
+
+#endif

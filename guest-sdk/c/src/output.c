@@ -1,0 +1,89 @@
+#include "configurator/output.h"
+
+#include "configurator/memory.h"
+#include "configurator/text.h"
+#include "internal.h"
+
+/* Room for one more item in a list of an output. */
+#define ROOM(list) ((list).items = cfgr_room((list).items, (list).count, &(list).capacity, sizeof *(list).items))
+
+static cfgr_names copy_names(cfgr_names names) {
+    const char **copies = cfgr_alloc_items(names.count, sizeof *copies);
+    for (size_t i = 0; i < names.count; i++) {
+        copies[i] = cfgr_copy(names.items[i]);
+    }
+    return (cfgr_names){copies, names.count};
+}
+
+static cfgr_object_ref copy_ref(cfgr_object_ref of) {
+    return (cfgr_object_ref){cfgr_copy(of.namespace), cfgr_copy(of.name)};
+}
+
+void cfgr_output_add_request(cfgr_output *output, cfgr_request request) {
+    request.name = cfgr_copy(request.name);
+    request.group_by = cfgr_copy(request.group_by);
+    request.of = copy_ref(request.of);
+    request.depends_on = copy_names(request.depends_on);
+    ROOM(output->requests);
+    output->requests.items[output->requests.count++] = request;
+}
+
+void cfgr_output_pass(cfgr_output *output, const char *key, cfgr_json value) {
+    const char *text = cfgr_json_text(value);
+    ROOM(output->arguments);
+    output->arguments.items[output->arguments.count++] = (cfgr_document){cfgr_copy(key), text == NULL ? "null" : text};
+}
+
+void cfgr_output_add_status(cfgr_output *output, cfgr_status_update update) {
+    update.of = copy_ref(update.of);
+    ROOM(output->statuses);
+    output->statuses.items[output->statuses.count++] = update;
+}
+
+void cfgr_output_add_event(cfgr_output *output, cfgr_event event) {
+    event.reason = cfgr_copy(event.reason);
+    event.message = cfgr_copy(event.message);
+    event.of = copy_ref(event.of);
+    ROOM(output->events);
+    output->events.items[output->events.count++] = event;
+}
+
+void cfgr_output_again(cfgr_output *output) {
+    cfgr_output_again_after(output, 0);
+}
+
+void cfgr_output_again_after(cfgr_output *output, uint64_t milliseconds) {
+    output->outcome = (cfgr_outcome){.kind = CFGR_AGAIN, .again_after_ms = milliseconds};
+}
+
+void cfgr_output_wait_for(cfgr_output *output, cfgr_wake wake) {
+    wake.signals = copy_names(wake.signals);
+    cfgr_object_key *objects = cfgr_alloc_items(wake.objects.count, sizeof *objects);
+    for (size_t i = 0; i < wake.objects.count; i++) {
+        objects[i] = wake.objects.items[i];
+    }
+    wake.objects.items = objects;
+    output->outcome = (cfgr_outcome){.kind = CFGR_WAIT, .wake = wake};
+}
+
+void cfgr_output_failed(cfgr_output *output, const cfgr_error *error) {
+    output->requests.count = 0;
+    output->outcome = (cfgr_outcome){.kind = CFGR_FAILED, .error = error};
+}
+
+void cfgr_output_stop(cfgr_output *output) {
+    output->outcome = (cfgr_outcome){.kind = CFGR_STOP};
+}
+
+void cfgr_output_desired(cfgr_output *output, bool allow_empty) {
+    output->desired.is_said = true;
+    output->desired.allow_empty = allow_empty;
+}
+
+void cfgr_output_add_desired(cfgr_output *output, cfgr_desired_object object) {
+    object.name = cfgr_copy(object.name);
+    object.depends_on = copy_names(object.depends_on);
+    ROOM(output->desired);
+    output->desired.items[output->desired.count++] = object;
+    output->desired.is_said = true;
+}

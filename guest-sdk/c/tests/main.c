@@ -1,0 +1,16 @@
+#include "configurator_test.h"
+#include "tests.h"
+
+int main(void) {
+    test_texts();
+    test_memory();
+    test_json();
+    test_json_numbers();
+    test_json_mutations();
+    test_requests();
+    test_results();
+    test_inputs();
+    test_outputs();
+    test_handlers();
+    return cfgr_test_end();
+}

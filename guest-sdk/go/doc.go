@@ -1,0 +1,51 @@
+// Package configurator is for handlers in Go.
+//
+// A handler is a function from an [Input] to an [Output]: requests that the host carries out, and arguments for the next phase. It talks
+// to no server and keeps nothing, and the same input gives the same output.
+//
+//	package hello
+//
+//	import (
+//		configurator "configurator.dev/sdk"
+//		"configurator.dev/sdk/kubernetes"
+//	)
+//
+//	func init() {
+//		configurator.Register(configurator.Handler{
+//			Name: "root", Run: root, Description: "Gives a Namespace its ConfigMap.",
+//		})
+//	}
+//
+//	func root(input *configurator.Input) (*configurator.Output, error) {
+//		name := input.ObjectJSON().At("metadata", "name").Text()
+//		if name == "" {
+//			return nil, configurator.Fatal("the object has no name")
+//		}
+//		about := map[string]any{
+//			"apiVersion": "v1",
+//			"kind":       "ConfigMap",
+//			"metadata":   map[string]any{"namespace": name, "name": "about"},
+//			"data":       map[string]any{"namespace": name},
+//		}
+//		return configurator.NewOutput(configurator.Request{
+//			Name:      "about",
+//			Operation: kubernetes.ConfigMap.Apply(name, "about", about),
+//		}), nil
+//	}
+//
+// A test calls it like any function, with an input of the package configuratortest. `configurator build` makes a module of the package at
+// the root of the Go module: an ordinary package, not main, whose init functions register the handlers.
+//
+// # Two modes
+//
+// In mode Chain the phases of a Configurator follow one another, and the next phase gets the results of this one. In mode Machine a
+// handler is a leaf of a phase's tree and is entered until it is [Done]: it asks and ends with [Again], gets the answers by
+// [Input.Answer] and its own notes by [Input.Notes] when it is entered again, and leaves memory with [Wait].
+//
+// # What a host refuses
+//
+// An output that asks for any of this does nothing at all, and its run fails with UnsupportedResourceOperation: in mode Chain [Again],
+// [Wait] and Output.NextPhase; in both modes, today, [Stop], the strategy [Graph] with DependsOn and ReadyWhen, Request.Once and
+// Output.Desired. In mode Chain, Data, Progress, Output and Details of an output are checked and then left unread, and Last and Outputs of
+// the input are empty.
+package configurator

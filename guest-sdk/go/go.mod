@@ -1,0 +1,3 @@
+module configurator.dev/sdk
+
+go 1.24

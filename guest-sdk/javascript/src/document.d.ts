@@ -1,0 +1,13 @@
+/** A document that is JSON text already. It is handed on as it is, byte for byte; any other string is a JSON string. */
+export class Json<T = any> {
+  constructor(text: string);
+  /** The text. */
+  readonly text: string;
+  /** What it says. Integers beyond 2^53 lose digits. */
+  readonly value: T;
+  /** What it says; integers beyond 2^53 are BigInts. Slower. */
+  readonly exact: any;
+  /** Within another document it is read and written again. */
+  toJSON(): unknown;
+  toString(): string;
+}

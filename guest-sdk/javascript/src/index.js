@@ -1,0 +1,15 @@
+export * as configstore from './configstore.js';
+export { Context, Signal } from './context.js';
+export { Json } from './document.js';
+export { HandlerError } from './error.js';
+export { Handlers, handlers } from './handlers.js';
+export * as http from './http.js';
+export { Input, WatchedObject } from './input.js';
+export * as kubernetes from './kubernetes.js';
+export { log } from './log.js';
+export { Output } from './output.js';
+export { request } from './request.js';
+export { HttpResponse, Result } from './result.js';
+export { Results } from './results.js';
+export * as secretstore from './secretstore.js';
+export { State } from './state.js';

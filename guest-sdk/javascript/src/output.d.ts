@@ -1,0 +1,70 @@
+import type { HandlerError } from './error.js';
+import type { ObjectKey, ObjectRef } from './kubernetes.js';
+import type { Readiness, Request } from './request.js';
+
+/** What becomes of failed requests in groups. */
+export type BatchErrorStrategy = 'catch-error' | 'drop-error';
+
+/** The type of a Kubernetes Event. */
+export type EventType = 'normal' | 'warning';
+
+/** One object that the owner is to have. */
+export interface DesiredObject {
+  /** Names it in `dependsOn` of others and in results. */
+  name: string;
+  object: unknown;
+  dependsOn?: string[];
+  readyWhen?: Readiness;
+  /** Kept when the owner goes, whatever the termination policy says. */
+  retain?: boolean;
+}
+
+/**
+ * Requests, and what goes with them. Each method returns the output itself, so that they can follow one another.
+ *
+ * What a host refuses does nothing at all, and the run fails. In mode Chain it refuses `again`, `wait` and `nextPhase`; today, in both
+ * modes, `stop`, `graph` and `desired`. In mode Chain `data`, `output`, `details` and `progress` are left unread.
+ */
+export class Output {
+  constructor(...requests: Request[]);
+  /** What the host is to do. Names are used once in an output, and none equals a `groupBy`. */
+  readonly requests: Request[];
+  /** Adds requests. */
+  request(...requests: Request[]): this;
+  /** Requests are sent in order, and the first failure that nothing catches stops the rest. */
+  serial(): this;
+  /** Requests are sent side by side. The default. */
+  parallel(): this;
+  /** Each request is sent when those that it depends on are ready. */
+  graph(): this;
+  /** What becomes of failed requests that have a `groupBy` and no `onError`. By default they are caught. */
+  batchErrorStrategy(strategy: BatchErrorStrategy): this;
+  /** Hands a document to the next phase, which reads it with `Input.arg`. */
+  pass(key: string, value: unknown): this;
+  /** Merges this into the object's status by server-side apply, at the end of the run. In a batch, `of` names the object. */
+  status(status: unknown, options?: { of?: ObjectRef }): this;
+  /** A Kubernetes Event about the object, once the requests of this phase have gone through. In a batch, `of` names the object. */
+  event(reason: string, message: string, options?: { type?: EventType; of?: ObjectRef }): this;
+  /** The handler's own notes, which come back as `Input.notes` when it is entered again. */
+  data(data: unknown): this;
+  /** For later steps of the same flow, which read it with `Input.outputOf`. */
+  output(output: unknown): this;
+  /** What a person sees under the view `object-detail`. */
+  details(details: unknown): this;
+  /** How far the handler is: 0 to 100 percent. */
+  progress(percent: number, message: string): this;
+  /** Mode Machine: enter this handler again with the requests' results, at once or after so many milliseconds. */
+  again(after?: number): this;
+  /** Mode Machine: leave memory, and enter this handler again at the first of these. */
+  wait(wake?: { after?: number; signals?: string[]; objects?: ObjectKey[] }): this;
+  /** As throwing the error, but statuses, events, data and progress are kept. Requests are dropped: the contract allows none here. */
+  failed(error: HandlerError): this;
+  /** In a pipeline: the handlers after this one are not called. */
+  stop(): this;
+  /** Mode Machine: go to this phase, whatever the transitions say. */
+  nextPhase(phase: string): this;
+  /** All objects that the owner is to have; what is missing here is pruned. None at all prunes everything only with `allowEmpty`. */
+  desired(objects: DesiredObject[], options?: { allowEmpty?: boolean }): this;
+  /** As the host takes it: every field, for tests. */
+  toWire(): any;
+}

@@ -1,0 +1,154 @@
+import { text } from './document.js';
+import { milliseconds } from './error.js';
+import { readiness } from './request.js';
+
+/**
+ * Requests, and what goes with them. Each method returns the output itself, so that they can follow one another.
+ *
+ * What a host refuses does nothing at all, and the run fails. In mode Chain it refuses `again`, `wait` and `nextPhase`; today, in both
+ * modes, `stop`, `graph` and `desired`. In mode Chain `data`, `output`, `details` and `progress` are left unread.
+ */
+export class Output {
+  #wire;
+
+  constructor(...requests) {
+    this.#wire = {
+      requests: { executeStrategy: undefined, resourceRequests: requests, batchErrorStrategy: undefined },
+      passThroughArgs: [],
+      outcome: { tag: 'done' },
+      next: undefined,
+      statuses: [],
+      data: undefined,
+      events: [],
+      progress: undefined,
+      output: undefined,
+      details: undefined,
+      desired: undefined,
+    };
+  }
+
+  /** What the host is to do. Names are used once in an output, and none equals a `groupBy`. */
+  get requests() {
+    return this.#wire.requests.resourceRequests;
+  }
+
+  /** Adds requests. */
+  request(...requests) {
+    this.requests.push(...requests);
+    return this;
+  }
+
+  /** Requests are sent in order, and the first failure that nothing catches stops the rest. */
+  serial() {
+    return this.#execute('serial');
+  }
+
+  /** Requests are sent side by side. The default. */
+  parallel() {
+    return this.#execute('parallel');
+  }
+
+  /** Each request is sent when those that it depends on are ready. */
+  graph() {
+    return this.#execute('graph');
+  }
+
+  #execute(strategy) {
+    this.#wire.requests.executeStrategy = strategy;
+    return this;
+  }
+
+  /** What becomes of failed requests that have a `groupBy` and no `onError`: `catch-error`, the default, or `drop-error`. */
+  batchErrorStrategy(strategy) {
+    this.#wire.requests.batchErrorStrategy = strategy;
+    return this;
+  }
+
+  /** Hands a document to the next phase, which reads it with `Input.arg`. */
+  pass(key, value) {
+    this.#wire.passThroughArgs.push([key, text(value)]);
+    return this;
+  }
+
+  /** Merges this into the object's status by server-side apply, at the end of the run. In a batch, `of` names the object. */
+  status(status, { of } = {}) {
+    this.#wire.statuses.push({ of, status: text(status) });
+    return this;
+  }
+
+  /** A Kubernetes Event about the object, once the requests of this phase have gone through. In a batch, `of` names the object. */
+  event(reason, message, { type = 'normal', of } = {}) {
+    this.#wire.events.push({ of, eventType: type, reason, message });
+    return this;
+  }
+
+  /** The handler's own notes, which come back as `Input.notes` when it is entered again. */
+  data(data) {
+    this.#wire.data = text(data);
+    return this;
+  }
+
+  /** For later steps of the same flow, which read it with `Input.outputOf`. */
+  output(output) {
+    this.#wire.output = text(output);
+    return this;
+  }
+
+  /** What a person sees under the view `object-detail`. */
+  details(details) {
+    this.#wire.details = text(details);
+    return this;
+  }
+
+  /** How far the handler is: 0 to 100 percent. */
+  progress(percent, message) {
+    this.#wire.progress = { percent: Math.max(0, Math.min(100, Math.trunc(percent))), message };
+    return this;
+  }
+
+  /** Mode Machine: enter this handler again with the requests' results, at once or after so many milliseconds. */
+  again(after) {
+    this.#wire.outcome = { tag: 'again', val: milliseconds(after) };
+    return this;
+  }
+
+  /** Mode Machine: leave memory, and enter this handler again at the first of these. */
+  wait({ after, signals = [], objects = [] } = {}) {
+    this.#wire.outcome = { tag: 'wait', val: { after: milliseconds(after), signals, objects } };
+    return this;
+  }
+
+  /** As throwing the error, but statuses, events, data and progress are kept. Requests are dropped: the contract allows none here. */
+  failed(error) {
+    this.requests.length = 0;
+    this.#wire.outcome = { tag: 'failed', val: error.toWire() };
+    return this;
+  }
+
+  /** In a pipeline: the handlers after this one are not called. */
+  stop() {
+    this.#wire.outcome = { tag: 'stop' };
+    return this;
+  }
+
+  /** Mode Machine: go to this phase, whatever the transitions say. */
+  nextPhase(phase) {
+    this.#wire.next = phase;
+    return this;
+  }
+
+  /** All objects that the owner is to have; what is missing here is pruned. None at all prunes everything only with `allowEmpty`. */
+  desired(objects, { allowEmpty = false } = {}) {
+    this.#wire.desired = { objects: objects.map(wireDesired), allowEmpty };
+    return this;
+  }
+
+  /** As the host takes it: every field, for tests. */
+  toWire() {
+    return this.#wire;
+  }
+}
+
+function wireDesired({ name, object, dependsOn = [], readyWhen, retain = false }) {
+  return { name, object: text(object), dependsOn, readyWhen: readiness(readyWhen), retain };
+}

@@ -1,0 +1,41 @@
+import { Json, text } from './document.js';
+import { HandlerError } from './error.js';
+import { entries, Results } from './results.js';
+
+/** Mode Machine: what the previous entry of the same handler left behind. */
+export class State {
+  #state;
+
+  constructor(state) {
+    const { startTime, endTime, done, failed, fatal, error, data, requestResults } = state;
+    this.#state = state;
+    Object.assign(this, { startTime, endTime, done, failed, fatal });
+    this.error = error && HandlerError.ofWire(error);
+    this.dataJson = data === undefined ? undefined : new Json(data);
+    this.results = new Results('the previous entry', requestResults);
+  }
+
+  /** The handler's own notes, or `undefined`. */
+  get data() {
+    return this.dataJson?.value;
+  }
+
+  /** For tests: as the host gives it to a handler that has left these notes, failed with this error, or asked for these results. */
+  static of({ data, error, results = [], groups = {} } = {}) {
+    return new State({
+      startTime: undefined,
+      endTime: undefined,
+      done: false,
+      failed: error !== undefined,
+      fatal: error?.fatal ?? false,
+      error: error?.toWire(),
+      data: data === undefined ? undefined : text(data),
+      requestResults: entries(results, groups),
+    });
+  }
+
+  /** As the host gives it. */
+  toWire() {
+    return this.#state;
+  }
+}

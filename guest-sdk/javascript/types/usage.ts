@@ -1,0 +1,81 @@
+// What TypeScript makes of the SDK. Nobody runs it: `npm run types` checks it.
+
+import { type Cause, HandlerError, handlers, Input, Json, log, Output, request, Result, State } from 'configurator-sdk';
+import { AppConf, Basic, Entry, transaction, TwoLayers } from 'configurator-sdk/configstore';
+import { post } from 'configurator-sdk/http';
+import { CONFIG_MAP, DEPLOYMENT, POD, Resource } from 'configurator-sdk/kubernetes';
+import { Secret } from 'configurator-sdk/secretstore';
+
+interface Namespace {
+  metadata: { name: string };
+}
+
+function root(input: Input<Namespace>): Output {
+  const name: string = input.object.metadata.name;
+  // @ts-expect-error The object has no such field.
+  input.object.spec;
+  if (input.event === 'deleted') {
+    throw new HandlerError('it is gone', { fatal: true, retryAfter: 1000, code: 'GONE' });
+  }
+  log.info('seen', { name, tries: 3 });
+  const apply = CONFIG_MAP.apply(name, 'hello', { data: {} }, { force: true, uid: 'u', subresource: 'status' });
+  return new Output(request('hello', apply, { onError: 'catch-error', of: { namespace: '', name } }))
+    .request(request('pods', POD.list(name, { labels: 'a=b', cached: true }), { groupBy: 'pods', timeout: 1500 }))
+    .request(request('entry', transaction(Entry.pod('a', 'b', { uid: 'c' }).get(), new Basic('k').put('v'))))
+    .request(request('leaf', new TwoLayers('a', 'b').create('1'), { dependsOn: ['hello'], readyWhen: { expression: 'true' } }))
+    .request(request('conf', new AppConf('a', 'b').delete(), { readyWhen: 'observed' }))
+    .request(request('secret', new Secret('db').createWith({ user: 'app' })))
+    .request(request('hook', post('https://hooks.example.com', { headers: { a: 'b' }, body: new Uint8Array() })))
+    .serial()
+    .pass('object', input.objectJson)
+    .status({ ready: true })
+    .event('Seen', 'it was seen', { type: 'warning' });
+}
+
+function wait(input: Input): Output {
+  const pod = input.answer<{ status: { phase: string } }>('pod');
+  const phase: string | undefined = pod?.found?.status.phase;
+  const seed: number = input.context.seed;
+  const who: string = told(input.context.cause) + seed;
+  const count: number = input.arg<number>('count');
+  const untouched: Json | undefined = input.argJson('raw');
+  const desired = [{ name: 'a', object: {}, readyWhen: 'exists' as const, retain: true }];
+  return new Output()
+    .data({ phase, who, count, untouched })
+    .wait({ after: 1000, signals: ['go'], objects: [DEPLOYMENT.key('shop', 'web')] })
+    .desired(desired, { allowEmpty: true })
+    .progress(50, 'half');
+}
+
+function told(cause: Cause): string {
+  switch (cause.kind) {
+    case 'signal':
+      return cause.signal.name;
+    case 'changed':
+      return cause.changed.plural;
+    default:
+      return cause.kind;
+  }
+}
+
+// @ts-expect-error A handler returns an output.
+const nothing = handlers({ root: () => undefined });
+
+// @ts-expect-error There is no such verb.
+new Resource('', 'v1', 'pods', 'Pod').watch('a', 'b');
+
+// @ts-expect-error What becomes of failures is spelled otherwise.
+request('a', new Basic('k').get(), { onError: 'catchError' });
+
+const declared = handlers({
+  root,
+  wait: { run: wait, accepts: 'either', view: 'check-list', description: 'Waits.', parametersSchema: { type: 'object' } },
+});
+
+const state = State.of({ data: { tries: 2 }, results: [Result.answered('pod', [{ n: 1 }])], error: new HandlerError('no') });
+const input = Input.of({ object: { metadata: { name: 'shop' } }, last: state, cause: { signal: { name: 'go' } } });
+const name: string = input.object.metadata.name;
+const output: Output = declared.call('root', input);
+const requests: string[] = output.requests.map((one) => one.requestName);
+const failed = Result.failed('a', 'resource-not-found', 'it is not there');
+export { failed, name, nothing, requests };

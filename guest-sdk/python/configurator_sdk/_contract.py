@@ -1,0 +1,601 @@
+"""The contract `configurator:handler@0.1.0` in classes, for tests outside of a module. What each means is in its files."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+
+class Level(Enum):
+    TRACE = 0
+    DEBUG = 1
+    INFO = 2
+    WARN = 3
+    ERROR = 4
+
+
+class RequestSink(Enum):
+    KUBERNETES = 0
+    CONFIGSTORE = 1
+    SECRETSTORE = 2
+    HTTP = 3
+
+
+class ErrorKind(Enum):
+    RETRY_EXCEED_LIMIT = 0
+    RESOURCE_GENERIC = 1
+    RESOURCE_NOT_FOUND = 2
+    RESOURCE_CONFLICT = 3
+    RESOURCE_MUTATION = 4
+    RESOURCE_PERMISSION = 5
+    UNSUPPORTED_RESOURCE_OPERATION = 6
+    API_SERVER_UNAVAILABLE = 7
+    CONFIGSTORE_UNAVAILABLE = 8
+    SECRETSTORE_UNAVAILABLE = 9
+    HTTP_UNAVAILABLE = 10
+    OUTCOME_UNKNOWN = 11
+    NOT_SENT = 12
+
+
+@dataclass
+class ObjectRef:
+    namespace: str
+    name: str
+
+
+@dataclass
+class ObjectKey:
+    group: str
+    version: str
+    plural: str
+    namespace: str
+    name: str
+
+
+@dataclass
+class RequestError:
+    kind: ErrorKind
+    message: str
+    retryable: bool
+    status: int | None
+
+
+class ExecuteStrategy(Enum):
+    SERIAL = 0
+    PARALLEL = 1
+    GRAPH = 2
+
+
+class BatchErrorStrategy(Enum):
+    DROP_ERROR = 0
+    CATCH_ERROR = 1
+
+
+class OnError(Enum):
+    FAIL = 0
+    CATCH_ERROR = 1
+    DROP_ERROR = 2
+
+
+@dataclass
+class Readiness_Exists:
+    pass
+
+
+@dataclass
+class Readiness_Observed:
+    pass
+
+
+@dataclass
+class Readiness_Expression:
+    value: str
+
+
+Readiness: TypeAlias = Readiness_Exists | Readiness_Observed | Readiness_Expression
+
+
+class KubernetesVerb(Enum):
+    GET = 0
+    LIST = 1
+    PATCH = 2
+    DELETE = 3
+    CREATE = 4
+    REPLACE = 5
+    APPLY = 6
+
+
+class PatchType(Enum):
+    MERGE = 0
+    JSON_PATCH = 1
+    STRATEGIC = 2
+
+
+class PropagationPolicy(Enum):
+    BACKGROUND = 0
+    FOREGROUND = 1
+    ORPHAN = 2
+
+
+@dataclass
+class Precondition:
+    uid: str | None
+    resource_version: str | None
+
+
+@dataclass
+class KubernetesResourceRequest:
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespace: str
+    name: str
+    verb: KubernetesVerb
+    subresource: str | None
+    field_selector: str | None
+    label_selector: str | None
+    resource_body: str | None
+    patch_type: PatchType | None
+    precheck_exist: bool | None
+    force: bool | None
+    cached: bool | None
+    propagation_policy: PropagationPolicy | None
+    precondition: Precondition | None
+
+
+class ConfigType(Enum):
+    POD = 0
+    NODE = 1
+    NAMESPACE = 2
+    WORKLOAD = 3
+
+
+class ConfigVerb(Enum):
+    GET = 0
+    DELETE = 1
+    UPDATE = 2
+    CREATE = 3
+
+
+@dataclass
+class ConfigResourceRequest:
+    config_type: ConfigType
+    config_verb: ConfigVerb
+    resource_name: str
+    resource_uid: str | None
+    namespace: str | None
+    workload_kind: str | None
+    value: str | None
+
+
+class ConfigAppConfVerb(Enum):
+    CREATE = 0
+    DELETE = 1
+    UPDATE = 2
+
+
+@dataclass
+class ConfigAppConfRequest:
+    verb: ConfigAppConfVerb
+    pod_name: str
+    namespace: str | None
+    key: str
+    value: str | None
+
+
+class ConfigBasicVerb(Enum):
+    GET = 0
+    PUT = 1
+    DELETE = 2
+
+
+@dataclass
+class ConfigBasicRequest:
+    verb: ConfigBasicVerb
+    key: str
+    value: str | None
+
+
+class ConfigTwoLayersVerb(Enum):
+    GET = 0
+    CREATE = 1
+    UPDATE = 2
+    DELETE = 3
+
+
+@dataclass
+class ConfigTwoLayersRequest:
+    verb: ConfigTwoLayersVerb
+    second_path: str
+    third_path: str
+    value: str | None
+
+
+@dataclass
+class ConfigOperation_Resource:
+    value: ConfigResourceRequest
+
+
+@dataclass
+class ConfigOperation_AppConf:
+    value: ConfigAppConfRequest
+
+
+@dataclass
+class ConfigOperation_Basic:
+    value: ConfigBasicRequest
+
+
+@dataclass
+class ConfigOperation_TwoLayers:
+    value: ConfigTwoLayersRequest
+
+
+ConfigOperation: TypeAlias = (
+    ConfigOperation_Resource | ConfigOperation_AppConf | ConfigOperation_Basic | ConfigOperation_TwoLayers
+)
+
+
+@dataclass
+class ConfigTransaction:
+    operations: list[ConfigOperation]
+
+
+class SecretVerb(Enum):
+    GET = 0
+    CREATE = 1
+    DELETE = 2
+
+
+@dataclass
+class SecretRequest:
+    secret_name: str
+    verb: SecretVerb
+    value: str | None
+
+
+@dataclass
+class HttpRequest:
+    method: str
+    url: str
+    headers: list[tuple[str, str]]
+    body: bytes | None
+
+
+@dataclass
+class Operation_Kubernetes:
+    value: KubernetesResourceRequest
+
+
+@dataclass
+class Operation_ConfigResource:
+    value: ConfigResourceRequest
+
+
+@dataclass
+class Operation_ConfigAppConf:
+    value: ConfigAppConfRequest
+
+
+@dataclass
+class Operation_ConfigBasic:
+    value: ConfigBasicRequest
+
+
+@dataclass
+class Operation_ConfigTwoLayers:
+    value: ConfigTwoLayersRequest
+
+
+@dataclass
+class Operation_ConfigTransaction:
+    value: ConfigTransaction
+
+
+@dataclass
+class Operation_Secret:
+    value: SecretRequest
+
+
+@dataclass
+class Operation_Http:
+    value: HttpRequest
+
+
+Operation: TypeAlias = (
+    Operation_Kubernetes
+    | Operation_ConfigResource
+    | Operation_ConfigAppConf
+    | Operation_ConfigBasic
+    | Operation_ConfigTwoLayers
+    | Operation_ConfigTransaction
+    | Operation_Secret
+    | Operation_Http
+)
+
+
+@dataclass
+class ResourceRequest:
+    request_name: str
+    is_declarative: bool
+    group_by: str | None
+    bootstrap_dep: bool
+    of: ObjectRef | None
+    on_error: OnError | None
+    depends_on: list[str]
+    ready_when: Readiness | None
+    once: bool
+    timeout: int | None
+    operation: Operation
+
+
+@dataclass
+class Requests:
+    execute_strategy: ExecuteStrategy | None
+    resource_requests: list[ResourceRequest]
+    batch_error_strategy: BatchErrorStrategy | None
+
+
+@dataclass
+class HttpResponse:
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+@dataclass
+class RequestResult:
+    request_name: str
+    request_sink: RequestSink
+    is_declarative: bool
+    query_objects: list[str]
+    created_timestamp: str
+    finished_timestamp: str | None
+    error: RequestError | None
+    http_response: HttpResponse | None
+
+
+@dataclass
+class ResultEntry_One:
+    value: RequestResult
+
+
+@dataclass
+class ResultEntry_Group:
+    value: list[RequestResult]
+
+
+ResultEntry: TypeAlias = ResultEntry_One | ResultEntry_Group
+
+
+class WatchEvent(Enum):
+    ADDED = 0
+    MODIFIED = 1
+    DELETED = 2
+    RESYNC = 3
+
+
+@dataclass
+class WatchedObject:
+    object: str
+    event: WatchEvent
+
+
+@dataclass
+class ResourceObject_One:
+    value: WatchedObject
+
+
+@dataclass
+class ResourceObject_Batch:
+    value: list[WatchedObject]
+
+
+ResourceObject: TypeAlias = ResourceObject_One | ResourceObject_Batch
+
+
+@dataclass
+class Signal:
+    name: str
+    data: str | None
+
+
+@dataclass
+class Cause_Entered:
+    pass
+
+
+@dataclass
+class Cause_Retry:
+    pass
+
+
+@dataclass
+class Cause_Again:
+    pass
+
+
+@dataclass
+class Cause_Timer:
+    pass
+
+
+@dataclass
+class Cause_Signal:
+    value: Signal
+
+
+@dataclass
+class Cause_Changed:
+    value: ObjectKey
+
+
+@dataclass
+class Cause_Recovered:
+    pass
+
+
+Cause: TypeAlias = (
+    Cause_Entered | Cause_Retry | Cause_Again | Cause_Timer | Cause_Signal | Cause_Changed | Cause_Recovered
+)
+
+
+@dataclass
+class Context:
+    configurator: str
+    phase: str
+    node: str
+    entry: int
+    attempt: int
+    cause: Cause
+    now: str
+    seed: int
+    parameters: str
+    run_id: str
+
+
+@dataclass
+class HandlerError:
+    message: str
+    fatal: bool
+    retry_after: int | None
+    code: str | None
+
+
+@dataclass
+class HandlerState:
+    start_time: str | None
+    end_time: str | None
+    done: bool
+    failed: bool
+    fatal: bool
+    error: HandlerError | None
+    data: str | None
+    request_results: list[tuple[str, ResultEntry]]
+
+
+@dataclass
+class HandlerInput:
+    resource_object: ResourceObject
+    request_results: list[tuple[str, ResultEntry]]
+    pass_through_args: list[tuple[str, str]]
+    last: HandlerState | None
+    outputs: list[tuple[str, str]]
+    plan: Requests | None
+    context: Context
+
+
+@dataclass
+class Wake:
+    after: int | None
+    signals: list[str]
+    objects: list[ObjectKey]
+
+
+@dataclass
+class Outcome_Done:
+    pass
+
+
+@dataclass
+class Outcome_Again:
+    value: int | None
+
+
+@dataclass
+class Outcome_Wait:
+    value: Wake
+
+
+@dataclass
+class Outcome_Failed:
+    value: HandlerError
+
+
+@dataclass
+class Outcome_Stop:
+    pass
+
+
+Outcome: TypeAlias = Outcome_Done | Outcome_Again | Outcome_Wait | Outcome_Failed | Outcome_Stop
+
+
+@dataclass
+class Progress:
+    percent: int
+    message: str
+
+
+@dataclass
+class DesiredObject:
+    name: str
+    object: str
+    depends_on: list[str]
+    ready_when: Readiness | None
+    retain: bool
+
+
+@dataclass
+class DesiredSet:
+    objects: list[DesiredObject]
+    allow_empty: bool
+
+
+class EventType(Enum):
+    NORMAL = 0
+    WARNING = 1
+
+
+@dataclass
+class StatusUpdate:
+    of: ObjectRef | None
+    status: str
+
+
+@dataclass
+class Event:
+    of: ObjectRef | None
+    event_type: EventType
+    reason: str
+    message: str
+
+
+@dataclass
+class HandlerOutput:
+    requests: Requests
+    pass_through_args: list[tuple[str, str]]
+    outcome: Outcome
+    next: str | None
+    statuses: list[StatusUpdate]
+    data: str | None
+    events: list[Event]
+    progress: Progress | None
+    output: str | None
+    details: str | None
+    desired: DesiredSet | None
+
+
+class View(Enum):
+    NONE = 0
+    CHECK_LIST = 1
+    OBJECT_DETAIL = 2
+
+
+class Accepts(Enum):
+    ONE = 0
+    BATCH = 1
+    EITHER = 2
+
+
+@dataclass
+class HandlerDescription:
+    name: str
+    description: str
+    view: View
+    accepts: Accepts
+    parameters_schema: str | None
+
+
+@dataclass
+class ModuleDescription:
+    handlers: list[HandlerDescription]

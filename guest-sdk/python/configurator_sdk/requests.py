@@ -1,0 +1,67 @@
+"""Requests: what a handler asks for."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from . import wire
+from .errors import milliseconds
+from .wire import ObjectRef, OnError
+
+__all__ = ["ObjectRef", "OnError", "Readiness", "request"]
+
+
+class Readiness:
+    """When requests that depend on this one may go on."""
+
+    EXISTS: wire.Readiness = wire.Readiness_Exists()
+    """It exists."""
+
+    OBSERVED: wire.Readiness = wire.Readiness_Observed()
+    """It exists, and `status.observedGeneration`, where present, is its generation. The default."""
+
+    @staticmethod
+    def expression(cel: str) -> wire.Readiness:
+        """This CEL expression over `object` is true."""
+        return wire.Readiness_Expression(cel)
+
+
+def request(
+    name: str,
+    operation: wire.Operation,
+    *,
+    declarative: bool = False,
+    group_by: str | None = None,
+    bootstrap_dep: bool = False,
+    of: ObjectRef | None = None,
+    on_error: OnError | None = None,
+    depends_on: Iterable[str] = (),
+    ready_when: wire.Readiness | None = None,
+    once: bool = False,
+    timeout: timedelta | None = None,
+) -> wire.ResourceRequest:
+    """A request of this name, which its result has as well. No two requests of one output share a name.
+
+    - `declarative`: the phase does not wait for it, and the host retries it by itself until a later one for the same target takes its
+      place. Only for requests that change something.
+    - `group_by`: the results of all requests with this key arrive together.
+    - `bootstrap_dep`: the host is not ready until it has succeeded for every object that existed at start.
+    - `of`: in a batch, the object that it is for: a failure is charged to it alone.
+    - `on_error`: what becomes of its failure. By default the phase fails; with `group_by`, what the output says. An outage of a server is
+      neither caught nor dropped: the run waits.
+    - `depends_on`, `ready_when`: only with `Output.graph`, which mode Chain refuses.
+    - `once`: never sent a second time, even where the answer was lost. Refused in mode Chain.
+    - `timeout`: how long one attempt may take. By default the sink's, which is 30 s.
+    """
+    return wire.ResourceRequest(
+        name,
+        declarative,
+        group_by,
+        bootstrap_dep,
+        of,
+        on_error,
+        list(depends_on),
+        ready_when,
+        once,
+        milliseconds(timeout),
+        operation,
+    )
