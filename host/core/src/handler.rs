@@ -346,6 +346,8 @@ pub struct CallLimits {
     pub input_size: u64,
     /// Size of the whole output, in bytes.
     pub output_size: u64,
+    /// Calls that one instance may serve. 1: every call has an instance of its own, and sees nothing of the calls before it.
+    pub instance_calls: u32,
 }
 
 impl Default for CallLimits {
@@ -355,6 +357,7 @@ impl Default for CallLimits {
             memory: 64 << 20,
             input_size: 4 << 20,
             output_size: 1 << 20,
+            instance_calls: 1,
         }
     }
 }

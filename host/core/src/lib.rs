@@ -22,6 +22,7 @@ pub mod glob;
 pub mod layers;
 pub mod loop_guard;
 pub mod machine;
+pub mod module;
 pub mod output;
 pub mod parking;
 pub mod plan;

@@ -161,6 +161,8 @@ struct Live {
     /// Why it should get a run; `None`: it needs none.
     pending: Option<WatchEvent>,
     completed: Option<ContentDigest>,
+    /// Whether it gets one more run when that which is under way has ended, whatever comes of that.
+    renews: bool,
     failures: u32,
     /// It must be seen at this version before it is entered again.
     awaited: Option<u64>,
@@ -637,6 +639,28 @@ impl Queue {
         again.collect()
     }
 
+    /// What is decided has changed for every object, not only for those that change: each has one more run, those that were given up too.
+    /// Runs that are under way or rest go on as they are, and the new ones follow them.
+    pub fn renew(&mut self, now: Timestamp) -> Vec<Action> {
+        let all = self.slots.iter();
+        let all: Vec<(ObjectRef, Work)> = all.map(|(key, slot)| (key.clone(), slot.work)).collect();
+        for (key, work) in all {
+            if let Some(live) = self.live_mut(&key)
+                && !live.is_deleting
+            {
+                match work {
+                    Work::Running(_) | Work::Paused(_) => live.renews = true,
+                    Work::Idle | Work::Queued(_) | Work::Delayed(_) => {
+                        live.failures = 0;
+                        live.pending.get_or_insert(WatchEvent::Resync);
+                        self.wake(&key, now);
+                    }
+                }
+            }
+        }
+        self.finish_call(now)
+    }
+
     /// A person wants this object tried again at once.
     fn retry_now(&mut self, key: &ObjectRef, now: Timestamp) -> Vec<Action> {
         if let Some(live) = self.live_mut(key) {
@@ -765,6 +789,7 @@ impl Queue {
                     guard: LoopGuard::default(),
                     resync: None,
                     deletion_done: false,
+                    renews: false,
                 });
                 if !self.configurator.watch.starts_run(WatchEvent::Added)
                     && let Some(live) = none
@@ -1166,6 +1191,7 @@ impl Queue {
                 slot.work = Work::Running(ticket);
                 if let Some(live) = slot.live.as_mut().filter(|live| live.uid == member.uid) {
                     live.pending = None;
+                    live.renews = false;
                     live.guard.on_start(now);
                 }
             }
@@ -1308,7 +1334,7 @@ impl Queue {
             } else {
                 live.completed = Some(member.content);
                 if live.content == member.content && live.pending != Some(WatchEvent::Deleted) {
-                    live.pending = None;
+                    live.pending = std::mem::take(&mut live.renews).then_some(WatchEvent::Resync);
                 }
                 resync = true;
             }
@@ -1390,7 +1416,7 @@ impl Queue {
             slot.gone.pop_front();
         } else if let Some(live) = &mut slot.live {
             live.completed = Some(member.content);
-            live.pending = None;
+            live.pending = std::mem::take(&mut live.renews).then_some(WatchEvent::Resync);
             live.failures = 0;
             resync = true;
         }

@@ -23,6 +23,7 @@ use crate::handler::{
 use crate::machine::action::Entry;
 use crate::machine::event::{End, LeafFailure, LeafOutput};
 use crate::machine::state::NodeError;
+use crate::module::RunModule;
 use crate::output::{self, Applied, OutputRules};
 use crate::plan::{self, Failure, Kept, Plan, PlannedAction, PlannedStep};
 use crate::request::{ObjectRef, SinkName};
@@ -66,6 +67,8 @@ pub struct RunStart {
     pub chain: Chain,
     /// How many attempts on these objects have failed since they last changed.
     pub failures: u32,
+    /// The module that its handlers are called in.
+    pub module: RunModule,
 }
 
 /// What is to be done next.
@@ -195,6 +198,7 @@ pub struct Run {
     departed: Vec<Departed>,
     secrets: Vec<Document>,
     leaf: Option<Box<LeafRun>>,
+    module: RunModule,
 }
 
 impl Run {
@@ -215,6 +219,7 @@ impl Run {
             members,
             chain,
             failures,
+            module,
         } = start;
         Self {
             configurator,
@@ -235,6 +240,7 @@ impl Run {
             effects: Effects::default(),
             departed: Vec::new(),
             secrets: Vec::new(),
+            module,
             leaf: None,
         }
     }
@@ -329,6 +335,12 @@ impl Run {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// The module that its handlers are called in, from its beginning to its end.
+    #[must_use]
+    pub fn module(&self) -> &RunModule {
+        &self.module
     }
 
     /// The declaration that the run follows.
@@ -633,7 +645,7 @@ impl Run {
                 Cause::Retry
             },
             now: self.entered,
-            seed: seed(&self.id, &phase.name, 1),
+            seed: chance(&self.id, &phase.name, 1),
             parameters: self.configurator.parameters.clone(),
             run_id: self.id.clone(),
         }
@@ -649,7 +661,7 @@ impl Run {
             attempt: entry.attempt,
             cause: entry.cause.clone(),
             now: self.entered,
-            seed: seed(&self.id, &entry.path, entry.entry),
+            seed: chance(&self.id, &entry.path, entry.entry),
             parameters: overlaid(&self.configurator.parameters, &entry.parameters),
             run_id: self.id.clone(),
         }
@@ -809,6 +821,11 @@ fn overlaid(parameters: &Document, over: &[Document]) -> Document {
     Document::of(&all).unwrap_or_else(|_| parameters.clone())
 }
 
+/// The seed of a handler: below 2^53, so that it is the same number in every language.
+fn chance(run_id: &str, node: &str, entry: u32) -> u64 {
+    seed(run_id, node, entry) >> 11
+}
+
 fn seed(run_id: &str, node: &str, entry: u32) -> u64 {
     let mut hash = Sha256::new();
     hash.update(run_id.as_bytes());
@@ -816,10 +833,8 @@ fn seed(run_id: &str, node: &str, entry: u32) -> u64 {
     hash.update(node.as_bytes());
     hash.update(entry.to_be_bytes());
     let digest = hash.finalize();
-    digest
-        .iter()
-        .take(8)
-        .fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
+    let bytes = digest.iter().take(8);
+    bytes.fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
 }
 
 #[cfg(test)]

@@ -64,18 +64,26 @@ fn measure(runtime: &GuestRuntime, module: &Arc<Module>, handler: &str, input: &
     } else {
         CALLS
     };
-    let blocking = (0..calls).map(|_| {
-        let started = Instant::now();
-        runtime
-            .call_blocking(module, handler, input, &limits, no_log())
-            .result
-            .unwrap();
-        started.elapsed()
-    });
+    let blocking = |limits: &CallLimits| {
+        let call = |_| {
+            let started = Instant::now();
+            runtime
+                .call_blocking(module, handler, input, limits, no_log())
+                .result
+                .unwrap();
+            started.elapsed()
+        };
+        median((0..calls).map(call).collect())
+    };
     println!(
         "fresh instance and call, median us: {:.1}",
-        median(blocking.collect())
+        blocking(&limits)
     );
+    let reused = CallLimits {
+        instance_calls: 1000,
+        ..limits
+    };
+    println!("reused instance call, median us: {:.1}", blocking(&reused));
     let pooled = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap()

@@ -35,6 +35,7 @@ pub mod cache;
 
 mod call;
 
+mod idle;
 mod input_size;
 
 mod limiter;

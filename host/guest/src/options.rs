@@ -10,6 +10,9 @@ use configurator_core::handler::CallLimits;
 pub struct GuestOptions {
     /// Calls that may run at a time; the others wait for their turn. Default: one per core.
     pub parallel_calls: u32,
+    /// Instances that are kept for their next call, of all modules together; only where `limits.instance_calls` is more than 1. Each
+    /// keeps its memory. Default: two per core.
+    pub idle_instances: u32,
     /// Ceiling of `limits.memory`, in bytes. Address space is reserved for it, not memory. Default: 1 GiB; at most 4 GiB.
     pub max_memory: u64,
     /// Largest module, in bytes. Default: 128 MiB.
@@ -34,6 +37,7 @@ impl Default for GuestOptions {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
             parallel_calls: u32::try_from(cores).unwrap_or(u32::MAX),
+            idle_instances: u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(2),
             max_memory: 1 << 30,
             max_module_size: 128 << 20,
             stack: 512 << 10,
@@ -43,6 +47,7 @@ impl Default for GuestOptions {
                 memory: 256 << 20,
                 input_size: 0,
                 output_size: 1 << 20,
+                instance_calls: 1,
             },
             log: LogLimits::default(),
             module_cache: None,

@@ -11,6 +11,7 @@ use crate::cache::{CacheError, ModuleCache};
 use crate::call::Caller;
 use crate::drive::{DriveError, drive, drive_blocking};
 use crate::engine::engine;
+use crate::idle::IdleInstances;
 use crate::load::{LoadError, Loader};
 use crate::log::LogSink;
 use crate::module::Module;
@@ -77,7 +78,10 @@ impl GuestRuntime {
         let engine_error = |error: wasmtime::Error| GuestError::Engine {
             message: format!("{error:#}"),
         };
-        let slots = options.parallel_calls.saturating_add(BLOCKING_SLOTS);
+        let slots = options
+            .parallel_calls
+            .saturating_add(BLOCKING_SLOTS)
+            .saturating_add(options.idle_instances);
         let engine = engine(&options, slots).map_err(engine_error)?;
         let linker = v0_1::Pre::linker(&engine).map_err(engine_error)?;
         let cache = options
@@ -94,6 +98,7 @@ impl GuestRuntime {
                 ticker,
                 log_limits: options.log,
                 max_memory: options.max_memory,
+                idle: IdleInstances::new(usize::try_from(options.idle_instances).unwrap_or(0)),
             },
             turns: Arc::new(Semaphore::new(turns)),
             slots: Slots::new(BLOCKING_SLOTS),
@@ -180,7 +185,7 @@ impl GuestRuntime {
     #[must_use]
     pub fn call_blocking(
         &self,
-        module: &Module,
+        module: &Arc<Module>,
         handler: &str,
         input: &HandlerInput,
         limits: &CallLimits,

@@ -10,3 +10,9 @@ pub(crate) struct CallState {
     pub(crate) log: CallLog,
     pub(crate) wasi: Wasi,
 }
+
+impl CallState {
+    pub(crate) const fn new(limiter: MemoryLimiter, log: CallLog, wasi: Wasi) -> Self {
+        Self { limiter, log, wasi }
+    }
+}

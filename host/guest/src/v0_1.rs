@@ -62,7 +62,13 @@ struct Export<Params, Return> {
     types: PhantomData<fn(Params) -> Return>,
 }
 
-/// Why [`Pre::handle`] gave no output.
+/// An instance that can be called.
+pub(crate) struct Live {
+    handle:
+        TypedFunc<(String, wit::HandlerInput), (Result<wit::HandlerOutput, wit::HandlerError>,)>,
+}
+
+/// Why [`Live::handle`] gave no output.
 pub(crate) enum HandleError {
     /// The guest trapped, or what it returned could not be read.
     Wasm(wasmtime::Error),
@@ -100,7 +106,19 @@ impl Pre {
         Ok(from_guest::module_description(description, limit)?)
     }
 
-    /// Calls a handler in a new instance.
+    /// A new instance.
+    pub(crate) async fn instantiate(
+        &self,
+        store: &mut Store<CallState>,
+    ) -> Result<Live, HandleError> {
+        let instance = self.instance.instantiate_async(&mut *store).await?;
+        let handle = self.handle.of(&mut *store, &instance)?;
+        Ok(Live { handle })
+    }
+}
+
+impl Live {
+    /// Calls a handler.
     pub(crate) async fn handle(
         &self,
         store: &mut Store<CallState>,
@@ -108,10 +126,9 @@ impl Pre {
         input: &HandlerInput,
         output_limit: u64,
     ) -> Result<HandlerOutput, HandleError> {
-        let instance = self.instance.instantiate_async(&mut *store).await?;
-        let function = self.handle.of(&mut *store, &instance)?;
         let input = to_guest::handler_input(input);
-        let (output,) = function
+        let (output,) = self
+            .handle
             .call_async(&mut *store, (handler.into(), input))
             .await?;
         Ok(from_guest::handler_output(output, output_limit)?)

@@ -16,7 +16,7 @@ use configurator_core::handler::{CallLimits, Cause, HandlerInput, HandlerOutput,
 use configurator_core::request::Requests;
 use configurator_core::result::{HttpResponse, RequestResult, ResultEntry};
 use configurator_core::{fault, handler as core, request as req};
-use configurator_guest::log::LogSink;
+use configurator_guest::log::{LogSink, no_log};
 use configurator_guest::module::Module;
 use configurator_guest::runtime::GuestRuntime;
 use expect_test::expect;
@@ -25,7 +25,7 @@ use serde_json::Value;
 
 fn call(
     runtime: &GuestRuntime,
-    module: &Module,
+    module: &Arc<Module>,
     input: &HandlerInput,
 ) -> (HandlerOutput, Vec<String>) {
     let lines = Arc::new(Mutex::new(Vec::new()));
@@ -66,6 +66,49 @@ fn each_call_has_memory_of_its_own() {
     for _ in 0..20 {
         call(&runtime, &module, &input("{}"));
     }
+}
+
+/// Grows by a page with each call, and traps in its fourth.
+fn counts_its_calls() -> Guest {
+    Guest::new()
+        .items("(global $calls (mut i32) (i32.const 0))")
+        .body(
+            "(global.set $calls (i32.add (global.get $calls) (i32.const 1)))
+             (if (i32.ge_u (global.get $calls) (i32.const 4)) (then (unreachable)))
+             (drop (memory.grow (i32.const 1)))",
+        )
+}
+
+/// The peaks of memory of calls, in pages: each call of an instance grows it by one, from two.
+fn pages(limits: &CallLimits, calls: u32) -> Vec<u64> {
+    let runtime = runtime();
+    let module = runtime
+        .load_blocking(&counts_its_calls().build(), "calls")
+        .unwrap();
+    let call = |_| {
+        let report = runtime.call_blocking(&module, "root", &input("{}"), limits, no_log());
+        report.result.unwrap();
+        report.cost.memory_peak >> 16
+    };
+    (0..calls).map(call).collect()
+}
+
+#[test]
+fn an_instance_may_serve_several_calls() {
+    let reused = |instance_calls| CallLimits {
+        instance_calls,
+        ..CallLimits::default()
+    };
+    assert_eq!(pages(&reused(1), 3), [3, 3, 3]);
+    assert_eq!(pages(&reused(2), 5), [3, 4, 3, 4, 3]);
+    // The fourth call of an instance traps; it is made once more in a fresh one.
+    assert_eq!(pages(&reused(100), 7), [3, 4, 5, 3, 4, 5, 3]);
+    // So is one that passes the memory of all calls together.
+    let four_pages = CallLimits {
+        memory: 4 << 16,
+        ..reused(100)
+    };
+    assert_eq!(pages(&four_pages, 4), [3, 4, 3, 4]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::*;
 use crate::configurator::BatchOptions;
 use crate::fault::FaultKind;
 use crate::fixtures::{at, configurator, content, failure, key};
+use crate::module::RunModule;
 
 /// A queue, its clock, and the runs that it has under way.
 struct Bench {
@@ -509,6 +510,7 @@ fn parked_run(bench: &mut Bench, name: &str) -> (Ticket, Box<Run>, Pause, Finish
         members: finished.members.clone(),
         chain: Chain::Phases,
         failures: 0,
+        module: RunModule::default(),
     };
     let (run, _) = Run::start(start, bench.now);
     let pause = Pause::Park {

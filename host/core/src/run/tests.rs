@@ -10,6 +10,7 @@ use crate::fixtures::{
     answered, apply, asks, at, configurator, content, document, get, key, member, post, put, secret,
 };
 use crate::handler::EventType;
+use crate::module::RunModule;
 use crate::plan::{PlannedAction, PlannedStep};
 use crate::request::{
     BatchErrorStrategy, ExecuteStrategy, KubernetesVerb, OnError, Operation, Request, SecretVerb,
@@ -289,6 +290,7 @@ fn start(configurator: Configurator, names: &[&str]) -> RunStart {
         members: names.iter().map(|name| member(name)).collect(),
         chain: Chain::Phases,
         failures: 0,
+        module: RunModule::default(),
     }
 }
 

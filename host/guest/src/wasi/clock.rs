@@ -15,6 +15,8 @@ const START: u64 = 1_000_000_000;
 /// A clock that stands still unless it is moved.
 pub(super) struct VirtualClock {
     now: Timestamp,
+    /// What the monotonic clock showed at that time.
+    start: u64,
     monotonic: u64,
 }
 
@@ -22,8 +24,15 @@ impl VirtualClock {
     pub(super) const fn new(now: Timestamp) -> Self {
         Self {
             now,
+            start: START,
             monotonic: START,
         }
+    }
+
+    /// Another run begins: its time is this. The monotonic clock goes on, since a runtime that has seen it may not see it go back.
+    pub(super) fn restart(&mut self, now: Timestamp) {
+        self.now = now;
+        self.start = self.monotonic;
     }
 
     /// Nanoseconds since an arbitrary point.
@@ -39,7 +48,7 @@ impl VirtualClock {
     /// Time since the Unix epoch; zero before it.
     fn wall(&self) -> Duration {
         let start = Duration::from_millis(u64::try_from(self.now.as_millis()).unwrap_or(0));
-        start.saturating_add(Duration::from_nanos(self.monotonic - START))
+        start.saturating_add(Duration::from_nanos(self.monotonic - self.start))
     }
 }
 

@@ -88,6 +88,12 @@ impl Wasi {
         }
     }
 
+    /// The world of another run, for an instance that has handles of this one.
+    pub(crate) fn restart(&mut self, now: Timestamp, seed: u64) {
+        self.clock.restart(now);
+        self.random = Random::new(seed);
+    }
+
     fn push<T: Send + 'static>(&mut self, entry: T) -> wasmtime::Result<Resource<T>> {
         self.table.push(entry).map_err(|_| {
             wasmtime::Error::msg(format!(
