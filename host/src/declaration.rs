@@ -20,7 +20,7 @@ pub use self::machine::Flows;
 use crate::resource::machine::{ModeSpec, PhaseSpec};
 use crate::resource::{
     self, CapabilitiesSpec, ConfigVerbSpec, DeletionBySpec, DeletionPhaseSpec, EventSpec,
-    KubernetesVerbSpec, LimitsSpec, SecretVerbSpec,
+    InstanceSpec, KubernetesVerbSpec, LimitsSpec, SecretVerbSpec,
 };
 
 /// The longest name of a Configurator. Kubernetes allows 63 characters in the last part of a finalizer's name, and 128
@@ -115,7 +115,7 @@ pub fn check(
         machine,
         deletion,
         capabilities: capabilities(&spec.capabilities)?,
-        limits: limits(&spec.limits)?,
+        limits: limits(&spec.limits, spec.instance)?,
         max_requests: count("spec.limits.requests", spec.limits.requests)?,
         concurrency: count("spec.concurrency", spec.concurrency)?,
         retry: RetryPolicy {
@@ -272,7 +272,7 @@ fn secret_verb(verb: SecretVerbSpec) -> SecretVerb {
     }
 }
 
-fn limits(spec: &LimitsSpec) -> Result<CallLimits, DeclarationError> {
+fn limits(spec: &LimitsSpec, instance: InstanceSpec) -> Result<CallLimits, DeclarationError> {
     let deadline = span("spec.limits.deadline", spec.deadline)?;
     if deadline.is_zero() {
         return Err(wrong("spec.limits.deadline", "must be longer than zero"));
@@ -282,6 +282,10 @@ fn limits(spec: &LimitsSpec) -> Result<CallLimits, DeclarationError> {
         memory: bytes("spec.limits.memory", &spec.memory)?,
         input_size: bytes("spec.limits.inputSize", &spec.input_size)?,
         output_size: bytes("spec.limits.outputSize", &spec.output_size)?,
+        instance_calls: match instance {
+            InstanceSpec::Fresh => 1,
+            InstanceSpec::Reuse => spec.instance_calls,
+        },
     })
 }
 

@@ -1,6 +1,7 @@
 //! Where modules come from.
 
 use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use async_trait::async_trait;
 
@@ -14,6 +15,17 @@ pub const MAX_MODULE: u64 = 128 << 20;
 pub trait ModuleSource: Send + Sync + 'static {
     /// The module that a Configurator names. Its digest is checked by the host.
     async fn fetch(&self, module: &ModuleSpec) -> Result<Vec<u8>, SourceError>;
+
+    /// Names what [`fetch`](Self::fetch) would return now, without fetching it: another name means that it is worth fetching again. It is
+    /// asked every [`interval`](Self::interval), so it must be cheap. By default nothing is known, and what runs goes on.
+    async fn version(&self, _module: &ModuleSpec) -> Option<String> {
+        None
+    }
+
+    /// How often the version is asked for. Default: every second.
+    fn interval(&self) -> Duration {
+        Duration::from_secs(1)
+    }
 }
 
 /// Why a module could not be fetched.
@@ -53,27 +65,34 @@ pub enum SourceError {
 #[derive(Debug, Clone)]
 pub struct ModuleDirectory {
     roots: Vec<PathBuf>,
+    interval: Duration,
 }
 
 impl ModuleDirectory {
     /// The modules under this directory.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self {
-            roots: vec![root.into()],
-        }
+        Self::of(vec![root.into()])
     }
 
     /// The modules under these directories; of two with the same name, that of the earlier one.
     #[must_use]
     pub fn of(roots: Vec<PathBuf>) -> Self {
-        Self { roots }
+        Self {
+            roots,
+            interval: Duration::from_secs(1),
+        }
     }
-}
 
-#[async_trait]
-impl ModuleSource for ModuleDirectory {
-    async fn fetch(&self, module: &ModuleSpec) -> Result<Vec<u8>, SourceError> {
+    /// As this, but looked at so often for modules that have changed.
+    #[must_use]
+    pub fn every(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
+    }
+
+    /// Where the file may be, in the order in which it is looked for.
+    fn candidates(&self, module: &ModuleSpec) -> Result<Vec<PathBuf>, SourceError> {
         let file = module.file.as_deref().ok_or(SourceError::NoSource)?;
         let is_plain = Path::new(file)
             .components()
@@ -83,9 +102,15 @@ impl ModuleSource for ModuleDirectory {
                 file: file.to_owned(),
             });
         }
+        Ok(self.roots.iter().map(|root| root.join(file)).collect())
+    }
+}
+
+#[async_trait]
+impl ModuleSource for ModuleDirectory {
+    async fn fetch(&self, module: &ModuleSpec) -> Result<Vec<u8>, SourceError> {
         let mut missing = SourceError::NoSource;
-        for root in &self.roots {
-            let path = root.join(file);
+        for path in self.candidates(module)? {
             match read(&path).await {
                 Err(SourceError::Io { source, .. })
                     if source.kind() == std::io::ErrorKind::NotFound =>
@@ -96,6 +121,22 @@ impl ModuleSource for ModuleDirectory {
             }
         }
         Err(missing)
+    }
+
+    /// Its length and when it was written, which a rename changes as well.
+    async fn version(&self, module: &ModuleSpec) -> Option<String> {
+        for path in self.candidates(module).ok()? {
+            if let Ok(metadata) = tokio::fs::metadata(&path).await {
+                let written = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+                let (path, size) = (path.display(), metadata.len());
+                return Some(format!("{path} {size} {}", written.as_nanos()));
+            }
+        }
+        Some("missing".to_owned())
+    }
+
+    fn interval(&self) -> Duration {
+        self.interval
     }
 }
 

@@ -55,6 +55,13 @@ pub enum Notice {
         /// How many objects exist.
         objects: usize,
     },
+    /// Runs that begin are of another module than those before.
+    Swapped {
+        /// The digest of the module before.
+        before: String,
+        /// That of the new one.
+        digest: String,
+    },
     /// It cannot run, or its new version cannot.
     Refused {
         /// One CamelCase word.

@@ -54,7 +54,7 @@ pub struct ConfiguratorSpec {
     pub batch: BatchSpec,
     /// The Wasm component that has the handlers.
     pub module: ModuleSpec,
-    /// Fresh: every call gets an instance of its own.
+    /// Fresh: every call gets an instance of its own. Reuse: an instance serves `limits.instanceCalls` of them.
     #[serde(default)]
     pub instance: InstanceSpec,
     /// Handed to every call.
@@ -177,9 +177,12 @@ pub struct ModuleSpec {
 /// How long an instance of the module lives.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum InstanceSpec {
-    /// For one call.
+    /// For one call: no call sees anything of another.
     #[default]
     Fresh,
+    /// For several calls: faster, where the runtime of a language takes long to begin. What a handler leaves in its globals is there
+    /// in the next call, of whichever object.
+    Reuse,
 }
 
 /// One stage of the deletion chain.
@@ -344,6 +347,10 @@ pub struct LimitsSpec {
     #[serde(default = "default_output_size")]
     #[schemars(regex(pattern = "^[0-9]+(Ki|Mi|Gi)?$"))]
     pub output_size: String,
+    /// With `instance: Reuse`: calls that one instance serves.
+    #[serde(default = "default_instance_calls")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub instance_calls: u32,
     /// The most requests of one output.
     #[serde(default = "default_requests")]
     #[schemars(range(min = 1, max = 100_000))]
@@ -518,6 +525,10 @@ fn default_memory() -> String {
 fn default_input_size() -> String {
     "4Mi".into()
 }
+fn default_instance_calls() -> u32 {
+    100
+}
+
 fn default_output_size() -> String {
     "1Mi".into()
 }
@@ -560,6 +571,7 @@ impl Default for LimitsSpec {
             memory: default_memory(),
             input_size: default_input_size(),
             output_size: default_output_size(),
+            instance_calls: default_instance_calls(),
             requests: default_requests(),
         }
     }

@@ -1,5 +1,7 @@
 //! The program `configurator`.
 
+mod build;
+mod dev;
 mod embedded;
 mod flow;
 mod inspect;
@@ -30,6 +32,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Make a module: a handler, its unit test, its Configurator and a scenario, in a folder.
+    New(build::NewArgs),
+    /// Compile a module's sources to a component, in any of the languages.
+    Build(build::BuildArgs),
+    /// Work on a module: build it, play its scenarios and run it, and all of that anew with each change.
+    Dev(dev::DevArgs),
     /// Run the host: on an embedded API and stores, or on a cluster.
     Run(Box<run::RunArgs>),
     /// Test modules without a cluster: play scenarios with scripted servers and virtual time.
@@ -83,6 +91,9 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     silence_caught_panics();
     let done = match cli.command {
+        Command::New(args) => build::new(&args),
+        Command::Build(args) => build::build(&args),
+        Command::Dev(args) => dev::dev(args),
         Command::Run(args) => run::run(*args),
         Command::Simulate(args) => simulate::simulate(&args),
         Command::Validate { files, modules } => validate::validate(&files, &modules),

@@ -97,10 +97,22 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILTER")]
     #[serde(skip_serializing_if = "Option::is_none")]
     log: Option<String>,
+    /// How often modules are looked at whether they are others.
+    #[arg(skip)]
+    #[serde(skip)]
+    look: Option<Duration>,
     /// Send traces here by OTLP over HTTP.
     #[arg(long, value_name = "URL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     otlp_endpoint: Option<String>,
+}
+
+impl RunArgs {
+    /// As with `-f` for this file too; modules are looked at so often.
+    pub fn with_module(&mut self, declaration: PathBuf, look: Duration) {
+        self.files.push(declaration);
+        self.look = Some(look);
+    }
 }
 
 /// The settings of etcd that flags can give.
@@ -201,10 +213,15 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
         module_folders.push(PathBuf::from("."));
     }
     let client = cluster.client.clone();
+    let modules = ModuleDirectory::of(module_folders);
+    let modules = match args.look {
+        Some(interval) => modules.every(interval),
+        None => modules,
+    };
     let host = builder(settings, cluster, is_person)?
         .config_store(config_store)
         .secret_store(secret_store)
-        .modules(ModuleDirectory::of(module_folders));
+        .modules(modules);
     let host = match servers::sharding(settings, &client)? {
         Some(sharding) => host.sharding(sharding),
         None => host,

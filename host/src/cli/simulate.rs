@@ -69,31 +69,14 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
             "no scenario here has {text:?} in its name"
         );
     }
-    let simulator = Simulator::with_options(GuestOptions {
-        parallel_calls: 1,
-        module_cache: user_folder("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("modules")),
-        ..GuestOptions::default()
-    })?;
+    let player = Player::new()?;
     let mut played = Vec::new();
     for mut scenario in scenarios {
         let here = std::env::current_dir()?;
         scenario
             .modules
             .extend(args.modules.iter().map(|folder| here.join(folder)));
-        let since = Instant::now();
-        let (mistakes, is_changed) = match simulator.play(&scenario) {
-            Ok(outcome) if args.update => {
-                let is_changed = outcome.accept(&scenario)?;
-                (outcome.unmet(&scenario), is_changed)
-            }
-            Ok(outcome) => (outcome.mistakes(&scenario)?, false),
-            Err(error) => (vec![error.to_string()], false),
-        };
-        let one = Played {
-            took: since.elapsed(),
-            mistakes,
-            scenario,
-        };
+        let (one, is_changed) = player.play(scenario, args.update)?;
         print(&one, is_changed);
         played.push(one);
     }
@@ -107,6 +90,54 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Plays scenarios one after another.
+pub(super) struct Player(Simulator);
+
+impl Player {
+    pub(super) fn new() -> anyhow::Result<Self> {
+        let cache = user_folder("XDG_CACHE_HOME", ".cache");
+        Ok(Self(Simulator::with_options(GuestOptions {
+            parallel_calls: 1,
+            module_cache: cache.map(|cache| cache.join("modules")),
+            ..GuestOptions::default()
+        })?))
+    }
+
+    /// Plays those of a folder, and prints what fails. Returns how many pass, and how many do not.
+    pub(super) fn play_all(&self, folder: &Path) -> anyhow::Result<(usize, usize)> {
+        let (mut passed, mut failed) = (0, 0);
+        for scenario in Scenario::find(&folder.join("scenarios")).unwrap_or_default() {
+            let (one, _) = self.play(scenario, false)?;
+            if one.mistakes.is_empty() {
+                passed += 1;
+            } else {
+                failed += 1;
+                print(&one, false);
+            }
+        }
+        Ok((passed, failed))
+    }
+
+    /// Plays one, and returns whether what was recorded of it was changed.
+    fn play(&self, scenario: Scenario, update: bool) -> anyhow::Result<(Played, bool)> {
+        let since = Instant::now();
+        let (mistakes, is_changed) = match self.0.play(&scenario) {
+            Ok(outcome) if update => {
+                let is_changed = outcome.accept(&scenario)?;
+                (outcome.unmet(&scenario), is_changed)
+            }
+            Ok(outcome) => (outcome.mistakes(&scenario)?, false),
+            Err(error) => (vec![error.to_string()], false),
+        };
+        let played = Played {
+            took: since.elapsed(),
+            mistakes,
+            scenario,
+        };
+        Ok((played, is_changed))
+    }
 }
 
 fn print(played: &Played, is_changed: bool) {

@@ -140,6 +140,7 @@ impl RunObserver for Terminal {
         let (style, mark, text) = match notice {
             Notice::Loading { module } => (FAINT, "…", format!("loads {module}")),
             Notice::Started { digest, .. } => (GOOD, "▶", format!("runs {digest:.19}…")),
+            Notice::Swapped { digest, .. } => (GOOD, "▶", format!("now runs {digest:.19}…")),
             Notice::Refused { reason, message } => (BAD, "✗", format!("{reason}: {message}")),
             Notice::Bootstrapped { objects } => {
                 let text = match objects {

@@ -13,7 +13,6 @@ use configurator_core::queue::{Finished, Ticket};
 use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::run::{Call, Chain, Finish, Pause, Run, Step, exhausted};
 use configurator_guest::log::{LogLevel, LogLine, LogSink};
-use configurator_guest::module::Module;
 use configurator_guest::report::CallReport;
 use configurator_guest::runtime::GuestRuntime;
 use kube::Client;
@@ -24,6 +23,7 @@ use tracing::Instrument as _;
 
 use super::finalizer::Finalizer;
 use super::machine_run::MachineContext;
+use super::rollout::Rollout;
 use crate::clock::SharedClock;
 use crate::events::{CONFIGURE, HostEvent, Publisher, Subject};
 use crate::executor::Executor;
@@ -51,8 +51,8 @@ pub struct RunContext {
     pub guest: GuestRuntime,
     /// How.
     pub call_mode: CallMode,
-    /// The handlers.
-    pub module: Arc<Module>,
+    /// Which module a run is of that begins.
+    pub rollout: Arc<Rollout>,
     /// Carries out plans.
     pub executor: Executor,
     /// The time.
@@ -256,28 +256,19 @@ impl Drive {
             outcome = tracing::field::Empty,
         );
         let log = self.log_sink(call, span.clone());
+        let module = context.rollout.chosen(self.run.module());
         let report = match context.call_mode {
             CallMode::Parallel => {
                 context
                     .guest
-                    .call(
-                        &context.module,
-                        &call.handler,
-                        call.input.clone(),
-                        limits,
-                        log,
-                    )
+                    .call(&module, &call.handler, call.input.clone(), limits, log)
                     .instrument(span.clone())
                     .await
             }
             CallMode::Inline => span.in_scope(|| {
-                context.guest.call_blocking(
-                    &context.module,
-                    &call.handler,
-                    &call.input,
-                    &limits,
-                    log,
-                )
+                context
+                    .guest
+                    .call_blocking(&module, &call.handler, &call.input, &limits, log)
             }),
         };
         let CallReport { result, cost } = report;

@@ -22,6 +22,7 @@ use super::finalizer::Finalizer;
 use super::machine_run::MachineContext;
 use super::report::{KeeperReport, Reporter};
 use super::rights::{Reviewed, RightsReview, Verdict, wait_for_rights};
+use super::rollout::Rollout;
 use super::state_schema;
 use super::state_store::StateStore;
 use super::status::{self, Known, Refusal};
@@ -81,6 +82,9 @@ pub(crate) struct Keeper {
     known: Known,
     voice: Voice,
     look_again: Option<Timestamp>,
+    /// What the module's source said when it was last fetched, and when it is asked again.
+    source: Option<String>,
+    ask_source: Option<Timestamp>,
     failures: u32,
     retried: Option<String>,
     /// The kind whose objects may have finalizers of an earlier generation.
@@ -124,6 +128,8 @@ impl Keeper {
             known,
             voice,
             look_again: None,
+            source: None,
+            ask_source: None,
             failures: 0,
             retried: None,
             to_let_go: None,
@@ -145,6 +151,7 @@ impl Keeper {
             let clock = self.shared.clock.clone();
             let again = until(clock.clone(), self.look_again);
             let status = until(clock.clone(), self.voice.due());
+            let source = until(clock.clone(), self.ask_source);
             let drain = self.tasks.drain_token().clone();
             tokio::select! {
                 biased;
@@ -181,6 +188,14 @@ impl Keeper {
                 () = self.voice.hear() => self.voice.speak_soon(),
                 () = status => {
                     Box::pin(self.write_status()).await;
+                }
+                () = source => {
+                    if self.has_another_module().await {
+                        let resource = self.desired.borrow().clone();
+                        self.failures = 0;
+                        Box::pin(self.reload(&resource)).await;
+                        Box::pin(self.write_status()).await;
+                    }
                 }
                 () = again => {
                     let resource = self.desired.borrow().clone();
@@ -272,7 +287,6 @@ impl Keeper {
     }
 
     async fn take_over(&mut self, resource: &resource::Configurator) {
-        let name = resource.name_any();
         self.known.generation = resource.metadata.generation.unwrap_or_default();
         self.look_again = None;
         if resource.metadata.deletion_timestamp.is_some() {
@@ -280,15 +294,44 @@ impl Keeper {
             return;
         }
         let is_same = |(generation, _): &(i64, String)| *generation == self.known.generation;
-        if self.known.running.as_ref().is_some_and(is_same) && self.worker.is_some() {
-            self.known.refusal = None;
-            return;
+        let is_running = self.known.running.as_ref().is_some_and(is_same) && self.worker.is_some();
+        if !is_running || self.known.refusal.is_some() {
+            self.reload(resource).await;
         }
-        match self.load(resource).await {
+    }
+
+    /// Whether the source of the module has another one than it had when it was last fetched.
+    async fn has_another_module(&mut self) -> bool {
+        let resource = self.desired.borrow().clone();
+        let modules = &self.shared.modules;
+        self.ask_source = Some(self.shared.clock.now().after(modules.interval()));
+        let now = modules.version(&resource.spec.module).await;
+        now != self.source && resource.metadata.deletion_timestamp.is_none()
+    }
+
+    /// Fetches the module and runs it; where only the module is another, without an end to what runs. When it cannot be run, what ran goes on.
+    async fn reload(&mut self, resource: &resource::Configurator) {
+        let name = resource.name_any();
+        let modules = self.shared.modules.clone();
+        // Asked for first, so that what changes while it is fetched is fetched again.
+        self.source = modules.version(&resource.spec.module).await;
+        let ask_again = self.shared.clock.now().after(modules.interval());
+        self.ask_source = self.source.is_some().then_some(ask_again);
+        let drain = self.tasks.drain_token().clone();
+        let loaded = tokio::select! {
+            biased;
+            // A large module takes seconds to compile.
+            () = drain.cancelled() => return,
+            loaded = self.load(resource) => loaded,
+        };
+        match loaded {
             Ok(loaded) => {
                 self.failures = 0;
                 self.known.refusal = None;
-                self.replace(loaded).await;
+                match self.is_of_same(&loaded) {
+                    true => self.swap(loaded),
+                    false => self.replace(loaded).await,
+                }
             }
             Err(Refused {
                 refusal,
@@ -331,6 +374,63 @@ impl Keeper {
                 }
             }
         }
+    }
+
+    /// Whether what runs differs from this in nothing but its module.
+    fn is_of_same(&self, loaded: &Loaded) -> bool {
+        let Some(worker) = &self.worker else {
+            return false;
+        };
+        let running = &worker.configurator;
+        loaded.resource == worker.resource
+            && **running
+                == Configurator {
+                    generation: running.generation,
+                    ..loaded.configurator.clone()
+                }
+    }
+
+    /// Runs that begin from now on are of this module.
+    fn swap(&mut self, loaded: Loaded) {
+        let Loaded {
+            configurator,
+            module,
+            ..
+        } = loaded;
+        let digest = module.digest().to_string();
+        let before = self
+            .known
+            .running
+            .replace((configurator.generation, digest.clone()));
+        let before = before.map(|(_, digest)| digest).unwrap_or_default();
+        if before == digest {
+            return;
+        }
+        if let Some(worker) = &self.worker {
+            worker.swap(module);
+        }
+        let name = &configurator.name;
+        tracing::info!(
+            configurator = name,
+            before,
+            digest,
+            "the module was swapped"
+        );
+        let notice = Notice::Swapped {
+            before: before.clone(),
+            digest: digest.clone(),
+        };
+        self.shared.observer.noticed(name, &notice);
+        let subject = Subject::configurator(name, &configurator.uid);
+        let message = format!("runs that begin are of {digest}, and no longer of {before}");
+        self.shared.publisher.publish(HostEvent {
+            subject,
+            is_warning: false,
+            reason: "ModuleSwapped".to_owned(),
+            // Each swap is an Event of its own.
+            action: format!("Swap to {digest}"),
+            message,
+        });
     }
 
     async fn load(&self, resource: &resource::Configurator) -> Result<Loaded, Refused> {
@@ -467,7 +567,7 @@ impl Keeper {
             machine: store.map(|store| Arc::new(MachineContext::new(store))),
             guest: shared.guest.clone(),
             call_mode: shared.call_mode,
-            module,
+            rollout: Arc::new(Rollout::new(module)),
             executor: shared.executor.clone(),
             clock: shared.clock.clone(),
             client: shared.client.clone(),

@@ -664,7 +664,8 @@ impl MachineRun {
     }
 
     fn enter(&mut self, mut entry: Entry) -> Result<(), Over> {
-        let module = &self.context.module;
+        let start = self.leaf_start()?;
+        let module = self.context.rollout.chosen(&start.module);
         if module.description().handler(&entry.handler).is_none() {
             // Its tree was declared for another module.
             let message = format!(
@@ -704,7 +705,6 @@ impl MachineRun {
             }
             _ => standing.from_before.clone(),
         };
-        let start = self.leaf_start()?;
         let now = self.context.clock.now();
         let (run, step) = Run::enter_leaf(start, &phase, entry, results, now);
         self.carry(run, step, LeafEnd::Carried);
@@ -869,6 +869,8 @@ impl MachineRun {
                 object,
                 ..self.member.clone()
             }],
+            // Each entry is of one module; the next may be of another.
+            module: self.context.rollout.choose(),
             ..self.start.clone()
         })
     }

@@ -16,6 +16,7 @@ mod notices;
 pub mod parking;
 pub mod report;
 pub mod rights;
+pub mod rollout;
 mod state_schema;
 pub(crate) mod state_store;
 pub mod status;

@@ -13,6 +13,7 @@ use configurator_core::queue::{Action, Counts, Finished, Queue, Ticket};
 use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::run::{Chain, Finish, Member, Pause, Run, RunStart, Step};
 use configurator_core::time::Timestamp;
+use configurator_guest::module::Module;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, SelectAll};
 use futures::{FutureExt, Stream, StreamExt};
@@ -32,6 +33,7 @@ use super::inbox::{Inbox, Wake};
 use super::machine_run::{Standing, TurnParts, Turned, take_turn};
 use super::parking::Parked;
 use super::report::{KeeperReport, Reporter};
+use super::rollout::Rollout;
 use super::watched::Watched;
 use crate::clock::until;
 use crate::cluster::WatchBackoff;
@@ -112,10 +114,14 @@ pub struct WorkerReport {
 pub struct WorkerHandle {
     /// The declaration that it follows.
     pub configurator: Arc<Configurator>,
+    /// The watched kind.
+    pub resource: ApiResource,
     /// What it says of itself.
     pub report: watch::Receiver<WorkerReport>,
     stop: CancellationToken,
     retry: mpsc::Sender<()>,
+    rollout: Arc<Rollout>,
+    renew: mpsc::Sender<()>,
     task: JoinHandle<Option<()>>,
 }
 
@@ -125,6 +131,13 @@ impl WorkerHandle {
         self.stop.cancel();
         // An error means that the task was dropped, which is as good.
         let _ = self.task.await;
+    }
+
+    /// Runs that begin from now on are of this module, and every object has one; those under way go on with theirs. In mode Machine
+    /// each entry that begins is of it, and only what was given up is tried again.
+    pub fn swap(&self, module: Arc<Module>) {
+        self.rollout.swap(module);
+        let _ = self.renew.try_send(());
     }
 
     /// Has every object that was given up tried again at once.
@@ -139,14 +152,18 @@ impl WorkerHandle {
 pub fn start(parts: WorkerParts) -> WorkerHandle {
     let (reports, report) = watch::channel(WorkerReport::default());
     let (retry, retries) = mpsc::channel(1);
+    let (renew, renewals) = mpsc::channel(1);
+    let rollout = parts.context.rollout.clone();
     let stop = parts.tasks.drain_token().child_token();
     let configurator = parts.configurator.clone();
+    let resource = parts.resource.clone();
     let tasks = parts.tasks.clone();
     let queue = Queue::new(parts.configurator.clone(), parts.seed);
     let worker = Worker {
         queue: queue.sharded(parts.shards.as_ref().map_or(1, |shards| shards.number())),
         stop: stop.clone(),
         retries,
+        renewals,
         reports,
         runs: FuturesUnordered::new(),
         members: HashMap::new(),
@@ -173,9 +190,12 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
     let task = tasks.spawn(TaskKind::Worker, worker.run());
     WorkerHandle {
         configurator,
+        resource,
         report,
         stop,
         retry,
+        rollout,
+        renew,
         task,
     }
 }
@@ -188,6 +208,7 @@ struct Worker {
     queue: Queue,
     stop: CancellationToken,
     retries: mpsc::Receiver<()>,
+    renewals: mpsc::Receiver<()>,
     reports: watch::Sender<WorkerReport>,
     runs: FuturesUnordered<futures::future::BoxFuture<'static, RunOutcome>>,
     members: HashMap<Ticket, Vec<Member>>,
@@ -292,6 +313,14 @@ impl Worker {
                 Some(()) = self.retries.recv() => {
                     let now = self.now();
                     let actions = self.queue.retry_given_up(now);
+                    self.act(actions).await;
+                }
+                Some(()) = self.renewals.recv() => {
+                    let now = self.now();
+                    let actions = match self.parts.context.machine {
+                        Some(_) => self.queue.retry_given_up(now),
+                        None => self.queue.renew(now),
+                    };
                     self.act(actions).await;
                 }
                 Some((scope, event)) = streams.next(), if !is_draining => {
@@ -730,6 +759,7 @@ impl Worker {
                         members,
                         chain,
                         failures,
+                        module: self.parts.context.rollout.choose(),
                     };
                     self.start(ticket, start);
                 }
@@ -796,6 +826,7 @@ impl Worker {
                 members: run.members().to_vec(),
                 chain: run.chain(),
                 failures: run.failures(),
+                module: self.parts.context.rollout.choose(),
             };
             return self.take_turn(ticket, start);
         }

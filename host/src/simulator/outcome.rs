@@ -103,7 +103,10 @@ impl Outcome {
                 }
                 Notice::Waiting { message } => waits = Some(message),
                 Notice::Started { .. } => waits = None,
-                Notice::Loading { .. } | Notice::Bootstrapped { .. } | Notice::Stopped => {}
+                Notice::Loading { .. }
+                | Notice::Swapped { .. }
+                | Notice::Bootstrapped { .. }
+                | Notice::Stopped => {}
             }
         }
         if let Some(message) = waits {
