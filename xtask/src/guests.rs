@@ -1,24 +1,30 @@
 //! `cargo xtask guests`: handler modules as components.
 //!
-//! A guest is a workspace member in one of [`FOLDERS`] that is built as a `cdylib`.
+//! A guest in Rust is a workspace member in one of [`FOLDERS`] that is built as a `cdylib`; they are built together. A guest in another language
+//! is a folder there, or in a folder there, that is called as its language, or ends so: `configurators/workload-config/go`, `examples/go-hello`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
+use configurator_build::Language;
+use configurator_build::component::{self, Imports};
 use serde::Deserialize;
 
-use crate::toolchain::Toolchain;
-use crate::{cache, cargo, component};
+use crate::languages::Tools;
+use crate::{cache, cargo, languages, toolchain};
 
 /// Where guests are, below the workspace.
 const FOLDERS: [&str; 3] = ["configurators", "examples", "tests/modules"];
+/// The profile of guests in Rust; in the workspace's manifest.
+const PROFILE: &str = "guest";
 
 /// Builds handler modules to components, in the cache folder.
 #[derive(clap::Args)]
 pub struct Guests {
-    /// Packages to build. Default: all.
+    /// Packages to build, which are in Rust. Default: all, in all languages.
     names: Vec<String>,
 }
 
@@ -26,14 +32,19 @@ impl Guests {
     /// Builds them and prints the paths, one a line.
     pub fn run(self) -> Result<()> {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
-        for path in build(&names)? {
+        let mut paths = build(&names)?;
+        if names.is_empty() {
+            cargo::run(&["build", "--package", "configurator-host"])?;
+            paths.extend(build_others(&languages::tools()?)?);
+        }
+        for path in paths {
             println!("{}", path.display());
         }
         Ok(())
     }
 }
 
-/// Builds the guests of these package names, or all where there are none, and returns the components in that order.
+/// Builds the guests in Rust of these package names, or all where there are none, and returns the components in that order.
 ///
 /// What has not changed is not built again, and a component that comes out the same is not written again. Progress
 /// goes to standard error.
@@ -43,27 +54,80 @@ pub fn build(names: &[&str]) -> Result<Vec<PathBuf>> {
     if guests.is_empty() {
         return Ok(Vec::new());
     }
-    let folder = cache::dir()?.join("guests");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let folder = folder()?;
 
     let start = Instant::now();
-    let toolchain = Toolchain::find()?;
+    let toolchain = toolchain::provide()?;
     step(&format!("toolchain: {toolchain}"), start);
 
     let start = Instant::now();
     let target = folder.join(format!("target-{}", toolchain.version()));
     let packages: Vec<&str> = guests.iter().map(|guest| guest.package.as_str()).collect();
     eprintln!("guests: building {}", packages.join(", "));
-    toolchain.build(&root, &target, &packages)?;
+    let mut command = toolchain.command(&root);
+    command
+        .args(["--locked", "--profile", PROFILE])
+        .env("CARGO_TARGET_DIR", &target);
+    for package in &packages {
+        command.args(["--package", package]);
+    }
+    let status = command
+        .status()
+        .with_context(|| format!("cannot run {:?}", command.get_program()))?;
+    ensure!(
+        status.success(),
+        "cargo could not build {}: its messages are above",
+        packages.join(", ")
+    );
     step(&format!("built {}", packages.join(", ")), start);
 
     let cores = target
-        .join(crate::toolchain::TARGET)
-        .join(crate::toolchain::PROFILE);
+        .join(configurator_build::rust_toolchain::TARGET)
+        .join(PROFILE);
     guests
         .iter()
         .map(|guest| componentize(guest, &cores, &folder))
         .collect()
+}
+
+/// Builds the guests in other languages, each to a folder of its language, and returns these folders' components. The program does it, which
+/// must have been built.
+///
+/// # Errors
+/// When the program is missing, or one does not compile.
+pub fn build_others(tools: &Tools) -> Result<Vec<PathBuf>> {
+    let program = cache::target()?.join("debug/configurator");
+    let folder = folder()?;
+    let mut paths = Vec::new();
+    for (source, language) in others(&cargo::workspace())? {
+        let start = Instant::now();
+        let name = source.strip_prefix(cargo::workspace()).unwrap_or(&source);
+        let output = folder.join(language.name());
+        fs::create_dir_all(&output)?;
+        let built = Command::new(&program)
+            // The digest of a module is that of its sources, so that what is compiled of it is found again.
+            .args(["build", "--no-revision", "--language", language.name()])
+            .arg("--output")
+            .arg(&output)
+            .arg(&source)
+            .env("CONFIGURATOR_NODE_MODULES", &tools.node_modules)
+            .env("CONFIGURATOR_PYTHON_VENV", &tools.python_venv)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status()
+            .with_context(|| format!("cannot run {}", program.display()))?;
+        ensure!(built.success(), "{} could not be built", name.display());
+        step(&format!("built {}", name.display()), start);
+        paths.push(output);
+    }
+    paths.dedup();
+    Ok(paths)
+}
+
+fn folder() -> Result<PathBuf> {
+    let folder = cache::dir()?.join("guests");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    Ok(folder)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,27 +146,51 @@ fn componentize(guest: &Guest, cores: &Path, folder: &Path) -> Result<PathBuf> {
             core.display()
         )
     })?;
-    let bytes = component::encode(&core)
-        .with_context(|| format!("{} does not become a component", guest.package))?;
+    let bytes = match component::encode(&core, Imports::Nothing) {
+        Ok(bytes) => bytes,
+        Err(error) => bail!("{} does not become a component: {error}", guest.package),
+    };
     let path = folder.join(format!("{}.wasm", guest.stem));
-    let same = fs::read(&path).is_ok_and(|old| old == bytes);
-    if !same {
-        // Written aside and renamed, so that a host that reloads the file never sees half of it.
-        let aside = folder.join(format!(".{}.wasm.{}", guest.stem, std::process::id()));
-        fs::write(&aside, &bytes)
-            .and_then(|()| fs::rename(&aside, &path))
-            .with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    let unchanged = if same { ", unchanged" } else { "" };
+    component::write(&path, &bytes)?;
     step(
-        &format!(
-            "{}: {} kB{unchanged}",
-            guest.package,
-            bytes.len().div_ceil(1000)
-        ),
+        &format!("{}: {} kB", guest.package, bytes.len().div_ceil(1000)),
         start,
     );
     Ok(path)
+}
+
+/// The folders of guests in other languages than Rust, in order.
+fn others(root: &Path) -> Result<Vec<(PathBuf, Language)>> {
+    let mut found = Vec::new();
+    for folder in FOLDERS.map(|folder| root.join(folder)) {
+        for inner in folders(&folder)? {
+            found.extend(language_of(&inner).map(|language| (inner.clone(), language)));
+            for innermost in folders(&inner)? {
+                found.extend(language_of(&innermost).map(|language| (innermost, language)));
+            }
+        }
+    }
+    found.retain(|(folder, language)| {
+        *language != Language::Rust && folder.join(language.manifest()).is_file()
+    });
+    found.sort();
+    Ok(found)
+}
+
+/// That of a folder that is called as it, or `LANGUAGE-hello`.
+fn language_of(folder: &Path) -> Option<Language> {
+    let name = folder.file_name()?.to_str()?;
+    let name = name.split_once('-').map_or(name, |(language, _)| language);
+    Language::ALL
+        .into_iter()
+        .find(|language| language.name() == name)
+}
+
+fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    Ok(paths.filter(|path| path.is_dir()).collect())
 }
 
 fn known(root: &Path) -> Result<Vec<Guest>> {

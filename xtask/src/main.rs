@@ -9,8 +9,8 @@ mod test;
 
 mod cache;
 mod cargo;
-mod component;
 mod debian;
+mod languages;
 mod toolchain;
 
 use std::process::ExitCode;

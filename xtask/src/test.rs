@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::{cargo, controlplane, debian, guests, kopf};
+use crate::{cargo, controlplane, debian, guests, kopf, languages};
 
 /// Sets up what tests need and runs every test: fast ones first, the program as a whole last.
 #[derive(clap::Args)]
@@ -18,11 +18,15 @@ impl Test {
             &["kubernetes-client"],
             "a client that nobody here wrote",
         )?;
+        // The program builds modules in other languages than Rust.
+        cargo::run(&["test", "--workspace", "--no-run"])?;
         guests::build(&[])?;
+        let tools = languages::tools()?;
+        guests::build_others(&tools)?;
+        languages::test(&tools)?;
         controlplane::build()?;
         controlplane::clients()?;
         kopf::install()?;
-        // The program is built with them, for its own test in `host/tests`.
         cargo::run(&["test", "--workspace"])
     }
 }

@@ -1,0 +1,90 @@
+//! One behaviour, five languages: `tests/modules/conformance`.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod canonical;
+mod case;
+mod scenarios;
+mod transcript;
+
+use std::path::Path;
+
+use configurator_guest::options::GuestOptions;
+use configurator_guest::runtime::GuestRuntime;
+use configurator_tests::guests;
+use expect_test::expect_file;
+
+use crate::case::Case;
+
+/// Holds the modules of a language to the files that all five are held to.
+fn check(language: &str) {
+    let folder = guests::folder().unwrap();
+    let folder = match language {
+        "rust" => folder,
+        other => folder.join(other),
+    };
+    let path = folder.join("conformance.wasm");
+    let bytes = std::fs::read(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}: run `cargo xtask guests`", path.display()));
+    let runtime = GuestRuntime::new(GuestOptions {
+        parallel_calls: 1,
+        module_cache: Some(guests::cache().unwrap().join("modules")),
+        ..GuestOptions::default()
+    })
+    .unwrap();
+    let module = runtime.load_blocking(&bytes, language).unwrap();
+    let cases = cases();
+    let mut text = transcript::described(module.description());
+    for case in &cases {
+        let told = transcript::called(&runtime, &module, case);
+        assert_eq!(
+            told,
+            transcript::called(&runtime, &module, case),
+            "{}: the same input has given two outputs",
+            case.name
+        );
+        text.push_str(&told);
+    }
+    expect_file![guests::workspace().join("tests/modules/conformance/golden.txt")].assert_eq(&text);
+    transcript::check_chance(&runtime, &module);
+    scenarios::check(language, folder);
+}
+
+fn cases() -> Vec<Case> {
+    let path = guests::workspace().join("tests/modules/conformance/cases.yaml");
+    read(&path)
+}
+
+fn read(path: &Path) -> Vec<Case> {
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_saphyr::from_str(&text).unwrap()
+}
+
+#[test]
+fn there_are_enough_cases() {
+    assert!(cases().len() >= 25);
+}
+
+#[test]
+fn rust() {
+    check("rust");
+}
+
+#[test]
+fn go() {
+    check("go");
+}
+
+#[test]
+fn javascript() {
+    check("javascript");
+}
+
+#[test]
+fn python() {
+    check("python");
+}
+
+#[test]
+fn c() {
+    check("c");
+}

@@ -1,0 +1,17 @@
+//! A module is swapped while its runs are under way.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+#[path = "../../../host/guest/tests/fixture/mod.rs"]
+mod fixture;
+
+mod files;
+mod shelf;
+mod storm;
+mod swap;
+mod witness;

@@ -1,0 +1,87 @@
+//! A thousand reloads while objects change all the time: no run is dropped, doubled or of two modules.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use configurator_host::observer::Notice;
+use serde_json::json;
+
+use crate::fixture::{Guest, handler};
+use crate::shelf::{Shelf, digest, variant};
+use crate::swap::{config_map, configurator, scripted, world};
+use crate::witness::Witness;
+
+const RELOADS: usize = 1000;
+const OBJECTS: usize = 8;
+
+/// What comes next: most are good, each good one another than the one before.
+fn next(number: usize, good: &[Vec<u8>]) -> (Result<Vec<u8>, String>, bool) {
+    let whole = &good[number % good.len()];
+    match number % 8 {
+        1 => (Ok(whole[..whole.len() - 7].to_vec()), false),
+        3 => (Ok(format!("garbage {number}").into_bytes()), false),
+        5 => match number % 3 {
+            0 => (Ok(Guest::new().describe_body("unreachable").build()), false),
+            1 => (Ok(b"\0asm\x0d\0\x01\0".to_vec()), false),
+            _ => {
+                let other = json!({"handlers": [handler("other")]});
+                (Ok(Guest::new().describe(other).build()), false)
+            }
+        },
+        7 => (Err(format!("away {number}")), false),
+        _ => (Ok(whole.clone()), true),
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_reloads_under_load() -> Result<()> {
+    let good: Vec<Vec<u8>> = (0..6).map(|number| variant(&scripted(), number)).collect();
+    let (shelf, witness) = (Shelf::with(good[5].clone()), Witness::new());
+    let world = world(&shelf, &witness).await?;
+    world.apply(&configurator()).await?;
+    let mut changes = BTreeMap::new();
+    let mut swaps = 0;
+    let mut running = digest(&good[5]);
+    for number in 0..RELOADS {
+        let object = format!("o{}", number % OBJECTS);
+        world
+            .apply(&config_map(&object, &number.to_string()))
+            .await?;
+        *changes.entry(object).or_insert(0) += 1;
+
+        let seen = witness.notices().len();
+        let (module, is_good) = next(number, &good);
+        let wanted = module.as_ref().map(|module| digest(module)).ok();
+        shelf.put(module);
+        if is_good {
+            let wanted = wanted.unwrap();
+            if running != wanted {
+                let is_it = |notice: &Notice| matches!(notice, Notice::Swapped { digest, .. } if *digest == wanted);
+                witness.next(seen, is_it).await;
+                running = wanted;
+                swaps += 1;
+            }
+        } else {
+            let is_it =
+                |notice: &Notice| matches!(notice, Notice::Refused { .. } | Notice::Waiting { .. });
+            witness.next(seen, is_it).await;
+        }
+    }
+    world.settled(&["scripted"]).await?;
+    assert!(swaps > RELOADS / 3, "{swaps}");
+    for (object, changes) in changes {
+        let passes = witness.passes_of(&format!("shop/{object}"));
+        for pass in &passes {
+            pass.module();
+            let phases: Vec<&str> = pass.calls.iter().map(|(phase, _)| &**phase).collect();
+            assert_eq!(phases, ["root", "write"], "{object}");
+        }
+        assert_eq!(passes.last().unwrap().module(), running, "{object}");
+        assert!(
+            passes.len() <= changes + swaps,
+            "{object}: {} runs",
+            passes.len()
+        );
+    }
+    world.stop().await
+}
