@@ -21,6 +21,8 @@ pub struct Configurator {
     pub generation: i64,
     /// Whether no new runs begin.
     pub suspend: bool,
+    /// Whether its runs are kept; `None`: as the host does.
+    pub record: Option<bool>,
     /// What is watched.
     pub watch: Watch,
     /// Whether handlers get a list; `None`: one object.

@@ -30,6 +30,7 @@ pub(crate) fn configurator() -> Configurator {
         uid: "c-uid".into(),
         generation: 1,
         suspend: false,
+        record: None,
         watch: Watch {
             group: String::new(),
             version: "v1".into(),

@@ -19,6 +19,7 @@ use crate::request::{ObjectRef, SinkName, api_version};
 use crate::ring::shard_of;
 use crate::run::{Chain, Departed, Finish, Member, Pause, Run, exhausted};
 use crate::time::Timestamp;
+use crate::trial::Share;
 
 /// How long an object waits for the watch to show the host's own last write to it.
 pub const OWN_WRITE_PATIENCE: Duration = Duration::from_secs(30);
@@ -220,8 +221,8 @@ enum Timer {
     Close(Lane),
 }
 
-/// What can share a batch: a chain, and the objects of one shard.
-type Lane = (Chain, u16);
+/// What can share a batch: a chain, the objects of one shard, and those that a new module is tried on or the others.
+type Lane = (Chain, u16, bool);
 
 /// Which object gets its run when.
 #[derive(Debug)]
@@ -229,6 +230,7 @@ pub struct Queue {
     configurator: Arc<Configurator>,
     seed: u64,
     shards: u16,
+    share: Option<Share>,
     slots: BTreeMap<ObjectRef, Slot>,
     open: BTreeMap<Lane, OpenBatch>,
     units: VecDeque<Unit>,
@@ -257,6 +259,7 @@ impl Queue {
             configurator,
             seed,
             shards: 1,
+            share: None,
             slots: BTreeMap::new(),
             open: BTreeMap::new(),
             units: VecDeque::new(),
@@ -639,14 +642,20 @@ impl Queue {
         again.collect()
     }
 
-    /// What is decided has changed for every object, not only for those that change: each has one more run, those that were given up too.
+    /// Objects of this share and the others do not share a batch from now on: their runs are of different modules.
+    pub fn set_share(&mut self, share: Option<Share>) {
+        self.share = share;
+    }
+
+    /// What is decided has changed for objects that do not change: each whose uid is one has one more run, those that were given up too.
     /// Runs that are under way or rest go on as they are, and the new ones follow them.
-    pub fn renew(&mut self, now: Timestamp) -> Vec<Action> {
+    pub fn renew(&mut self, is_one: impl Fn(&str) -> bool, now: Timestamp) -> Vec<Action> {
         let all = self.slots.iter();
         let all: Vec<(ObjectRef, Work)> = all.map(|(key, slot)| (key.clone(), slot.work)).collect();
         for (key, work) in all {
             if let Some(live) = self.live_mut(&key)
                 && !live.is_deleting
+                && is_one(&live.uid)
             {
                 match work {
                     Work::Running(_) | Work::Paused(_) => live.renews = true,
@@ -1013,7 +1022,12 @@ impl Queue {
             return;
         };
         self.queued(key, chain);
-        let lane = (chain, self.shard_of(key));
+        let uid = self.next_uid(key);
+        let shard = uid.map_or(0, |uid| shard_of(uid, self.shards));
+        let is_tried = uid
+            .zip(self.share)
+            .is_some_and(|(uid, share)| share.has(uid));
+        let lane = (chain, shard, is_tried);
         if !self.open.contains_key(&lane) {
             let closes = self.timer(now.after(batch.max_delay), Timer::Close(lane));
             self.open.insert(
@@ -1033,12 +1047,12 @@ impl Queue {
         }
     }
 
-    fn shard_of(&self, key: &ObjectRef) -> u16 {
-        let uid = self.slots.get(key).and_then(|slot| {
-            let gone = slot.gone.front().map(|gone| &gone.uid);
-            gone.or(slot.live.as_ref().map(|live| &live.uid))
-        });
-        uid.map_or(0, |uid| shard_of(uid, self.shards))
+    /// The uid of whose turn is next: the dead come before the living.
+    fn next_uid(&self, key: &ObjectRef) -> Option<&str> {
+        let slot = self.slots.get(key)?;
+        let gone = slot.gone.front().map(|gone| &gone.uid);
+        let live = slot.live.as_ref().map(|live| &live.uid);
+        gone.or(live).map(String::as_str)
     }
 
     /// An object that is retried alone does not wait for a batch.
@@ -1087,7 +1101,7 @@ impl Queue {
 
     fn close(&mut self, lane: Lane) {
         if let Some(open) = self.open.remove(&lane) {
-            let (chain, _) = lane;
+            let (chain, _, _) = lane;
             self.timers.remove(&open.closes);
             if !open.keys.is_empty() {
                 self.push(Unit {
