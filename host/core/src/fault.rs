@@ -1,12 +1,14 @@
 //! Classified failures.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
 use crate::request::SinkName;
 
 /// What went wrong, in the words that every sink shares. Each kind has a page in `docs/errors/`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum FaultKind {
     /// Retried as often as its policy allows, and still failing.
     RetryExceedLimit,
@@ -160,7 +162,8 @@ impl fmt::Display for FaultKind {
 }
 
 /// A classified failure: its kind, what happened in words, and what the server said.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[error("{kind}: {message}")]
 pub struct Fault {
     /// The class.

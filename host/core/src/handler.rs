@@ -10,7 +10,8 @@ use crate::result::ResultEntry;
 use crate::time::Timestamp;
 
 /// Why an object is in the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum WatchEvent {
     /// It appeared, or the host met it for the first time.
     Added,
@@ -36,7 +37,8 @@ impl WatchEvent {
 }
 
 /// One object of a run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct WatchedObject {
     /// The object, projected.
     pub object: Document,
@@ -45,7 +47,8 @@ pub struct WatchedObject {
 }
 
 /// The object or objects that a run is about.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ResourceObject {
     /// One object.
     One(WatchedObject),
@@ -85,7 +88,8 @@ pub enum Cause {
 }
 
 /// Facts about one call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Context {
     /// The name of the Configurator.
     pub configurator: String,
@@ -110,7 +114,8 @@ pub struct Context {
 }
 
 /// What the previous entry of a handler left behind.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct HandlerState {
     /// When it was first entered.
     pub start_time: Option<Timestamp>,
@@ -131,7 +136,8 @@ pub struct HandlerState {
 }
 
 /// Everything that a handler sees.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct HandlerInput {
     /// The object or objects.
     pub resource_object: ResourceObject,
@@ -150,7 +156,8 @@ pub struct HandlerInput {
 }
 
 /// When a waiting handler is entered again.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Wake {
     /// After this long.
     pub after: Option<Duration>,
@@ -161,7 +168,8 @@ pub struct Wake {
 }
 
 /// How a call ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Outcome {
     /// The handler's work is complete.
     #[default]
@@ -187,7 +195,8 @@ pub struct Progress {
 }
 
 /// One object that the owner is to have.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct DesiredObject {
     /// Names it in `depends_on` of others.
     pub name: String,
@@ -202,7 +211,8 @@ pub struct DesiredObject {
 }
 
 /// All objects that the owner is to have.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct DesiredSet {
     /// The objects.
     pub objects: Vec<DesiredObject>,
@@ -211,7 +221,8 @@ pub struct DesiredSet {
 }
 
 /// How loud an Event is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum EventType {
     /// For information.
     Normal,
@@ -220,7 +231,8 @@ pub enum EventType {
 }
 
 /// Fields for the object's status.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct StatusUpdate {
     /// In a batch, the object.
     pub of: Option<ObjectRef>,
@@ -229,7 +241,8 @@ pub struct StatusUpdate {
 }
 
 /// A Kubernetes Event about the object.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Event {
     /// In a batch, the object.
     pub of: Option<ObjectRef>,
@@ -242,7 +255,8 @@ pub struct Event {
 }
 
 /// What a handler decided.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct HandlerOutput {
     /// What to do.
     pub requests: Requests,
@@ -269,7 +283,8 @@ pub struct HandlerOutput {
 }
 
 /// A handler could not decide.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[error("{message}")]
 pub struct HandlerError {
     /// What happened, for a person.
@@ -336,7 +351,8 @@ impl ModuleDescription {
 }
 
 /// Limits of one call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct CallLimits {
     /// CPU time of the guest's thread. Wall time is capped at ten times this.
     pub deadline: Duration,
@@ -363,7 +379,8 @@ impl Default for CallLimits {
 }
 
 /// Why a call gave no output.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum CallFault {
     /// The handler returned an error.
     #[error("the handler returned an error: {0}")]

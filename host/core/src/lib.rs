@@ -11,7 +11,9 @@ pub mod fault;
 pub mod handler;
 pub mod request;
 pub mod result;
+mod text_or_bytes;
 pub mod time;
+pub mod trial;
 
 pub mod backoff;
 pub mod capability;

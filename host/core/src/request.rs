@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::document::Document;
 
 /// The server that a request goes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum SinkName {
     /// The Kubernetes API.
     Kubernetes,
@@ -48,7 +49,8 @@ impl fmt::Display for SinkName {
 }
 
 /// Names one object of a batch.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
     /// Empty for a cluster-scoped object.
     pub namespace: String,
@@ -93,7 +95,8 @@ pub fn api_version(group: &str, version: &str) -> String {
 }
 
 /// In which order requests are executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ExecuteStrategy {
     /// In order; the first failure that nothing catches stops the rest.
     Serial,
@@ -105,7 +108,8 @@ pub enum ExecuteStrategy {
 }
 
 /// What becomes of a failed request that carries `group-by`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum BatchErrorStrategy {
     /// Its result is left out of the group.
     DropError,
@@ -115,7 +119,8 @@ pub enum BatchErrorStrategy {
 }
 
 /// What becomes of a failed request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum OnError {
     /// The phase fails with it.
     Fail,
@@ -126,7 +131,8 @@ pub enum OnError {
 }
 
 /// The requests of one output.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Requests {
     /// The order of execution.
     pub execute_strategy: ExecuteStrategy,
@@ -137,7 +143,8 @@ pub struct Requests {
 }
 
 /// When others may go on. Only with [`ExecuteStrategy::Graph`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Readiness {
     /// It exists.
     Exists,
@@ -148,7 +155,8 @@ pub enum Readiness {
 }
 
 /// One declarative wish.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Request {
     /// Names the request and its result.
     pub name: String,
@@ -206,7 +214,8 @@ impl Request {
 }
 
 /// What a request does, and at which server.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Operation {
     /// At the Kubernetes API.
     Kubernetes(KubernetesRequest),
@@ -266,7 +275,8 @@ impl fmt::Display for Operation {
 }
 
 /// What to do with a Kubernetes object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum KubernetesVerb {
     /// Read one.
     Get,
@@ -321,7 +331,8 @@ impl KubernetesVerb {
 }
 
 /// How the body of a `patch` is to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum PatchType {
     /// RFC 7396.
     #[default]
@@ -333,7 +344,8 @@ pub enum PatchType {
 }
 
 /// What becomes of the objects that a deleted one owns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum PropagationPolicy {
     /// Deleted afterwards.
     #[default]
@@ -345,7 +357,8 @@ pub enum PropagationPolicy {
 }
 
 /// Where given, must match what is stored, or the request is a conflict.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Precondition {
     /// The object's uid.
     pub uid: Option<String>,
@@ -354,7 +367,8 @@ pub struct Precondition {
 }
 
 /// A request to the Kubernetes API.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct KubernetesRequest {
     /// Empty for the core group.
     pub group: String,
@@ -449,7 +463,8 @@ impl KubernetesRequest {
 }
 
 /// Operations on the config store that succeed or fail together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ConfigRequest {
     /// Whether the handler wrote it as a `config-transaction`.
     pub is_transaction: bool,
@@ -458,7 +473,8 @@ pub struct ConfigRequest {
 }
 
 /// One operation on the config store.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ConfigOperation {
     /// The configuration of one cluster resource.
     Resource(ConfigResource),
@@ -471,7 +487,8 @@ pub enum ConfigOperation {
 }
 
 /// What to do with an entry of the config store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ConfigVerb {
     /// Read it; an absent one is not found.
     Get,
@@ -509,7 +526,8 @@ impl ConfigVerb {
 }
 
 /// Kinds of cluster resource that have an entry of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ConfigType {
     /// A Pod.
     Pod,
@@ -547,7 +565,8 @@ impl ConfigType {
 }
 
 /// The configuration of one cluster resource.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ConfigResource {
     /// The type of the resource.
     pub config_type: ConfigType,
@@ -566,7 +585,8 @@ pub struct ConfigResource {
 }
 
 /// One key of the application configuration of a pod.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ConfigAppConf {
     /// What to do; never [`ConfigVerb::Get`].
     pub verb: ConfigVerb,
@@ -581,7 +601,8 @@ pub struct ConfigAppConf {
 }
 
 /// One plain key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ConfigBasic {
     /// What to do; never [`ConfigVerb::Create`]; `put` is [`ConfigVerb::Update`].
     pub verb: ConfigVerb,
@@ -592,7 +613,8 @@ pub struct ConfigBasic {
 }
 
 /// A leaf under two levels.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ConfigTwoLayers {
     /// What to do.
     pub verb: ConfigVerb,
@@ -635,7 +657,8 @@ impl ConfigOperation {
 }
 
 /// What to do with a secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum SecretVerb {
     /// Read it.
     Get,
@@ -661,7 +684,8 @@ impl SecretVerb {
 }
 
 /// A request to the secret store.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SecretRequest {
     /// The secret's name.
     pub name: String,
@@ -672,7 +696,8 @@ pub struct SecretRequest {
 }
 
 /// A request to an HTTP endpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct HttpRequest {
     /// The method, upper case.
     pub method: String,
@@ -681,6 +706,7 @@ pub struct HttpRequest {
     /// Names and values.
     pub headers: Vec<(String, String)>,
     /// The body.
+    #[serde(with = "crate::text_or_bytes::optional", default)]
     pub body: Option<Vec<u8>>,
 }
 

@@ -4,20 +4,24 @@ use crate::document::Document;
 use crate::fault::Fault;
 use crate::request::SinkName;
 use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
 
 /// What an HTTP endpoint answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct HttpResponse {
     /// The status.
     pub status: u16,
     /// Lower-case names and values.
     pub headers: Vec<(String, String)>,
     /// The body.
+    #[serde(with = "crate::text_or_bytes")]
     pub body: Vec<u8>,
 }
 
 /// What became of one request.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct RequestResult {
     /// The request that this answers.
     pub request_name: String,
@@ -38,7 +42,8 @@ pub struct RequestResult {
 }
 
 /// The value under one key of the next handler's results.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ResultEntry {
     /// Of a request without `group-by`.
     One(RequestResult),
