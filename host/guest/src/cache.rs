@@ -3,7 +3,8 @@
 //! A precompiled module is machine code that the host runs unchecked, so what may be read from the folder is decided by
 //! ownership: the folder and each file belong to the host's user, and nobody else can write to them. All of it is
 //! checked on open descriptors, and files are reached through the folder's descriptor, so nothing can be swapped in
-//! between. A checksum finds files that were damaged. What fails a check is never run; the module is compiled anew.
+//! between. A checksum finds files that were damaged, and a file says which module it is of. What fails a check is never
+//! run; the module is compiled anew.
 
 use std::fs::File;
 use std::hash::{Hash, Hasher};
@@ -16,16 +17,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
+use twox_hash::XxHash3_128;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::digest::Digest;
+use crate::engine::engine;
+use crate::options::GuestOptions;
 
-/// Ends every file, before the SHA-256 of all that comes before it.
-const MAGIC: &[u8; 8] = b"cfgr\0cw1";
+/// Every file has after the code: this, the SHA-256 of the module's source, and the checksum of the code. It need not withstand anybody, since
+/// nobody else can write here, but be quick: a runtime as large as Python's has 40 MB of code.
+const MAGIC: &[u8; 8] = b"cfgr\0cw2";
 
-/// Bytes of [`MAGIC`] and checksum.
-const TRAILER: u64 = 8 + 32;
+/// Bytes of [`MAGIC`], digest and checksum.
+const TRAILER: u64 = 8 + 32 + 16;
+/// What files end in.
+const ENDING: &str = ".cwasm";
+/// How much is read at a time.
+const PART: usize = 1 << 20;
 
 /// The folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -131,7 +140,7 @@ impl ModuleCache {
     /// The precompiled module of this source, or `None`. An entry that must not be taken is left alone, with a warning.
     pub(crate) fn get(&self, engine: &Engine, source: &Digest) -> Option<Component> {
         let name = self.name(source);
-        match self.read(engine, &name) {
+        match self.read(engine, &name, source) {
             Ok(component) => component,
             Err(error) => {
                 let path = self.path.join(&name);
@@ -147,7 +156,7 @@ impl ModuleCache {
         let stored = component
             .serialize()
             .map_err(|error| std::io::Error::other(format!("{error:#}")))
-            .and_then(|code| self.write(&name, &code))
+            .and_then(|code| self.write(&name, source, &code))
             .and_then(|()| self.evict(&name));
         if let Err(error) = stored {
             tracing::warn!(path = %self.path.display(), "a precompiled module is not kept: {error}");
@@ -155,10 +164,26 @@ impl ModuleCache {
     }
 
     fn name(&self, source: &Digest) -> String {
-        format!("{}-{}.cwasm", source.hex(), self.compatibility)
+        format!("{}-{}{ENDING}", source.hex(), self.compatibility)
     }
 
-    fn read(&self, engine: &Engine, name: &str) -> Result<Option<Component>, EntryError> {
+    fn read(
+        &self,
+        engine: &Engine,
+        name: &str,
+        source: &Digest,
+    ) -> Result<Option<Component>, EntryError> {
+        let Some(file) = self.checked(name, source)? else {
+            return Ok(None);
+        };
+        let component = deserialize(engine, &file)?;
+        // The time of its last use decides what is evicted; not worth a warning where it cannot be set.
+        let _ = file.set_modified(now());
+        Ok(Some(component))
+    }
+
+    /// A file that may be run as the code of this source, or `None` where there is none.
+    fn checked(&self, name: &str, source: &Digest) -> Result<Option<File>, EntryError> {
         // Without NONBLOCK, a pipe in the place of a file would block.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = match rustix::fs::openat(&self.folder, name, flags, Mode::empty()) {
@@ -172,14 +197,11 @@ impl ModuleCache {
             return Err(Distrust::Irregular.into());
         }
         check_owner(&stat)?;
-        check_sum(&file)?;
-        let component = deserialize(engine, &file)?;
-        // The time of its last use decides what is evicted; not worth a warning where it cannot be set.
-        let _ = file.set_modified(now());
-        Ok(Some(component))
+        check_code(&file, source)?;
+        Ok(Some(file))
     }
 
-    fn write(&self, name: &str, code: &[u8]) -> std::io::Result<()> {
+    fn write(&self, name: &str, source: &Digest, code: &[u8]) -> std::io::Result<()> {
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         let aside = format!(".{name}.{}.{number}", std::process::id());
         let flags =
@@ -189,7 +211,8 @@ impl ModuleCache {
         let written = file
             .write_all(code)
             .and_then(|()| file.write_all(MAGIC))
-            .and_then(|()| file.write_all(&Sha256::digest(code)))
+            .and_then(|()| file.write_all(source.bytes()))
+            .and_then(|()| file.write_all(&XxHash3_128::oneshot(code).to_le_bytes()))
             .and_then(|()| file.sync_all())
             .and_then(|()| {
                 Ok(rustix::fs::renameat(
@@ -231,7 +254,7 @@ impl ModuleCache {
                 continue;
             };
             // Also those that a crash left aside.
-            if !name.contains(".cwasm") {
+            if !name.contains(ENDING) {
                 continue;
             }
             let stat = match rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -246,6 +269,88 @@ impl ModuleCache {
             });
         }
         Ok(files)
+    }
+}
+
+/// The module cache as its operator sees it.
+pub struct CacheFolder {
+    cache: ModuleCache,
+}
+
+/// A precompiled module in the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CachedModule {
+    /// The name of its file.
+    pub file: String,
+    /// The digest of the module; `None` for what a crash has left.
+    pub module: Option<Digest>,
+    /// Its bytes.
+    pub size: u64,
+    /// When it was last used, in seconds since 1970.
+    pub used: i64,
+    /// Whether this build of the host would use it.
+    pub fits: bool,
+}
+
+impl CacheFolder {
+    /// That of these options, which is made where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be used, or somebody else can write to it; when there is none in the options.
+    pub fn open(options: &GuestOptions) -> Result<Self, CacheError> {
+        let path = options.module_cache.clone().unwrap_or_default();
+        let unusable = |error: wasmtime::Error| CacheError::Unusable {
+            path: path.clone(),
+            reason: std::io::Error::other(format!("{error:#}")),
+        };
+        let engine = engine(options, 1).map_err(unusable)?;
+        let cache = ModuleCache::open(&path, options.module_cache_size, &engine)?;
+        Ok(Self { cache })
+    }
+
+    /// What is in it, that which was used least lately first.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn list(&self) -> std::io::Result<Vec<CachedModule>> {
+        let mut files = self.cache.files()?;
+        files.sort_by(|a, b| (a.used, &a.name).cmp(&(b.used, &b.name)));
+        let modules = files.into_iter().map(|file| {
+            let parts = file
+                .name
+                .strip_suffix(ENDING)
+                .and_then(|name| name.split_once('-'));
+            let module = parts.and_then(|(hex, _)| Digest::from_hex(hex));
+            let fits =
+                parts.is_some_and(|(_, compatibility)| compatibility == self.cache.compatibility);
+            CachedModule {
+                fits: fits && module.is_some(),
+                module,
+                file: file.name,
+                size: file.size,
+                used: file.used.0,
+            }
+        });
+        Ok(modules.collect())
+    }
+
+    /// Why the host would not use it, where it would not; what is for another build is not looked at.
+    #[must_use]
+    pub fn verify(&self, module: &CachedModule) -> Option<String> {
+        let Some(source) = &module.module else {
+            return Some("a crash has left it".to_owned());
+        };
+        let checked = self.cache.checked(&module.file, source);
+        checked.err().map(|error| error.to_string())
+    }
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// When that is not possible.
+    pub fn remove(&self, module: &CachedModule) -> std::io::Result<()> {
+        rustix::fs::unlinkat(&self.cache.folder, &module.file, AtFlags::empty())?;
+        Ok(())
     }
 }
 
@@ -270,20 +375,34 @@ fn check_owner(stat: &Stat) -> Result<(), Distrust> {
     Ok(())
 }
 
-fn check_sum(mut file: &File) -> Result<(), EntryError> {
+fn check_code(mut file: &File, source: &Digest) -> Result<(), EntryError> {
     let length = file.metadata()?.len();
     let code = length
         .checked_sub(TRAILER)
         .ok_or(EntryError::Damaged("it is too short"))?;
-    let mut hasher = Sha256::new();
-    file.rewind()?;
-    std::io::copy(&mut file.take(code), &mut HashWriter(&mut hasher))?;
+    file.seek(std::io::SeekFrom::Start(code))?;
     let mut trailer = Vec::new();
     file.take(TRAILER + 1).read_to_end(&mut trailer)?;
-    let sum = trailer
+    let rest = trailer
         .strip_prefix(MAGIC)
         .ok_or(EntryError::Damaged("its end is missing"))?;
-    if sum != hasher.finalize().as_slice() {
+    let sum = rest
+        .strip_prefix(source.bytes())
+        .ok_or(EntryError::Damaged("it is of another module"))?;
+    file.rewind()?;
+    let mut hasher = XxHash3_128::new();
+    let mut part = vec![0; PART];
+    let mut left = code;
+    while left > 0 {
+        let most = part.len().min(usize::try_from(left).unwrap_or(PART));
+        let read = file.read(part.get_mut(..most).unwrap_or_default())?;
+        if read == 0 {
+            return Err(EntryError::Damaged("it is too short"));
+        }
+        hasher.write(part.get(..read).unwrap_or_default());
+        left = left.saturating_sub(read as u64);
+    }
+    if sum != hasher.finish_128().to_le_bytes() {
         return Err(EntryError::Damaged("its checksum does not match"));
     }
     Ok(())
@@ -309,19 +428,6 @@ fn deserialize(engine: &Engine, file: &File) -> Result<Component, EntryError> {
 )]
 fn now() -> std::time::SystemTime {
     std::time::SystemTime::now()
-}
-
-struct HashWriter<'a>(&'a mut Sha256);
-
-impl Write for HashWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 /// A hasher whose result is the same in every process.

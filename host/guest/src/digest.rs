@@ -29,6 +29,14 @@ impl Digest {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
+    pub(crate) const fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    pub(crate) fn from_hex(hex: &str) -> Option<Self> {
+        format!("sha256:{hex}").parse().ok()
+    }
+
     pub(crate) const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }

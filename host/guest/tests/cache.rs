@@ -14,6 +14,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use configurator_core::handler::CallLimits;
+use configurator_guest::cache::CacheFolder;
 use configurator_guest::log::no_log;
 use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::{GuestError, GuestRuntime};
@@ -168,6 +169,67 @@ fn a_damaged_file_is_not_taken() {
             fs::write(&entry, &good[..length]).unwrap();
         });
     }
+}
+
+#[test]
+fn a_file_of_another_module_is_not_taken() {
+    let (folder, entry, bytes) = filled();
+    let other = TempDir::new().unwrap();
+    let module = Guest::new()
+        .describe(json!({"handlers": [handler("root"), handler("other")]}))
+        .build();
+    load(other.path(), &module);
+    let [swapped] = &*entries(other.path()) else {
+        panic!("one entry");
+    };
+    let good = fs::read(&entry).unwrap();
+    fs::copy(swapped, &entry).unwrap();
+    load(folder.path(), &bytes);
+    assert_eq!(fs::read(&entry).unwrap(), good);
+}
+
+#[test]
+fn an_operator_sees_what_is_there_and_what_is_wrong_with_it() {
+    let (folder, entry, _) = filled();
+    let options = GuestOptions {
+        parallel_calls: 1,
+        module_cache: Some(folder.path().into()),
+        ..GuestOptions::default()
+    };
+    let name = entry.file_name().unwrap().to_string_lossy().into_owned();
+    let left = format!(".{name}.1.0");
+    fs::write(folder.path().join(&left), "half").unwrap();
+    let foreign = name.replace(".cwasm", "0.cwasm");
+    fs::copy(&entry, folder.path().join(&foreign)).unwrap();
+    fs::write(folder.path().join("notes.txt"), "mine").unwrap();
+    let cache = CacheFolder::open(&options).unwrap();
+    let mut found: Vec<(String, bool, Option<String>)> = cache
+        .list()
+        .unwrap()
+        .iter()
+        .map(|module| (module.file.clone(), module.fits, cache.verify(module)))
+        .collect();
+    found.sort();
+    let mut expected = vec![
+        (name.clone(), true, None),
+        (foreign, false, None),
+        (left, false, Some("a crash has left it".to_owned())),
+    ];
+    expected.sort();
+    assert_eq!(found, expected);
+
+    let mut bad = fs::read(&entry).unwrap();
+    bad[100] ^= 1;
+    fs::write(&entry, bad).unwrap();
+    let all = cache.list().unwrap();
+    let spoiled = all.iter().find(|module| module.file == name).unwrap();
+    let why = cache.verify(spoiled);
+    assert_eq!(
+        why.as_deref(),
+        Some("it is damaged: its checksum does not match")
+    );
+    cache.remove(spoiled).unwrap();
+    assert!(!entry.exists());
 }
 
 #[test]
