@@ -162,14 +162,14 @@ pub fn build() -> Result<Servers> {
 }
 
 /// Builds what tests let loose on servers, unless it is there already: informers of client-go with a manager of
-/// controller-runtime, and Helm.
+/// controller-runtime, Helm, and a registry.
 ///
 /// # Errors
 /// As [`build`].
 pub fn clients() -> Result<()> {
     let sources = cargo::workspace().join(SOURCES);
     let folder = folder()?;
-    for name in ["clients", "helm"] {
+    for name in ["clients", "helm", "registry"] {
         program(&sources.join(name), &folder, "-s -w")?;
     }
     Ok(())

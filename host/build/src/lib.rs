@@ -11,6 +11,7 @@
 pub mod component;
 pub mod error;
 pub mod language;
+pub mod metadata;
 #[cfg(feature = "languages")]
 pub mod module;
 pub mod rust_toolchain;

@@ -1,0 +1,267 @@
+//! `configurator push` and `pull`: modules in registries of OCI artifacts.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use configurator_build::metadata;
+use configurator_guest::digest::Digest;
+use configurator_guest::options::GuestOptions;
+use configurator_guest::runtime::GuestRuntime;
+use jiff::Timestamp;
+
+use super::terminal::{FAINT, NAME};
+use crate::module_source::oci::{
+    About, Artifact, Login, LoginError, Reference, Registry, RegistryError, RegistryOptions,
+    Signer, SigningKey,
+};
+
+/// How a registry is reached, and who asks.
+#[derive(Args)]
+pub struct Access {
+    /// Trust this certificate too: a file in PEM. Repeatable.
+    #[arg(long, value_name = "FILE")]
+    ca: Vec<PathBuf>,
+    /// Speak to the registry without TLS.
+    #[arg(long)]
+    plain_http: bool,
+    /// Log in as this user, with the password from standard input; by default as `docker login` or `podman login` did.
+    #[arg(long, value_name = "NAME")]
+    username: Option<String>,
+}
+
+/// What is pushed, and where.
+#[derive(Args)]
+pub struct PushArgs {
+    /// The module: a component.
+    module: PathBuf,
+    /// Its name, as ghcr.io/team/greeter:1.2.
+    reference: Reference,
+    /// Sign it with this key, as `cosign generate-key-pair` makes one. Its password is read from COSIGN_PASSWORD.
+    #[arg(long, value_name = "FILE")]
+    sign_key: Option<PathBuf>,
+    #[command(flatten)]
+    access: Access,
+}
+
+/// What is pulled, and where to.
+#[derive(Args)]
+pub struct PullArgs {
+    /// Its name, as ghcr.io/team/greeter:1.2.
+    reference: Reference,
+    /// Where to write it; by default into the current folder, called as the repository.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Take it only when the owner of this public key has signed it. Repeatable: one of them.
+    #[arg(long, value_name = "FILE")]
+    verify_key: Vec<PathBuf>,
+    #[command(flatten)]
+    access: Access,
+}
+
+/// Puts a module into a registry.
+///
+/// # Errors
+/// When the file is no module, or the registry does not take it.
+pub fn push(args: &PushArgs) -> anyhow::Result<ExitCode> {
+    let module = &args.module;
+    let bytes = fs::read(module).with_context(|| {
+        let hint = match module.is_dir() {
+            true => "; a folder is built to a module by `configurator build`",
+            false => "",
+        };
+        format!("cannot read {}{hint}", module.display())
+    })?;
+    if let Some(digest) = args.reference.digest() {
+        bail!("what is pushed gets the digest that it has: name a tag instead of {digest}");
+    }
+    let key = args
+        .sign_key
+        .as_ref()
+        .map(|file| signing_key(file))
+        .transpose()?;
+    let about = about(&bytes, module)?;
+    let registry = registry(&args.reference, &args.access)?;
+    let component = Digest::of(&bytes).to_string();
+    let artifact = block_on(async {
+        let artifact = registry.push(bytes, &about).await?;
+        if let Some(key) = &key {
+            registry.sign(&artifact, key).await?;
+        }
+        Ok(artifact)
+    })?;
+    let artifact = named(artifact, &args.reference)?;
+    let signed = if key.is_some() { ", signed" } else { "" };
+    anstream::println!("{NAME}{}{NAME:#}{signed}", args.reference);
+    anstream::println!("{FAINT}manifest{FAINT:#} {}", artifact.digest());
+    anstream::println!("{FAINT}module  {FAINT:#} {component}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Gets a module from a registry.
+///
+/// # Errors
+/// When the registry does not give it, it is not signed by who has to sign, or the file cannot be written.
+pub fn pull(args: &PullArgs) -> anyhow::Result<ExitCode> {
+    let signers: Vec<Signer> = args
+        .verify_key
+        .iter()
+        .map(|file| Ok(Signer::from_pem(&read(file)?)?))
+        .collect::<anyhow::Result<_>>()?;
+    let registry = registry(&args.reference, &args.access)?;
+    let pulled = block_on(async {
+        let artifact = registry.artifact().await?;
+        verify(&registry, &artifact, &signers).await?;
+        let bytes = registry.component(&artifact).await?;
+        Ok((artifact, bytes))
+    });
+    let (artifact, bytes) = named(pulled?, &args.reference)?;
+    let name = args
+        .reference
+        .repository()
+        .rsplit('/')
+        .next()
+        .unwrap_or("module");
+    let output = args.output.clone();
+    let output = output.unwrap_or_else(|| PathBuf::from(format!("{name}.wasm")));
+    write(&output, &bytes).with_context(|| format!("cannot write {}", output.display()))?;
+    anstream::println!("{NAME}{}{NAME:#}", output.display());
+    anstream::println!("{FAINT}manifest{FAINT:#} {}", artifact.digest());
+    anstream::println!("{FAINT}module  {FAINT:#} {}", artifact.component());
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn verify(
+    registry: &Registry,
+    artifact: &Artifact,
+    signers: &[Signer],
+) -> Result<(), RegistryError> {
+    if signers.is_empty() {
+        return Ok(());
+    }
+    let digest = artifact.digest();
+    let signatures = registry.signatures(artifact).await?;
+    let is_by_one = signatures.iter().any(|signature| {
+        signers
+            .iter()
+            .any(|signer| signer.has_signed(&digest, signature))
+    });
+    match is_by_one {
+        true => Ok(()),
+        false => Err(RegistryError::Refused(format!(
+            "none of its {} signatures is by the owner of a key that was given",
+            signatures.len()
+        ))),
+    }
+}
+
+/// What a person who looks at the registry is told. What is no module is not pushed.
+fn about(bytes: &[u8], file: &Path) -> anyhow::Result<About> {
+    let guest = GuestRuntime::new(GuestOptions {
+        parallel_calls: 1,
+        ..GuestOptions::default()
+    })?;
+    let module = guest.load_blocking(bytes, &file.display().to_string())?;
+    let said = metadata::of(bytes);
+    Ok(About {
+        name: said.name,
+        version: said.version,
+        revision: said.revision,
+        created: Timestamp::now().to_string(),
+        imports: module.imports().to_vec(),
+        exports: vec![format!(
+            "configurator:handler/handler@{}",
+            module.world_version()
+        )],
+    })
+}
+
+fn registry(reference: &Reference, access: &Access) -> anyhow::Result<Registry> {
+    let ca = access.ca.iter().map(|file| Ok(read(file)?.into_bytes()));
+    let options = RegistryOptions {
+        ca: ca.collect::<anyhow::Result<_>>()?,
+        plain_http: match access.plain_http {
+            true => vec![reference.resolve_registry().to_owned()],
+            false => Vec::new(),
+        },
+    };
+    let login = match &access.username {
+        Some(name) => {
+            let mut password = String::new();
+            std::io::stdin().read_to_string(&mut password)?;
+            Login::basic(name, password.trim_end_matches(['\r', '\n']))
+        }
+        None => stored_login(reference)?.unwrap_or_else(Login::anonymous),
+    };
+    Ok(Registry::new(reference.clone(), login, &options))
+}
+
+/// What `docker login` or `podman login` left; the first file that has a login for the registry counts.
+fn stored_login(reference: &Reference) -> anyhow::Result<Option<Login>> {
+    let folder = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
+    let docker = folder("DOCKER_CONFIG").or_else(|| Some(folder("HOME")?.join(".docker")));
+    let files = [
+        folder("REGISTRY_AUTH_FILE"),
+        docker.map(|folder| folder.join("config.json")),
+        folder("XDG_RUNTIME_DIR").map(|folder| folder.join("containers/auth.json")),
+    ];
+    for file in files.into_iter().flatten() {
+        let Ok(text) = fs::read(&file) else {
+            continue;
+        };
+        match Login::of(&text, reference.registry(), reference.repository()) {
+            Ok(None) => {}
+            Ok(login) => return Ok(login),
+            Err(error @ LoginError::Elsewhere { .. }) => bail!(
+                "{}: {error}: log in with --username, or write the login to a file of its own and name that in REGISTRY_AUTH_FILE",
+                file.display()
+            ),
+            Err(error) => return Err(error).context(file.display().to_string()),
+        }
+    }
+    Ok(None)
+}
+
+fn signing_key(file: &Path) -> anyhow::Result<SigningKey> {
+    let password = std::env::var("COSIGN_PASSWORD").unwrap_or_default();
+    let key = SigningKey::from_pem(&read(file)?, &password);
+    key.with_context(|| file.display().to_string())
+}
+
+fn read(file: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
+}
+
+fn write(output: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let aside = output.with_added_extension(format!("{}.part", std::process::id()));
+    let written = fs::write(&aside, bytes).and_then(|()| fs::rename(&aside, output));
+    if written.is_err() {
+        let _ = fs::remove_file(&aside);
+    }
+    written
+}
+
+fn block_on<T>(
+    asked: impl Future<Output = Result<T, RegistryError>>,
+) -> anyhow::Result<Result<T, RegistryError>> {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build()?;
+    Ok(runtime.block_on(asked))
+}
+
+/// The error says which name it is about, and what to do where a login is missing.
+fn named<T>(done: Result<T, RegistryError>, reference: &Reference) -> anyhow::Result<T> {
+    done.map_err(|error| {
+        let message = format!("{reference}: {error}");
+        match message.contains("login") {
+            true => anyhow::anyhow!(
+                "{message}; log in with `docker login {}`, or give --username",
+                reference.registry()
+            ),
+            false => anyhow::anyhow!(message),
+        }
+    })
+}

@@ -1,0 +1,16 @@
+//! Modules that are OCI artifacts in registries, as the CNCF's Wasm artifact format has them:
+//! <https://tag-runtime.cncf.io/wgs/wasm/deliverables/wasm-oci-artifact/>.
+
+mod artifact;
+mod client;
+mod login;
+mod signature;
+mod source;
+
+pub use self::artifact::{About, Artifact};
+pub use self::client::{Registry, RegistryError, RegistryOptions, repository};
+pub use self::login::{Login, LoginError};
+pub use self::signature::{KeyError, Signature, Signer, SigningKey};
+pub use self::source::Registries;
+/// A name in a registry: `ghcr.io/team/greeter:1.2`, or with `@sha256:…`.
+pub use oci_client::Reference;

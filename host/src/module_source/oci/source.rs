@@ -1,0 +1,292 @@
+//! Modules that are pulled from registries.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Client;
+use kube::api::Api;
+use oci_client::Reference;
+use serde::{Deserialize, Serialize};
+
+use super::super::{Copies, Fetched, ModulePolicy, ModuleSource, PolicyError, SourceError};
+use super::artifact::Artifact;
+use super::client::{Registry, RegistryError, RegistryOptions, repository};
+use super::login::Login;
+use super::signature::Signature;
+use crate::objects;
+use crate::resource::{ModuleSpec, OciSpec, SecretReference};
+
+/// The type of Secrets that are logins.
+const LOGINS: &str = "kubernetes.io/dockerconfigjson";
+/// Their key.
+const LOGINS_KEY: &str = ".dockerconfigjson";
+/// How often a tag is resolved at most.
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Modules are artifacts in registries, held to a policy.
+///
+/// A reference or a digest that was pulled is found among the copies afterwards: what is pinned is not pulled again, and while a registry is away,
+/// a tag stands for what it stood for last. Signatures are kept with the copies, and verified each time.
+pub struct Registries {
+    options: RegistryOptions,
+    policy: Arc<ModulePolicy>,
+    copies: Option<Arc<Copies>>,
+    secrets: Option<Client>,
+}
+
+/// What was pulled, so that it is found without the registry.
+#[derive(Serialize, Deserialize)]
+struct Pulled {
+    manifest: String,
+    signatures: Vec<Signature>,
+}
+
+impl Registries {
+    /// Reached so, and held to this policy.
+    #[must_use]
+    pub const fn new(options: RegistryOptions, policy: Arc<ModulePolicy>) -> Self {
+        Self {
+            options,
+            policy,
+            copies: None,
+            secrets: None,
+        }
+    }
+
+    /// With copies of what was pulled.
+    #[must_use]
+    pub fn copies(mut self, copies: Arc<Copies>) -> Self {
+        self.copies = Some(copies);
+        self
+    }
+
+    /// With the Secrets of this cluster for `spec.module.oci.pullSecret`.
+    #[must_use]
+    pub fn pull_secrets(mut self, client: Client) -> Self {
+        self.secrets = Some(client);
+        self
+    }
+
+    fn reference(&self, oci: &OciSpec) -> Result<Reference, SourceError> {
+        let reference: Reference = oci.reference.parse().map_err(|error| {
+            let text = &oci.reference;
+            SourceError::Refused(format!(
+                "module.oci.reference {text:?} is no name in a registry, as ghcr.io/team/greeter:1.2: {error}"
+            ))
+        })?;
+        self.policy.check_repository(&repository(&reference))?;
+        Ok(reference)
+    }
+
+    async fn registry(&self, oci: &OciSpec, reference: Reference) -> Result<Registry, SourceError> {
+        let login = match &oci.pull_secret {
+            Some(secret) => self.login(secret, &reference).await?,
+            None => Login::anonymous(),
+        };
+        Ok(Registry::new(reference, login, &self.options))
+    }
+
+    async fn login(
+        &self,
+        secret: &SecretReference,
+        reference: &Reference,
+    ) -> Result<Login, SourceError> {
+        let SecretReference { namespace, name } = secret;
+        let refused =
+            |what: &str| SourceError::Refused(format!("the pull secret {namespace}/{name} {what}"));
+        let Some(client) = &self.secrets else {
+            return Err(refused("cannot be read: this host has no cluster for it"));
+        };
+        let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+        let found = api.get_opt(name).await.map_err(|error| {
+            let error = objects::explained(&error);
+            SourceError::Unavailable(format!(
+                "the pull secret {namespace}/{name} cannot be read: {error}"
+            ))
+        })?;
+        let found = found.ok_or_else(|| refused("is not there"))?;
+        if found.type_.as_deref() != Some(LOGINS) {
+            return Err(refused(&format!(
+                "is of another type than {LOGINS}: make it with `kubectl create secret docker-registry`"
+            )));
+        }
+        let data = found.data.unwrap_or_default();
+        let text = data
+            .get(LOGINS_KEY)
+            .ok_or_else(|| refused(&format!("has no {LOGINS_KEY}")))?;
+        let login = Login::of(&text.0, reference.registry(), reference.repository());
+        login
+            .map_err(|error| refused(&format!("cannot be used: {error}")))?
+            .ok_or_else(|| refused(&format!("has no login at {}", reference.registry())))
+    }
+
+    /// Whether the policy wants a signature that is not among these.
+    fn check_signatures(
+        &self,
+        artifact: &Artifact,
+        signatures: &[Signature],
+    ) -> Result<(), PolicyError> {
+        let signers = self.policy.signers();
+        let digest = artifact.digest();
+        let by_one = |signature: &Signature| {
+            signers
+                .iter()
+                .any(|signer| signer.has_signed(&digest, signature))
+        };
+        if signers.is_empty() || signatures.iter().any(by_one) {
+            return Ok(());
+        }
+        Err(PolicyError::Unsigned(match signatures.len() {
+            0 => format!("the manifest {digest} has no signature"),
+            some => {
+                format!("none of the {some} signatures of the manifest {digest} is by one of them")
+            }
+        }))
+    }
+
+    async fn pull(&self, registry: &Registry) -> Result<(Artifact, Pulled, Vec<u8>), SourceError> {
+        let artifact = registry.artifact().await?;
+        let signatures = match self.policy.signers() {
+            [] => Vec::new(),
+            _ => registry.signatures(&artifact).await?,
+        };
+        // Nothing is transferred that would not be run.
+        self.check_signatures(&artifact, &signatures)?;
+        let bytes = match self.copy(artifact.component()).await {
+            Some(bytes) => bytes,
+            None => registry.component(&artifact).await?,
+        };
+        let pulled = Pulled {
+            manifest: String::from_utf8_lossy(artifact.text()).into_owned(),
+            signatures,
+        };
+        Ok((artifact, pulled, bytes))
+    }
+
+    async fn copy(&self, digest: &str) -> Option<Vec<u8>> {
+        let copies = self.copies.clone()?;
+        let digest = digest.to_owned();
+        let found = tokio::task::spawn_blocking(move || copies.get(&digest)).await;
+        found.ok().flatten()
+    }
+
+    async fn keep(&self, names: Vec<String>, pulled: Pulled, bytes: Vec<u8>) -> Vec<u8> {
+        let Some(copies) = self.copies.clone() else {
+            return bytes;
+        };
+        let shared = Arc::new(bytes);
+        let kept = shared.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            copies.put(&kept);
+            for name in names {
+                copies.put_record(&name, &pulled);
+            }
+        });
+        let _ = written.await;
+        Arc::unwrap_or_clone(shared)
+    }
+
+    /// What is among the copies under this name, where the policy allows it now.
+    async fn kept(&self, name: &str) -> Option<Vec<u8>> {
+        let copies = self.copies.as_ref()?;
+        let pulled: Pulled = copies.record(name)?;
+        let artifact = Artifact::read(pulled.manifest.into_bytes()).ok()?;
+        self.check_signatures(&artifact, &pulled.signatures).ok()?;
+        self.copy(artifact.component()).await
+    }
+}
+
+/// Under what name that which a reference stands for is kept.
+fn by_reference(reference: &Reference) -> String {
+    format!("oci {}", reference.whole())
+}
+
+/// Under what name a component of a repository is kept.
+fn by_component(repository: &str, digest: &str) -> String {
+    format!("oci {repository} {digest}")
+}
+
+/// Whether a reference stands for one thing for ever.
+fn is_pinned(module: &ModuleSpec, reference: &Reference) -> bool {
+    module.digest.is_some() || reference.digest().is_some()
+}
+
+impl From<RegistryError> for SourceError {
+    fn from(error: RegistryError) -> Self {
+        match error {
+            RegistryError::Unavailable(_) => Self::Unavailable(error.to_string()),
+            RegistryError::Refused(message) => Self::Refused(message),
+        }
+    }
+}
+
+#[async_trait]
+impl ModuleSource for Registries {
+    async fn fetch(&self, module: &ModuleSpec) -> Result<Fetched, SourceError> {
+        let Some(oci) = &module.oci else {
+            return Err(SourceError::NoSource {
+                known: "oci".to_owned(),
+            });
+        };
+        let named = |error: SourceError| match error {
+            SourceError::Refused(what) => {
+                SourceError::Refused(format!("{}: {what}", oci.reference))
+            }
+            SourceError::Unavailable(what) => {
+                SourceError::Unavailable(format!("{}: {what}", oci.reference))
+            }
+            error => error,
+        };
+        let reference = self.reference(oci)?;
+        let repository = repository(&reference);
+        let whole = by_reference(&reference);
+        let pinned = module.digest.as_ref();
+        let pinned = pinned.map(|digest| by_component(&repository, digest));
+        let pinned = pinned.or_else(|| reference.digest().map(|_| whole.clone()));
+        if let Some(pinned) = &pinned
+            && let Some(bytes) = self.kept(pinned).await
+        {
+            return Ok(bytes.into());
+        }
+        let registry = self.registry(oci, reference).await.map_err(named)?;
+        match self.pull(&registry).await {
+            Ok((artifact, pulled, bytes)) => {
+                let names = vec![whole, by_component(&repository, artifact.component())];
+                Ok(self.keep(names, pulled, bytes).await.into())
+            }
+            Err(error @ SourceError::Unavailable(_)) => {
+                let error = named(error);
+                match self.kept(&whole).await {
+                    Some(bytes) => Ok(Fetched {
+                        bytes,
+                        copied: Some(error.to_string()),
+                    }),
+                    None => Err(error),
+                }
+            }
+            Err(error) => Err(named(error)),
+        }
+    }
+
+    async fn version(&self, module: &ModuleSpec) -> Result<Option<String>, SourceError> {
+        let Some(oci) = &module.oci else {
+            return Ok(None);
+        };
+        let reference = self.reference(oci)?;
+        if is_pinned(module, &reference) {
+            return Ok(None);
+        }
+        let registry = self.registry(oci, reference).await?;
+        let resolved = registry.resolve().await;
+        let named =
+            |error: RegistryError| SourceError::Unavailable(format!("{}: {error}", oci.reference));
+        resolved.map(Some).map_err(named)
+    }
+
+    fn interval(&self, module: &ModuleSpec) -> Duration {
+        let interval = module.oci.as_ref().map(|oci| oci.interval());
+        interval.unwrap_or(MIN_INTERVAL).max(MIN_INTERVAL)
+    }
+}
