@@ -12,6 +12,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use super::settings::user_folder;
 use super::terminal::{BAD, FAINT, GOOD, WAITING};
 use crate::simulator::Simulator;
+use crate::simulator::explore::{Exploration, Explored};
 use crate::simulator::scenario::Scenario;
 
 /// Play scenarios.
@@ -37,12 +38,22 @@ pub struct SimulateArgs {
     /// Write a JUnit report here.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Play each scenario that passes again and again, with every fault at every request, and with two.
+    #[arg(long)]
+    explore: bool,
+    /// Calls of handlers for each scenario, after which no more is tried.
+    #[arg(long, value_name = "N", default_value_t = Exploration::default().max_calls, requires = "explore")]
+    calls: usize,
+    /// Decides which faults come together. Without it, chance does, and says how it can be repeated.
+    #[arg(long, value_name = "N", requires = "explore")]
+    seed: Option<u64>,
 }
 
 struct Played {
     scenario: Scenario,
     took: Duration,
     mistakes: Vec<String>,
+    explored: Option<Explored>,
 }
 
 /// Plays the scenarios and prints what is not as it should be.
@@ -70,13 +81,27 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
         );
     }
     let player = Player::new()?;
+    let exploration = Exploration {
+        seed: args.seed.map_or_else(seed, Ok)?,
+        max_calls: args.calls,
+    };
+    if args.explore {
+        anstream::println!(
+            "exploring with --seed {} and at most {} calls of each scenario",
+            exploration.seed,
+            exploration.max_calls
+        );
+    }
     let mut played = Vec::new();
     for mut scenario in scenarios {
         let here = std::env::current_dir()?;
         scenario
             .modules
             .extend(args.modules.iter().map(|folder| here.join(folder)));
-        let (one, is_changed) = player.play(scenario, args.update)?;
+        let (mut one, is_changed) = player.play(scenario, args.update)?;
+        if args.explore && one.mistakes.is_empty() {
+            player.explore(&mut one, &exploration)?;
+        }
         print(&one, is_changed);
         played.push(one);
     }
@@ -90,6 +115,13 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Few digits, so that they are easy to repeat.
+fn seed() -> anyhow::Result<u64> {
+    let mut seed = [0; 4];
+    getrandom::fill(&mut seed).context("the system has no random numbers")?;
+    Ok(u32::from_le_bytes(seed).into())
 }
 
 /// Plays scenarios one after another.
@@ -135,8 +167,20 @@ impl Player {
             took: since.elapsed(),
             mistakes,
             scenario,
+            explored: None,
         };
         Ok((played, is_changed))
+    }
+
+    /// Explores one that passes.
+    fn explore(&self, played: &mut Played, exploration: &Exploration) -> anyhow::Result<()> {
+        let since = Instant::now();
+        let explored = self.0.explore(&played.scenario, exploration)?;
+        played.took += since.elapsed();
+        let findings = explored.findings.iter().map(ToString::to_string);
+        played.mistakes.extend(findings);
+        played.explored = Some(explored);
+        Ok(())
     }
 }
 
@@ -145,6 +189,7 @@ fn print(played: &Played, is_changed: bool) {
         scenario,
         took,
         mistakes,
+        explored,
     } = played;
     let (style, mark) = if mistakes.is_empty() {
         (GOOD, "✓")
@@ -161,6 +206,25 @@ fn print(played: &Played, is_changed: bool) {
         scenario.name(),
         scenario.description
     );
+    if let Some(explored) = explored {
+        let Explored {
+            singles,
+            pairs,
+            calls,
+            entropy,
+            ..
+        } = explored;
+        anstream::println!(
+            "  {FAINT}{} of {} worlds with one fault, {} of {} with two, {calls} calls{FAINT:#}",
+            singles.worlds,
+            singles.of,
+            pairs.worlds,
+            pairs.of,
+        );
+        for one in entropy {
+            anstream::println!("  {WAITING}{one}{WAITING:#}");
+        }
+    }
     for mistake in mistakes {
         for line in mistake.lines() {
             let style = match line.as_bytes().first() {

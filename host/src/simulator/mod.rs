@@ -16,6 +16,7 @@
 //! # }
 //! ```
 
+pub mod explore;
 mod faults;
 pub mod outcome;
 mod play;
@@ -26,6 +27,7 @@ mod view;
 use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::{GuestError, GuestRuntime};
 
+use explore::{Exploration, Explored};
 use outcome::Outcome;
 use scenario::Scenario;
 
@@ -95,5 +97,18 @@ impl Simulator {
     /// error: it is in the outcome.
     pub fn play(&self, scenario: &Scenario) -> Result<Outcome, SimulatorError> {
         play::play(&self.guest, scenario)
+    }
+
+    /// Plays a scenario many times, each time with other faults, and looks for what the module does not stand. Must not be called on a thread of an
+    /// asynchronous runtime.
+    ///
+    /// # Errors
+    /// As [`play`](Self::play).
+    pub fn explore(
+        &self,
+        scenario: &Scenario,
+        exploration: &Exploration,
+    ) -> Result<Explored, SimulatorError> {
+        explore::explore(&self.guest, scenario, exploration)
     }
 }

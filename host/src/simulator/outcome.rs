@@ -105,6 +105,8 @@ impl Outcome {
                 Notice::Started { .. } => waits = None,
                 Notice::Loading { .. }
                 | Notice::Swapped { .. }
+                | Notice::Tried { .. }
+                | Notice::RolledBack { .. }
                 | Notice::Bootstrapped { .. }
                 | Notice::Stopped => {}
             }

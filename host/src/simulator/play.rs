@@ -24,14 +24,14 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::SimulatorError;
-use super::faults::{FaultScript, ScriptedHttp};
+use super::faults::{FaultScript, ScriptedHttp, SeenRequest};
 use super::outcome::Outcome;
 use super::record::Recorder;
-use super::scenario::{ConfiguratorSource, ObjectName, Scenario, Step};
+use super::scenario::{ConfiguratorSource, InjectedFault, ObjectName, Scenario, Step};
 use crate::clock::{Clock as _, VirtualClock};
 use crate::controller::driver::CallMode;
 use crate::host::Host;
-use crate::module_source::{ModuleDirectory, ModuleSource, SourceError};
+use crate::module_source::{Fetched, ModuleDirectory, ModuleSource, SourceError};
 use crate::objects::{self, ObjectError, text};
 use crate::resource::flow::resource_of;
 use crate::resource::{Configurator, ModuleSpec, definitions};
@@ -50,9 +50,55 @@ const A_MOMENT: Duration = Duration::from_secs(2);
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-/// Plays the scenario on a runtime of its own, whose clock is paused: it jumps to the next timer whenever nothing
-/// else is left to do.
+/// Plays the scenario to its end.
 pub(super) fn play(guest: &GuestRuntime, scenario: &Scenario) -> Result<Outcome, SimulatorError> {
+    let played = play_and_look(guest, scenario, &[], &Arc::default(), false)?;
+    match played.end {
+        Ok(end) => Ok(end.outcome),
+        Err(unsettled) => Err(SimulatorError::Setup {
+            scenario: scenario.file.display().to_string(),
+            message: unsettled.to_string(),
+        }),
+    }
+}
+
+/// What was played.
+pub(super) struct Played {
+    /// The module, if it could be read.
+    pub(super) module: Option<Vec<u8>>,
+    /// Whether it is of mode `Machine`.
+    pub(super) is_machine: bool,
+    /// The requests that came to the sinks.
+    pub(super) requests: Vec<SeenRequest>,
+    pub(super) end: Result<End, Unsettled>,
+}
+
+/// How it ended.
+pub(super) struct End {
+    pub(super) outcome: Outcome,
+    /// The same after another start of the host, where there was one.
+    pub(super) again: Option<Outcome>,
+}
+
+/// Why it has no end.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unsettled {
+    #[error("it did not settle within {0:?} of virtual time")]
+    Late(Duration),
+    #[error("it did not settle within {0} calls of handlers")]
+    Calls(usize),
+}
+
+/// Plays the scenario on a runtime of its own, whose clock is paused: it jumps to the next timer whenever nothing
+/// else is left to do. What is `tried` is met before the scenario's own faults. With `is_repeated` the host stops at the end and another one
+/// starts, which meets only the latter.
+pub(super) fn play_and_look(
+    guest: &GuestRuntime,
+    scenario: &Scenario,
+    tried: &[InjectedFault],
+    recorder: &Arc<Recorder>,
+    is_repeated: bool,
+) -> Result<Played, SimulatorError> {
     let setup = |message: String| SimulatorError::Setup {
         scenario: scenario.file.display().to_string(),
         message,
@@ -62,15 +108,26 @@ pub(super) fn play(guest: &GuestRuntime, scenario: &Scenario) -> Result<Outcome,
         .start_paused(true)
         .build()
         .map_err(|error| setup(error.to_string()))?;
-    runtime.block_on(async {
+    let played = runtime.block_on(async {
+        let world = World::new(guest, scenario, tried, recorder.clone()).await?;
         let limit: Duration = scenario.limit.into();
-        match tokio::time::timeout(limit, World::play(guest, scenario)).await {
-            Ok(played) => played.map_err(|error| setup(error.to_string())),
-            Err(_) => Err(setup(format!(
-                "it did not settle within {limit:?} of virtual time"
-            ))),
-        }
-    })
+        let end = tokio::select! {
+            end = tokio::time::timeout(limit, world.play(is_repeated)) => {
+                end.map_or(Err(Unsettled::Late(limit)), Ok)
+            }
+            max = recorder.too_many_calls() => Err(Unsettled::Calls(max)),
+        };
+        Ok::<_, Failed>(Played {
+            module: world.modules.bytes(),
+            is_machine: world.is_machine(),
+            requests: world.faults.requests(),
+            end: match end {
+                Ok(end) => Ok(end?),
+                Err(unsettled) => Err(unsettled),
+            },
+        })
+    });
+    played.map_err(|error| setup(error.to_string()))
 }
 
 struct World<'a> {
@@ -94,30 +151,38 @@ struct Running {
 }
 
 impl<'a> World<'a> {
-    async fn play(guest: &'a GuestRuntime, scenario: &'a Scenario) -> Result<Outcome, Failed> {
-        let world = Self::new(guest, scenario).await?;
-        world.fill().await?;
-        let mut running = world.start()?;
-        world.apply(&world.configurator).await?;
-        world.settle(&mut running).await?;
-        for step in &scenario.steps {
+    async fn play(&self, is_repeated: bool) -> Result<End, Failed> {
+        self.fill().await?;
+        let mut running = self.start()?;
+        self.apply(&self.configurator).await?;
+        self.settle(&mut running).await?;
+        for step in &self.scenario.steps {
             match step {
-                Step::Restart { meanwhile } => {
-                    running.stop.cancel();
-                    running.task.await?;
-                    for step in meanwhile {
-                        world.happen(step).await?;
-                    }
-                    running = world.start()?;
-                }
-                step => world.happen(step).await?,
+                Step::Restart { meanwhile } => running = self.restart(running, meanwhile).await?,
+                step => self.happen(step).await?,
             }
-            world.settle(&mut running).await?;
+            self.settle(&mut running).await?;
         }
-        let outcome = world.outcome().await?;
+        let outcome = self.outcome().await?;
+        let mut again = None;
+        if is_repeated {
+            self.faults.repeat();
+            running = self.restart(running, &[]).await?;
+            self.settle(&mut running).await?;
+            again = Some(self.outcome().await?);
+        }
         running.stop.cancel();
         running.task.await?;
-        Ok(outcome)
+        Ok(End { outcome, again })
+    }
+
+    async fn restart(&self, running: Running, meanwhile: &[Step]) -> Result<Running, Failed> {
+        running.stop.cancel();
+        running.task.await?;
+        for step in meanwhile {
+            self.happen(step).await?;
+        }
+        self.start()
     }
 
     async fn happen(&self, step: &Step) -> Result<(), Failed> {
@@ -132,7 +197,12 @@ impl<'a> World<'a> {
         }
     }
 
-    async fn new(guest: &'a GuestRuntime, scenario: &'a Scenario) -> Result<Self, Failed> {
+    async fn new(
+        guest: &'a GuestRuntime,
+        scenario: &'a Scenario,
+        tried: &[InjectedFault],
+        recorder: Arc<Recorder>,
+    ) -> Result<Self, Failed> {
         let start: Timestamp = scenario
             .start
             .parse()
@@ -167,11 +237,11 @@ impl<'a> World<'a> {
             scenario,
             guest,
             clock,
+            faults: FaultScript::new(&scenario.faults, tried, client.clone()),
             client,
             config: EmbeddedConfigStore::memory(),
             secrets: EmbeddedSecretStore::memory(&SealingKey::random()?),
-            recorder: Arc::default(),
-            faults: FaultScript::new(&scenario.faults),
+            recorder,
             http: ScriptedHttp::new(&scenario.http),
             configurator,
             modules,
@@ -417,10 +487,14 @@ impl<'a> World<'a> {
         })
     }
 
+    fn is_machine(&self) -> bool {
+        text(&self.configurator, "/spec/mode") == "Machine"
+    }
+
     /// In mode `Machine`, the watched objects with what has become of them, without what only the host reads.
     async fn machines(&self) -> Result<Vec<Value>, Failed> {
         let declared = &self.configurator;
-        if text(declared, "/spec/mode") != "Machine" {
+        if !self.is_machine() {
             return Ok(Vec::new());
         }
         let (group, version) = (
@@ -501,7 +575,7 @@ impl SecretGenerator for NamedSecrets {
 /// The scenario's module, read before time begins.
 #[derive(Clone)]
 struct PreparedModules {
-    fetched: Arc<Result<Vec<u8>, String>>,
+    fetched: Arc<Result<Fetched, String>>,
 }
 
 impl PreparedModules {
@@ -528,9 +602,16 @@ impl PreparedModules {
     }
 }
 
+impl PreparedModules {
+    fn bytes(&self) -> Option<Vec<u8>> {
+        let fetched = self.fetched.as_ref().as_ref().ok()?;
+        Some(fetched.bytes.to_vec())
+    }
+}
+
 #[async_trait]
 impl ModuleSource for PreparedModules {
-    async fn fetch(&self, _: &ModuleSpec) -> Result<Vec<u8>, SourceError> {
-        self.fetched.as_ref().clone().map_err(SourceError::Other)
+    async fn fetch(&self, _: &ModuleSpec) -> Result<Fetched, SourceError> {
+        self.fetched.as_ref().clone().map_err(SourceError::Refused)
     }
 }

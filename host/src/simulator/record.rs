@@ -1,12 +1,13 @@
 //! Records what runs do.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use configurator_core::handler::{CallFault, HandlerOutput};
+use configurator_core::handler::{CallFault, CallLimits, HandlerInput, HandlerOutput};
 use configurator_core::request::{ObjectKey, Operation};
 use configurator_core::run::{Call, Chain, Finish, Pause, Run};
 use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::view;
 use crate::observer::{Notice, RunEnd, RunObserver};
@@ -16,6 +17,22 @@ use crate::redaction::Redactor;
 #[derive(Default)]
 pub(super) struct Recorder {
     seen: Mutex<Seen>,
+    calls: Option<Calls>,
+}
+
+/// Calls as they were made, so that they can be made again.
+struct Calls {
+    made: Mutex<Vec<MadeCall>>,
+    max: usize,
+    too_many: CancellationToken,
+}
+
+/// A call.
+pub(super) struct MadeCall {
+    pub(super) handler: String,
+    pub(super) input: Arc<HandlerInput>,
+    pub(super) limits: CallLimits,
+    pub(super) result: Result<HandlerOutput, CallFault>,
 }
 
 /// Runs in the order in which they began.
@@ -35,6 +52,34 @@ pub(super) struct SeenRun {
 }
 
 impl Recorder {
+    /// One that keeps calls as well, and ends the scenario when there are more than `max`.
+    pub(super) fn of_calls(max: usize) -> Self {
+        Self {
+            calls: Some(Calls {
+                made: Mutex::default(),
+                max,
+                too_many: CancellationToken::new(),
+            }),
+            ..Self::default()
+        }
+    }
+
+    /// Returns when there are more calls than this.
+    pub(super) async fn too_many_calls(&self) -> usize {
+        let Some(calls) = &self.calls else {
+            return std::future::pending().await;
+        };
+        calls.too_many.cancelled().await;
+        calls.max
+    }
+
+    /// The calls, which are not kept any more.
+    pub(super) fn take_calls(&self) -> Vec<MadeCall> {
+        let made = self.calls.as_ref().map(|calls| &calls.made);
+        made.map(|made| std::mem::take(&mut *made.lock().unwrap_or_else(PoisonError::into_inner)))
+            .unwrap_or_default()
+    }
+
     pub(super) fn seen(&self) -> Seen {
         self.seen
             .lock()
@@ -89,8 +134,20 @@ fn redacted(run: &Run, view: Map<String, Value>) -> Value {
     }
 }
 
-impl RunObserver for std::sync::Arc<Recorder> {
+impl RunObserver for Arc<Recorder> {
     fn called(&self, run: &Run, call: &Call, result: &Result<HandlerOutput, CallFault>) {
+        if let Some(calls) = &self.calls {
+            let mut made = calls.made.lock().unwrap_or_else(PoisonError::into_inner);
+            made.push(MadeCall {
+                handler: call.handler.clone(),
+                input: call.input.clone(),
+                limits: run.configurator().limits,
+                result: result.clone(),
+            });
+            if made.len() > calls.max {
+                calls.too_many.cancel();
+            }
+        }
         let context = &call.input.context;
         let mut view = Map::new();
         view.insert("phase".into(), context.phase.as_str().into());

@@ -98,36 +98,57 @@ pub struct HttpAnswer {
     pub times: Option<u32>,
 }
 
-/// A request that fails instead of being sent.
-#[derive(Debug, Clone, Deserialize)]
+/// A request that fails instead of being sent, or is answered with something else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InjectedFault {
     /// The request's name; `*` stands for any run of characters.
     pub request: String,
     /// The object that it is made for, `namespace/name`; `*` stands for any run of characters.
-    #[serde(default = "any")]
+    #[serde(default = "any", skip_serializing_if = "is_any")]
     pub object: String,
     /// Attempts that fail; empty: all.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<u32>,
     /// How often it goes through before it fails.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub after: u32,
     /// How often it fails in all; absent: as often as it comes.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
-    /// The kind of fault, as in `docs/errors`.
-    #[serde(deserialize_with = "fault_kind")]
-    pub kind: FaultKind,
+    /// The kind of fault, as in `docs/errors`. Either this or `answer` is there.
+    #[serde(
+        default,
+        deserialize_with = "fault_kind",
+        serialize_with = "fault_name",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub kind: Option<FaultKind>,
+    /// What it is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<InjectedAnswer>,
     /// What the server says.
-    #[serde(default = "default_message")]
+    #[serde(
+        default = "default_message",
+        skip_serializing_if = "is_default_message"
+    )]
     pub message: String,
     /// The server's status.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// How long the server asks to be left alone.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
+}
+
+/// An answer that is no failure of the server, and that a handler may not have thought of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InjectedAnswer {
+    /// To a `list`: that there is nothing. To HTTP: no body.
+    Empty,
+    /// Another writer comes between: after a `get` and before a write it changes the object in a place that nobody else
+    /// writes, if there is one. HTTP is answered with 409.
+    Conflicting,
 }
 
 /// Something that happens.
@@ -217,6 +238,17 @@ impl Scenario {
                 message: error.to_string(),
             })?;
         scenario.file = file.to_owned();
+        for fault in &scenario.faults {
+            if fault.kind.is_some() == fault.answer.is_some() {
+                return Err(SimulatorError::Malformed {
+                    path: scenario.file.display().to_string(),
+                    message: format!(
+                        "faults: that of request {:?} needs either `kind` or `answer`",
+                        fault.request
+                    ),
+                });
+            }
+        }
         Ok(scenario)
     }
 
@@ -294,9 +326,11 @@ fn collect(
     Ok(())
 }
 
-fn fault_kind<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<FaultKind, D::Error> {
+fn fault_kind<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<FaultKind>, D::Error> {
     let name = String::deserialize(deserializer)?;
-    FaultKind::from_name(&name).ok_or_else(|| {
+    FaultKind::from_name(&name).map(Some).ok_or_else(|| {
         let known: Vec<&str> = FaultKind::ALL.iter().map(|kind| kind.name()).collect();
         serde::de::Error::custom(format!(
             "{name:?} is no kind of fault; there are: {}",
@@ -305,13 +339,38 @@ fn fault_kind<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Fault
     })
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    clippy::ref_option,
+    reason = "serde passes it so"
+)]
+fn fault_name<S: serde::Serializer>(
+    kind: &Option<FaultKind>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    kind.map(FaultKind::name).serialize(serializer)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn is_any(pattern: &str) -> bool {
+    pattern == any()
+}
+
+fn is_default_message(message: &str) -> bool {
+    message == default_message()
+}
+
 fn default_start() -> String {
     "2026-01-31T08:00:00.000Z".into()
 }
 fn default_limit() -> Duration {
     std::time::Duration::from_secs(24 * 60 * 60).into()
 }
-fn default_message() -> String {
+pub(super) fn default_message() -> String {
     "the scenario says so".into()
 }
 fn any() -> String {

@@ -2,10 +2,11 @@
 //!
 //! `spec.parameters` has a script for each phase, by its name; in mode `Machine` the parameters of a node may have one under
 //! `script`, or a list under `scripts`, one for each entry, the last for all that follow. In every text of a script, `{name}`,
-//! `{namespace}`, `{uid}`, `{event}`, `{run}`, `{attempt}`, `{entry}`, `{cause}`, `{results}`, `{last}`, `{outputs}` and `{args}` stand
-//! for what the call was given.
+//! `{namespace}`, `{uid}`, `{event}`, `{run}`, `{attempt}`, `{entry}`, `{cause}`, `{results}`, `{last}`, `{outputs}`, `{args}`,
+//! `{now}` and `{seed}` stand for what the call was given, and `{calls}` for how many calls the instance has served before.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use configurator_sdk::configstore::{AppConf, Basic};
@@ -39,6 +40,8 @@ struct Script {
     details: Option<Value>,
     progress: Option<(u8, String)>,
     pass: BTreeMap<String, Value>,
+    /// What it does instead, where a request of the phase before has failed.
+    if_error: Option<Box<Script>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -157,6 +160,16 @@ fn remedy(input: &Input) -> Result<Output, HandlerError> {
 
 fn play(script: &Value, input: &Input) -> Result<Output, HandlerError> {
     let mut script: Script = serde_json::from_value(filled_in(script.clone(), &words(input)?))?;
+    let has_failed = |entry: &ResultEntry| match entry {
+        ResultEntry::One(result) => result.error.is_some(),
+        ResultEntry::Group(results) => results.iter().any(|result| result.error.is_some()),
+    };
+    let results = &input.request_results;
+    if let Some(other) = script.if_error.take()
+        && results.iter().any(|(_, entry)| has_failed(entry))
+    {
+        script = *other;
+    }
     if let Some(line) = &script.log {
         log::warn(line);
     }
@@ -326,6 +339,9 @@ fn own_name(input: &Input) -> Result<[String; 2], HandlerError> {
     }))
 }
 
+/// How many calls this instance has served.
+static CALLS: AtomicU32 = AtomicU32::new(0);
+
 fn words(input: &Input) -> Result<Vec<(&'static str, String)>, HandlerError> {
     let [name, namespace] = own_name(input)?;
     let first = input.objects().first();
@@ -353,6 +369,9 @@ fn words(input: &Input) -> Result<Vec<(&'static str, String)>, HandlerError> {
         ("{outputs}", of_names(&input.outputs)),
         ("{args}", of_names(&input.pass_through_args)),
         ("{results}", results.to_string()),
+        ("{now}", input.context.now.to_string()),
+        ("{seed}", input.context.seed.to_string()),
+        ("{calls}", CALLS.fetch_add(1, Ordering::Relaxed).to_string()),
     ])
 }
 

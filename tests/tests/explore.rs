@@ -1,0 +1,324 @@
+//! `configurator simulate --explore`: what a module does not stand is found, and one that stands everything is left in peace.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+use std::fs;
+
+use anyhow::Result;
+use configurator_guest::options::GuestOptions;
+use configurator_host::simulator::Simulator;
+use configurator_host::simulator::explore::{Exploration, Explored, Finding};
+use configurator_host::simulator::scenario::Scenario;
+use configurator_tests::guests;
+use configurator_tests::program::Program;
+use expect_test::{Expect, expect};
+use tempfile::TempDir;
+
+fn simulator() -> Result<Simulator> {
+    let cache = guests::folder()?
+        .parent()
+        .map(|cache| cache.join("modules"));
+    Ok(Simulator::with_options(GuestOptions {
+        parallel_calls: 1,
+        module_cache: cache,
+        ..GuestOptions::default()
+    })?)
+}
+
+/// A scenario of one ConfigMap, whose Configurator has these lines in its spec.
+fn scenario(folder: &TempDir, spec: &str) -> Result<Scenario> {
+    let spec: String = spec.lines().map(|line| format!("    {line}\n")).collect();
+    let text = format!(
+        "configurator:
+  apiVersion: configurator.dev/v1alpha1
+  kind: Configurator
+  metadata: {{name: explored}}
+  spec:
+    watch: {{version: v1, kind: ConfigMap, fieldSelector: metadata.name=web}}
+    module: {{file: scripted.wasm}}
+    capabilities:
+      configstore: [{{prefixes: [''], verbs: [get, update]}}]
+      kubernetes: [{{groups: [''], resources: [configmaps], verbs: [apply]}}]
+{spec}
+objects:
+- {{apiVersion: v1, kind: ConfigMap, metadata: {{name: web, namespace: default}}}}
+"
+    );
+    let file = folder.path().join("explored.yaml");
+    fs::write(&file, text)?;
+    let mut scenario = Scenario::read(&file)?;
+    scenario.modules.push(guests::folder()?);
+    Ok(scenario)
+}
+
+fn told(explored: &Explored) -> String {
+    let findings = explored.findings.iter().map(|finding| {
+        let worlds = 1;
+        Finding {
+            worlds,
+            ..finding.clone()
+        }
+        .to_string()
+    });
+    let entropy = explored.entropy.iter().map(ToString::to_string);
+    findings
+        .chain(entropy)
+        .map(|one| format!("{one}\n"))
+        .collect()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "as expect! gives it")]
+fn check(spec: &str, found: Expect) {
+    let folder = TempDir::new().unwrap();
+    let scenario = scenario(&folder, spec).unwrap();
+    let exploration = Exploration {
+        max_calls: 300,
+        ..Exploration::default()
+    };
+    let explored = simulator().unwrap().explore(&scenario, &exploration);
+    found.assert_eq(&told(&explored.unwrap()));
+}
+
+#[test]
+fn what_stands_everything_is_left_in_peace() -> Result<()> {
+    let simulator = simulator()?;
+    for name in ["a-pod-appears", "someone-else-was-faster"] {
+        let file = format!("configurators/pod-config/scenarios/{name}.yaml");
+        let mut scenario = Scenario::read(&guests::workspace().join(file))?;
+        scenario.modules.push(guests::folder()?);
+        let exploration = Exploration {
+            max_calls: 600,
+            ..Exploration::default()
+        };
+        let explored = simulator.explore(&scenario, &exploration)?;
+        assert_eq!(told(&explored), "", "{name}");
+        assert!(explored.singles.worlds > 20, "{:?}", explored.singles);
+        assert!(explored.calls > 100, "{}", explored.calls);
+    }
+    Ok(())
+}
+
+#[test]
+fn one_that_expects_no_error_traps() {
+    check(
+        "phases: [{name: root}, {name: next, handler: root}]
+parameters:
+  root:
+    requests: [{name: made, onError: catch, put: {key: made, value: '1'}}]
+  next:
+    ifError: {misbehave: panic}",
+        expect![[r#"
+            traps: handler root: the handler trapped: wasm trap: wasm `unreachable` instruction executed
+            to see it, add to the scenario:
+              faults:
+              - request: made
+                object: default/web
+                times: 1
+                kind: RetryExceedLimit
+        "#]],
+    );
+}
+
+#[test]
+fn one_that_never_ends_loops() {
+    check(
+        "phases: [{name: root}, {name: next, handler: root}]
+limits: {deadline: 50ms}
+parameters:
+  root:
+    requests: [{name: made, onError: catch, put: {key: made, value: '1'}}]
+  next:
+    ifError: {misbehave: loop}",
+        expect![[r#"
+            loops: handler root: it passed its deadline of 50ms
+            to see it, add to the scenario:
+              faults:
+              - request: made
+                object: default/web
+                times: 1
+                kind: RetryExceedLimit
+        "#]],
+    );
+}
+
+#[test]
+fn one_that_leaves_things_of_earlier_attempts_never_converges() {
+    check(
+        "phases: [{name: root}]
+parameters:
+  root:
+    serial: true
+    requests:
+    - {name: mark, put: {key: 'mark-{attempt}', value: '1'}}
+    - {name: made, put: {key: made, value: '1'}}",
+        expect![[r#"
+            never converges: the world ends otherwise, at config.basic/mark-2
+            to see it, add to the scenario:
+              faults:
+              - request: mark
+                object: default/web
+                times: 1
+                kind: ResourceNotFound
+            never converges: the world ends otherwise, at config.basic/mark-3
+            to see it, add to the scenario:
+              faults:
+              - request: mark
+                object: default/web
+                times: 1
+                kind: ResourceNotFound
+              - request: mark
+                object: default/web
+                times: 1
+                kind: ResourceConflict
+        "#]],
+    );
+}
+
+#[test]
+fn one_that_writes_what_is_new_each_time_writes_again() {
+    check(
+        "phases: [{name: root}]
+parameters:
+  root:
+    requests:
+    - name: made
+      apply:
+        {apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: default}, data: {at: '{now}'}}",
+        expect![[r#"
+            never converges: the world ends otherwise, at objects.ConfigMap default/made.data.at
+            to see it, add to the scenario:
+              faults:
+              - request: made
+                object: default/web
+                times: 1
+                kind: ApiServerUnavailable
+                status: 503
+            writes again: request made changes something each time that the host starts, though nothing else has changed
+            handler root depends on the clock: requests.resourceRequests[0].operation.kubernetes.body.data.at
+        "#]],
+    );
+}
+
+#[test]
+fn one_that_remembers_gives_something_else_for_the_same() {
+    check(
+        "phases: [{name: root}]
+instance: Reuse
+parameters:
+  root:
+    requests: [{name: made, put: {key: made, value: '{calls}'}}]",
+        expect![[r#"
+            never converges: the world ends otherwise, at config.basic/made
+            to see it, add to the scenario:
+              faults:
+              - request: made
+                object: default/web
+                times: 1
+                kind: RetryExceedLimit
+            differs: handler root gives something else for the same input: requests.resourceRequests[0].operation.config.operations[0].basic.value
+            to see it, add to the scenario:
+              faults:
+              - request: made
+                object: default/web
+                times: 1
+                kind: ResourceNotFound
+        "#]],
+    );
+}
+
+#[test]
+fn what_depends_on_the_clock_or_on_chance_is_named() {
+    check(
+        "phases: [{name: root}, {name: next, handler: root}]
+parameters:
+  root:
+    requests: [{name: made, put: {key: made, value: '{now}'}}]",
+        expect![[r#"
+            never converges: the world ends otherwise, at config.basic/made
+            to see it, add to the scenario:
+              faults:
+              - request: made
+                object: default/web
+                times: 1
+                kind: ConfigstoreUnavailable
+            writes again: request made changes something each time that the host starts, though nothing else has changed
+            handler root depends on the clock: requests.resourceRequests[0].operation.config.operations[0].basic.value
+        "#]],
+    );
+    check(
+        "phases: [{name: root}, {name: next, handler: root}]
+parameters:
+  root:
+    requests: [{name: made, put: {key: made, value: '{seed}'}}]",
+        expect![[r#"
+            handler root depends on chance: requests.resourceRequests[0].operation.config.operations[0].basic.value
+        "#]],
+    );
+}
+
+/// The same seed tries the same, and finds the same.
+#[test]
+fn an_exploration_can_be_repeated() -> Result<()> {
+    let folder = TempDir::new()?;
+    let spec = "phases: [{name: root}]
+parameters:
+  root:
+    serial: true
+    requests:
+    - {name: mark, put: {key: 'mark-{attempt}', value: '1'}}
+    - {name: made, put: {key: made, value: '1'}}";
+    let scenario = scenario(&folder, spec)?;
+    let exploration = Exploration {
+        seed: 7,
+        max_calls: 400,
+    };
+    let simulator = simulator()?;
+    let first = simulator.explore(&scenario, &exploration)?;
+    assert!(first.pairs.worlds > 0 && first.pairs.worlds < first.pairs.of);
+    assert_eq!(simulator.explore(&scenario, &exploration)?, first);
+    Ok(())
+}
+
+/// What is printed can be put into the scenario, in which the same is found then.
+#[test]
+fn the_program_explores_and_says_how_to_see_it() -> Result<()> {
+    let folder = TempDir::new()?;
+    let spec = "phases: [{name: root}, {name: next, handler: root}]
+parameters:
+  root:
+    requests: [{name: made, onError: catch, put: {key: made, value: '1'}}]
+  next:
+    ifError: {misbehave: panic}";
+    let scenario = scenario(&folder, spec)?;
+    let simulate = || {
+        Program::new("simulate")
+            .arg(&scenario.file)
+            .arg("--modules")
+            .arg(guests::folder().unwrap())
+    };
+    let accepted = simulate().arg("--update").output()?;
+    assert!(accepted.status.success());
+    let explored = simulate().args("--explore --seed 7 --calls 200").output()?;
+    let text = String::from_utf8(explored.stdout)?;
+    assert_eq!(explored.status.code(), Some(1), "{text}");
+    assert!(text.contains("--seed 7"), "{text}");
+    let (_, told) = text.split_once("add to the scenario:\n").unwrap();
+    let fault: Vec<&str> = told
+        .lines()
+        .map(|line| line.strip_prefix("    ").unwrap_or_default())
+        .take_while(|line| !line.is_empty())
+        .collect();
+    let mut with = fs::read_to_string(&scenario.file)?;
+    with.push_str(&fault.join("\n"));
+    fs::write(&scenario.file, with)?;
+    let seen = simulate().output()?;
+    let text = String::from_utf8(seen.stdout)?;
+    assert!(text.contains("trapped"), "{text}");
+    Ok(())
+}
