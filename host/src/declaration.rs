@@ -58,9 +58,7 @@ pub fn check(
             ),
         ));
     }
-    if spec.module.file.as_deref().unwrap_or_default().is_empty() {
-        return Err(wrong("spec.module.file", "a module needs a source: file"));
-    }
+    check_source(&spec.module)?;
     if spec.phases.is_empty() {
         return Err(wrong(
             "spec.phases",
@@ -107,6 +105,7 @@ pub fn check(
         uid: resource.metadata.uid.clone().unwrap_or_default(),
         generation: resource.metadata.generation.unwrap_or_default(),
         suspend: spec.suspend,
+        record: spec.record,
         watch: watch(&spec.watch)?,
         batch: spec.is_batch.then_some(batch),
         parameters: Document::of(&parameters)
@@ -158,6 +157,37 @@ fn watch(spec: &resource::WatchSpec) -> Result<Watch, DeclarationError> {
         fields: Projection::parse(&spec.fields)
             .map_err(|error| wrong("spec.watch.fields", &error.to_string()))?,
     })
+}
+
+/// A module has one source, and what is pinned elsewhere than in its source is pinned by digest.
+fn check_source(spec: &resource::ModuleSpec) -> Result<(), DeclarationError> {
+    let file = spec.file.as_ref().map(|file| ("file", file.is_empty()));
+    let oci = spec
+        .oci
+        .as_ref()
+        .map(|oci| ("oci", oci.reference.is_empty()));
+    let map = spec.config_map.as_ref();
+    let map = map.map(|map| ("configMap", map.namespace.is_empty() || map.name.is_empty()));
+    let mut named = [file, oci, map].into_iter().flatten();
+    match (named.next(), named.next()) {
+        (Some((_, false)), None) => {}
+        (Some((name, true)), None) => {
+            return Err(wrong(&format!("spec.module.{name}"), "must not be empty"));
+        }
+        _ => {
+            return Err(wrong(
+                "spec.module",
+                "a module needs one source: file, configMap or oci",
+            ));
+        }
+    }
+    if map.is_some() && spec.digest.is_none() {
+        return Err(wrong(
+            "spec.module.digest",
+            "a module in a ConfigMap needs a digest",
+        ));
+    }
+    Ok(())
 }
 
 /// Phases by name, each with the handler that is named, or that of its own name.
@@ -365,7 +395,7 @@ mod tests {
         );
         check(
             |object| object["spec"]["module"] = json!({}),
-            expect!["spec.module.file: a module needs a source: file"],
+            expect!["spec.module: a module needs one source: file, configMap or oci"],
         );
         check(
             |object| object["spec"]["phases"] = json!([]),

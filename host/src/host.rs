@@ -24,6 +24,7 @@ use crate::executor::Executor;
 use crate::metrics::Metrics;
 use crate::module_source::{ModuleDirectory, ModuleSource};
 use crate::observer::{NoObserver, RunObserver, SharedObserver};
+use crate::recording::Recorder;
 use crate::seal::{HostKey, StateKey};
 use crate::shards::{Election, Sharding, ShardingError, Shards};
 #[cfg(not(feature = "http"))]
@@ -56,6 +57,7 @@ pub(crate) struct Shared {
     pub(crate) policy: Arc<Capabilities>,
     pub(crate) publisher: Publisher,
     pub(crate) observer: SharedObserver,
+    pub(crate) recorder: Option<Arc<Recorder>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) parked: mpsc::Sender<Parked>,
     pub(crate) released: broadcast::Sender<SinkName>,
@@ -113,6 +115,7 @@ pub struct HostBuilder {
     guest_options: GuestOptions,
     call_mode: CallMode,
     observer: Option<SharedObserver>,
+    recorder: Option<Arc<Recorder>>,
     grace: Option<Duration>,
     seed: Option<u64>,
     sharding: Option<Sharding>,
@@ -214,6 +217,13 @@ impl HostBuilder {
     #[must_use]
     pub fn call_mode(mut self, mode: CallMode) -> Self {
         self.call_mode = mode;
+        self
+    }
+
+    /// Keeps runs, so that their calls can be made again. By default none is kept.
+    #[must_use]
+    pub fn recorder(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(Arc::new(recorder));
         self
     }
 
@@ -347,6 +357,7 @@ impl HostBuilder {
             policy: Arc::new(self.policy.unwrap_or_else(Capabilities::everything)),
             publisher,
             observer: self.observer.unwrap_or_else(|| Arc::new(NoObserver)),
+            recorder: self.recorder,
             metrics,
             parked,
             released,

@@ -13,6 +13,7 @@ pub mod declarative;
 pub mod executor;
 mod gather;
 pub mod ledger;
+pub mod recording;
 pub mod redaction;
 pub mod seal;
 pub mod shards;

@@ -62,6 +62,20 @@ pub enum Notice {
         /// That of the new one.
         digest: String,
     },
+    /// Runs of some objects that begin are of another module, which is tried.
+    Tried {
+        /// The digest of the module that is tried.
+        digest: String,
+        /// On how many of a hundred objects.
+        percent: u8,
+    },
+    /// The module that was tried was not good enough: runs that begin are of the one before.
+    RolledBack {
+        /// The digest of the module that was tried.
+        digest: String,
+        /// How it was.
+        message: String,
+    },
     /// It cannot run, or its new version cannot.
     Refused {
         /// One CamelCase word.

@@ -9,4 +9,5 @@ pub mod machine;
 pub mod operator;
 pub mod program;
 pub mod proxy;
+pub mod registry;
 pub mod world;

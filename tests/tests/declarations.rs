@@ -252,7 +252,10 @@ async fn the_api_refuses_what_the_schema_does_not_allow() -> Result<()> {
         "{finalizer}"
     );
     let no_module = refusal(|object| object["spec"]["module"] = json!({})).await;
-    assert!(no_module.contains("a module needs a source"), "{no_module}");
+    assert!(
+        no_module.contains("a module needs one source"),
+        "{no_module}"
+    );
     world.stop().await
 }
 

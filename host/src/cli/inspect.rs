@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use configurator_build::metadata::{self, Metadata};
 use configurator_core::handler::{Accepts, View};
 use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::GuestRuntime;
@@ -21,6 +22,25 @@ pub fn inspect(file: &Path) -> anyhow::Result<ExitCode> {
         ..GuestOptions::default()
     })?;
     let module = guest.load_blocking(&bytes, &file.display().to_string())?;
+    let Metadata {
+        name,
+        version,
+        revision,
+        made_with,
+    } = metadata::of(&bytes);
+    let said = [
+        ("name   ", name),
+        ("version", version),
+        ("source ", revision),
+    ];
+    for (title, said) in said {
+        if let Some(said) = said {
+            anstream::println!("{FAINT}{title}{FAINT:#} {said}");
+        }
+    }
+    if !made_with.is_empty() {
+        anstream::println!("{FAINT}made by{FAINT:#} {}", made_with.join(", "));
+    }
     anstream::println!("{FAINT}digest {FAINT:#} {}", module.digest());
     anstream::println!("{FAINT}size   {FAINT:#} {} bytes", bytes.len());
     anstream::println!(

@@ -1,14 +1,20 @@
 //! The program `configurator`.
 
 mod build;
+mod cache;
 mod dev;
 mod embedded;
 mod flow;
 mod inspect;
 mod kubeconfig;
 mod manifests;
+mod policy;
 mod probes;
 mod rbac;
+mod record;
+mod registry;
+mod replay;
+mod rollback;
 mod run;
 mod servers;
 mod settings;
@@ -61,6 +67,18 @@ enum Command {
         /// The module.
         module: PathBuf,
     },
+    /// Put a module into a registry of OCI artifacts, and sign it.
+    Push(registry::PushArgs),
+    /// Get a module from a registry of OCI artifacts.
+    Pull(registry::PullArgs),
+    /// Make something of recorded runs.
+    Record(record::RecordArgs),
+    /// Make the calls of recorded runs again: with their own module bit for bit, with another one to see what differs.
+    Replay(replay::ReplayArgs),
+    /// See, check and clear the folder of modules that were compiled.
+    Cache(cache::CacheArgs),
+    /// Pin a Configurator to the module that it ran before.
+    Rollback(rollback::RollbackArgs),
     /// See what machines are doing, and tell them what to do.
     Flow(flow::FlowArgs),
     /// The tree of an object's machine: as `flow show`.
@@ -98,6 +116,12 @@ pub fn main() -> ExitCode {
         Command::Simulate(args) => simulate::simulate(&args),
         Command::Validate { files, modules } => validate::validate(&files, &modules),
         Command::Inspect { module } => inspect::inspect(&module),
+        Command::Push(args) => registry::push(&args),
+        Command::Pull(args) => registry::pull(&args),
+        Command::Record(args) => record::record(&args),
+        Command::Replay(args) => replay::replay(&args),
+        Command::Cache(args) => cache::cache(&args),
+        Command::Rollback(args) => rollback::rollback(&args),
         Command::Flow(args) => flow::flow(&args),
         Command::Show { kubeconfig, object } => flow::show(kubeconfig, object),
         Command::Crds => manifests::print_crds(),

@@ -96,6 +96,7 @@ async fn rights(args: &RbacArgs) -> anyhow::Result<Rights> {
             .await
             .with_context(|| named.clone())?;
         rights.configurator(&configurator);
+        rights.module(&read.spec.module);
         rights.watch(&configurator, &watched, !args.no_statuses);
         for (index, rule) in configurator.capabilities.kubernetes.iter().enumerate() {
             let path = format!("spec.capabilities.kubernetes[{index}]");

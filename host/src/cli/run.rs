@@ -1,7 +1,7 @@
 //! `configurator run`.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,21 +9,24 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use configurator_apiserver::{ApiServer, ServeOptions};
-use configurator_core::capability::Capabilities;
 use configurator_guest::options::GuestOptions;
 use kube::Client;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::servers::RegistrySettings;
 use super::settings::{LogFormat, Settings, user_folder};
 use super::terminal::{FAINT, GOOD, NAME, Terminal};
-use super::{embedded, manifests, probes, servers, telemetry};
+use super::{embedded, manifests, policy, probes, servers, telemetry};
 use crate::cluster::{self, Cluster};
-use crate::declaration;
 use crate::host::{Host, HostBuilder};
-use crate::module_source::ModuleDirectory;
+use crate::module_source::oci::{Registries, RegistryOptions};
+use crate::module_source::{
+    ConfigMaps, Copies, DEFAULT_COPIES, ModuleDirectory, ModulePolicy, ModuleSources,
+};
 use crate::objects;
+use crate::recording::{DEFAULT_RECORDINGS, Recorder};
 use crate::sinks::configstore::ConfigStore;
 use crate::sinks::http::HttpOptions;
 use crate::sinks::secretstore::SecretStore;
@@ -85,6 +88,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     secret_key_file: Option<PathBuf>,
+    /// Keep every run here, so that `configurator replay` can make its calls again.
+    #[arg(long, value_name = "DIR")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<PathBuf>,
     /// The ceiling of all capabilities: a file in the form of `spec.capabilities`.
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -218,10 +225,21 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
         Some(interval) => modules.every(interval),
         None => modules,
     };
+    let policy = settings.policy.as_deref().map(policy::read).transpose()?;
+    let policy = policy.unwrap_or_default();
+    let modules = module_sources(settings, modules, policy.modules, &client)?;
     let host = builder(settings, cluster, is_person)?
         .config_store(config_store)
         .secret_store(secret_store)
         .modules(modules);
+    let host = match policy.capabilities {
+        Some(ceiling) => host.policy(ceiling),
+        None => host,
+    };
+    let host = match recorder(settings)? {
+        Some(recorder) => host.recorder(recorder),
+        None => host,
+    };
     let host = match servers::sharding(settings, &client)? {
         Some(sharding) => host.sharding(sharding),
         None => host,
@@ -346,10 +364,6 @@ fn builder(settings: &Settings, cluster: Cluster, is_person: bool) -> anyhow::Re
             inner_hosts: settings.http_inner_hosts.clone(),
         })
         .grace(settings.grace());
-    let builder = match &settings.policy {
-        Some(file) => builder.policy(read_policy(file)?),
-        None => builder,
-    };
     Ok(if is_person {
         builder.observer(Terminal::default())
     } else {
@@ -357,24 +371,54 @@ fn builder(settings: &Settings, cluster: Cluster, is_person: bool) -> anyhow::Re
     })
 }
 
-/// The ceiling of all capabilities.
-fn read_policy(file: &Path) -> anyhow::Result<Capabilities> {
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the policy {}", file.display()))?;
-    let wrong = |what: &dyn std::fmt::Display| {
-        anyhow::anyhow!(
-            "the policy {} does not have the form of spec.capabilities: {what}",
-            file.display()
-        )
-    };
-    let value: serde_json::Value = serde_saphyr::from_str(&text).map_err(|error| wrong(&error))?;
-    // A misspelt field would allow more than was meant.
-    let mut manifest = serde_json::json!({"spec": {"capabilities": value}});
-    if let Some(path) = manifests::schema()?.prune(&mut manifest).first() {
-        return Err(wrong(&format!("{path}: unknown field")));
+/// What keeps runs: of all Configurators, or of those that ask for it.
+fn recorder(settings: &Settings) -> anyhow::Result<Option<Recorder>> {
+    if let Some(folder) = &settings.record {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("runs cannot be recorded in {}", folder.display()))?;
+        return Ok(Some(Recorder::new(folder, DEFAULT_RECORDINGS)?));
     }
-    let spec = serde_json::from_value(value).map_err(|error| wrong(&error))?;
-    declaration::capabilities(&spec).map_err(|error| wrong(&error))
+    let Some(folder) = &settings.data_dir else {
+        return Ok(None);
+    };
+    let recorder = Recorder::new(folder.join("recordings"), DEFAULT_RECORDINGS)?;
+    Ok(Some(recorder.where_asked()))
+}
+
+/// Where modules come from: these files, ConfigMaps and registries.
+fn module_sources(
+    settings: &Settings,
+    files: ModuleDirectory,
+    policy: ModulePolicy,
+    client: &Client,
+) -> anyhow::Result<ModuleSources> {
+    let policy = Arc::new(policy);
+    let RegistrySettings { ca, plain_http } = &settings.registries;
+    let ca = ca.iter().map(|file| {
+        std::fs::read(file).with_context(|| format!("cannot read registries.ca {}", file.display()))
+    });
+    let options = RegistryOptions {
+        ca: ca.collect::<anyhow::Result<_>>()?,
+        plain_http: plain_http.clone(),
+    };
+    let registries = Registries::new(options, policy.clone()).pull_secrets(client.clone());
+    let sources = ModuleSources::new()
+        .files(files)
+        .config_maps(ConfigMaps::new(client.clone()))
+        .policy(policy);
+    let folder = settings.module_copies.clone();
+    let folder = folder.or_else(|| Some(user_folder("XDG_CACHE_HOME", ".cache")?.join("copies")));
+    let copies = folder.map(|folder| Copies::open(folder, DEFAULT_COPIES));
+    match copies {
+        Some(Ok(copies)) => {
+            let copies = Arc::new(copies);
+            let registries = registries.copies(copies.clone());
+            return Ok(sources.registries(registries).copies(copies));
+        }
+        Some(Err(error)) => tracing::warn!("no copies of modules are kept: {error}"),
+        None => {}
+    }
+    Ok(sources.registries(registries))
 }
 
 type Serving = tokio::task::JoinHandle<()>;

@@ -38,6 +38,18 @@ pub struct EtcdSettings {
     pub timeout_seconds: Option<u64>,
 }
 
+/// Registries of modules, as the settings name them: the table `[registries]` of the file, `CONFIGURATOR_REGISTRIES__…` of the environment.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RegistrySettings {
+    /// Files with certificates in PEM that are trusted beside those of the system.
+    #[serde(default, deserialize_with = "super::settings::folders")]
+    pub ca: Vec<PathBuf>,
+    /// Registries that are spoken to without TLS, as `127.0.0.1:5000`.
+    #[serde(default, deserialize_with = "super::settings::list")]
+    pub plain_http: Vec<String>,
+}
+
 /// Hosts that share the objects, as the settings name them: the table `[sharding]` of the file,
 /// `CONFIGURATOR_SHARDING__…` of the environment.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

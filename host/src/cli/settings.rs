@@ -9,7 +9,7 @@ use figment::providers::{Env, Format as _, Serialized, Toml};
 use figment::{Figment, Source};
 use serde::{Deserialize, Serialize};
 
-use super::servers::{EtcdSettings, ShardingSettings};
+use super::servers::{EtcdSettings, RegistrySettings, ShardingSettings};
 use crate::sinks::secretstore::vault::VaultOptions;
 
 /// Everything that can be set. In a file as `data_dir = "…"`, in the environment as `CONFIGURATOR_DATA_DIR`; what lies
@@ -41,8 +41,14 @@ pub struct Settings {
     pub secret_key_file: Option<PathBuf>,
     /// The key itself, in Base64. Wins over the file.
     pub secret_key: Option<String>,
-    /// The file with the ceiling of all capabilities, in the form of `spec.capabilities`; without it, a Configurator's
-    /// own capabilities decide.
+    /// Registries that modules are pulled from.
+    pub registries: RegistrySettings,
+    /// Where copies of modules are kept for when their source is away; by default under the user's cache folder.
+    pub module_copies: Option<PathBuf>,
+    /// Where every run is kept, so that its calls can be made again; without it, only Configurators that ask for it are recorded, in the data folder.
+    pub record: Option<PathBuf>,
+    /// The file with the ceiling of all capabilities, in the form of `spec.capabilities`, and with what is allowed of modules; without it, a
+    /// Configurator's own capabilities decide.
     pub policy: Option<PathBuf>,
     /// Hosts with private addresses that HTTP requests may reach.
     pub http_inner_hosts: Vec<String>,
@@ -85,6 +91,9 @@ impl Default for Settings {
             vault: None,
             secret_key_file: None,
             secret_key: None,
+            registries: RegistrySettings::default(),
+            module_copies: None,
+            record: None,
             policy: None,
             http_inner_hosts: Vec::new(),
             log_format: LogFormat::Text,
@@ -172,7 +181,10 @@ fn explained(error: figment::Error) -> anyhow::Error {
     }
 }
 
-fn folders<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
+/// As [`list`], of folders or files; colons part them.
+pub fn folders<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<PathBuf>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Folders {

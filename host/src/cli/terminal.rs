@@ -141,6 +141,11 @@ impl RunObserver for Terminal {
             Notice::Loading { module } => (FAINT, "…", format!("loads {module}")),
             Notice::Started { digest, .. } => (GOOD, "▶", format!("runs {digest:.19}…")),
             Notice::Swapped { digest, .. } => (GOOD, "▶", format!("now runs {digest:.19}…")),
+            Notice::Tried { digest, percent } => {
+                let text = format!("tries {digest:.19}… on {percent} % of the objects");
+                (GOOD, "▶", text)
+            }
+            Notice::RolledBack { message, .. } => (BAD, "✗", message.clone()),
             Notice::Refused { reason, message } => (BAD, "✗", format!("{reason}: {message}")),
             Notice::Bootstrapped { objects } => {
                 let text = match objects {

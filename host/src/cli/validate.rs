@@ -93,10 +93,10 @@ async fn mistakes(
         .fetch(&resource.spec.module)
         .await
     {
-        Ok(bytes) => bytes,
+        Ok(fetched) => fetched.bytes,
         Err(error) => return vec![format!("spec.module: {error}")],
     };
-    let name = resource.spec.module.file.clone().unwrap_or_default();
+    let name = resource.spec.module.place();
     let module = match guest.load(bytes, &name).await {
         Ok(module) => module,
         Err(error) => return vec![format!("spec.module: {error}")],

@@ -12,7 +12,8 @@ use configurator_core::plan::{Failure, Plan, PlannedAction};
 use configurator_core::queue::{Finished, Ticket};
 use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::run::{Call, Chain, Finish, Pause, Run, Step, exhausted};
-use configurator_guest::log::{LogLevel, LogLine, LogSink};
+use configurator_guest::log::{LogLevel, LogLine, LogSink, no_log};
+use configurator_guest::module::Module;
 use configurator_guest::report::CallReport;
 use configurator_guest::runtime::GuestRuntime;
 use kube::Client;
@@ -31,6 +32,7 @@ use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::objects;
 use crate::observer::{RunEnd, SharedObserver};
+use crate::recording::{Recorder, Taking};
 use crate::redaction::Redactor;
 use crate::shards::Permit;
 use crate::sinks::kubernetes::{fault_of, is_of_another};
@@ -69,6 +71,8 @@ pub struct RunContext {
     pub(crate) machine: Option<Arc<MachineContext>>,
     /// Publishes Events.
     pub publisher: Publisher,
+    /// Keeps runs, where they are to be kept.
+    pub recorder: Option<Arc<Recorder>>,
     /// Sees everything.
     pub observer: SharedObserver,
     /// Counts.
@@ -192,8 +196,11 @@ pub(crate) async fn carry(
     );
     let mut redactor = Redactor::default();
     redactor.learn(run.secrets());
+    let recorder = context.recorder.as_ref();
+    let taking = recorder.map(|recorder| recorder.begin(&run, run.secrets(), context.clock.now()));
     let drive = Drive {
         context,
+        taking,
         run,
         redactor: Arc::new(redactor),
         own_writes: Vec::new(),
@@ -207,6 +214,7 @@ pub(crate) async fn carry(
 
 struct Drive {
     context: Arc<RunContext>,
+    taking: Option<Taking>,
     run: Run,
     redactor: Arc<Redactor>,
     own_writes: Vec<(ObjectRef, u64)>,
@@ -224,7 +232,7 @@ impl Drive {
                 Step::Execute(plan) => self.execute(&plan).await,
                 Step::Pause(pause) => {
                     self.publish_events();
-                    self.ended(&RunEnd::Paused(&pause));
+                    self.ended(&RunEnd::Paused(&pause)).await;
                     let finished = self.finished(Finish::Succeeded);
                     return Carried {
                         run: self.run,
@@ -234,7 +242,8 @@ impl Drive {
                 }
                 Step::Finish(finish) => {
                     let finish = self.settle(finish).await;
-                    self.ended(&RunEnd::Finished(&finish));
+                    self.context.rollout.count(self.run.module(), &finish);
+                    self.ended(&RunEnd::Finished(&finish)).await;
                     let finished = self.finished(finish);
                     return Carried {
                         run: self.run,
@@ -272,6 +281,7 @@ impl Drive {
             }),
         };
         let CallReport { result, cost } = report;
+        self.record(call, &module, &result).await;
         let result = self.redact(result);
         span.record("outcome", outcome_of(&result));
         let name = &self.run.configurator().name;
@@ -280,6 +290,34 @@ impl Drive {
             .call(name, outcome_of(&result), cost.cpu_time, cost.log_dropped);
         context.observer.called(&self.run, call, &result);
         self.run.on_call(result, context.clock.now())
+    }
+
+    /// Keeps a call. Where the handler has seen secrets, it is called once more, with something else in their places, and that is kept.
+    async fn record(
+        &mut self,
+        call: &Call,
+        module: &Arc<Module>,
+        result: &Result<HandlerOutput, CallFault>,
+    ) {
+        let Some(taking) = &mut self.taking else {
+            return;
+        };
+        let Some(input) = taking.stand_in(&call.input) else {
+            taking.call(&call.handler, (*call.input).clone(), result.clone(), false);
+            return;
+        };
+        let (guest, limits) = (&self.context.guest, self.run.configurator().limits);
+        let shared = Arc::new(input.clone());
+        let report = match self.context.call_mode {
+            CallMode::Parallel => {
+                let called = guest.call(module, &call.handler, shared, limits, no_log());
+                called.await
+            }
+            CallMode::Inline => {
+                guest.call_blocking(module, &call.handler, &shared, &limits, no_log())
+            }
+        };
+        taking.call(&call.handler, input, report.result, true);
     }
 
     async fn execute(&mut self, plan: &Plan) -> Step {
@@ -322,6 +360,9 @@ impl Drive {
         context
             .observer
             .executed(&self.run, &phase, plan, &executed.results);
+        if let Some(taking) = &mut self.taking {
+            taking.results(&executed.results);
+        }
         self.run.on_results(executed.results, context.clock.now())
     }
 
@@ -560,7 +601,7 @@ impl Drive {
         }
     }
 
-    fn ended(&self, end: &RunEnd<'_>) {
+    async fn ended(&mut self, end: &RunEnd<'_>) {
         let outcome = match end {
             RunEnd::Finished(Finish::Succeeded) => "succeeded",
             RunEnd::Finished(Finish::Rest { .. }) => "rest",
@@ -579,6 +620,9 @@ impl Drive {
             .first()
             .map(|member| tracing::field::display(&member.key));
         tracing::info!(target: "configurator::run", configurator = name, run = self.run.id(), object, objects = members.len(), outcome, "a run ended");
+        if let Some(taking) = self.taking.take() {
+            taking.end(outcome).await;
+        }
     }
 
     fn log_sink(&self, call: &Call, span: tracing::Span) -> LogSink {

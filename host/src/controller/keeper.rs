@@ -8,7 +8,11 @@ use configurator_core::configurator::{Configurator, DeletionBy, StatePlace};
 use configurator_core::handler::Accepts;
 use configurator_core::request::api_version;
 use configurator_core::time::Timestamp;
+use configurator_core::trial::{Judgement, Tally, TrialRule};
+use configurator_guest::digest::Digest;
 use configurator_guest::module::Module;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, Patch, PatchParams};
 use kube::core::GroupVersionKind;
@@ -26,6 +30,7 @@ use super::rollout::Rollout;
 use super::state_schema;
 use super::state_store::StateStore;
 use super::status::{self, Known, Refusal};
+use super::trial::{self, Trial};
 use super::voice::{Said, Voice};
 use super::worker::{self, WorkerHandle, WorkerParts, WorkerReport, needs_ledger};
 use crate::clock::until;
@@ -33,10 +38,13 @@ use crate::declaration::{self, Flows};
 use crate::events::{HostEvent, Subject};
 use crate::host::Shared;
 use crate::ledger::Ledger;
+use crate::module_source::{Fetched, SourceError};
 use crate::objects;
 use crate::observer::Notice;
+use crate::recording::Recorder;
 use crate::resource;
 use crate::resource::machine::ModeSpec;
+use crate::resource::{CanaryStatus, RolledBackStatus};
 use crate::rights::Watched;
 use crate::sinks::kubernetes::is_of_another;
 use crate::tasks::{TaskKind, Tasks};
@@ -45,6 +53,8 @@ use crate::tasks::{TaskKind, Tasks};
 const MAX_LOOK_AGAIN: Duration = Duration::from_secs(15);
 /// The wait before it is seen again whether other hosts have let go of a Configurator that is being deleted.
 const OTHERS_AGAIN: Duration = Duration::from_secs(1);
+/// How often a module that is tried is judged.
+const JUDGE_AGAIN: Duration = Duration::from_secs(1);
 /// The wait before finalizers that could not be released are tried again.
 const RELEASE_AGAIN: Duration = Duration::from_secs(5);
 /// A new value of this annotation has every object that was given up tried again at once.
@@ -82,9 +92,15 @@ pub(crate) struct Keeper {
     known: Known,
     voice: Voice,
     look_again: Option<Timestamp>,
+    /// A module that is tried on some objects, and when it is judged.
+    trial: Option<Trial>,
+    judge_at: Option<Timestamp>,
+    /// A module that is being fetched and checked, while what runs goes on.
+    loading: Option<BoxFuture<'static, Arrived>>,
     /// What the module's source said when it was last fetched, and when it is asked again.
     source: Option<String>,
     ask_source: Option<Timestamp>,
+    asking: Option<BoxFuture<'static, Result<Option<String>, SourceError>>>,
     failures: u32,
     retried: Option<String>,
     /// The kind whose objects may have finalizers of an earlier generation.
@@ -92,7 +108,19 @@ pub(crate) struct Keeper {
     flows: watch::Receiver<Option<Arc<Flows>>>,
 }
 
+/// What came of fetching and checking the module of a resource.
+struct Arrived {
+    resource: Arc<resource::Configurator>,
+    /// What the source said before, so that what has changed while it was fetched is fetched again.
+    version: Result<Option<String>, SourceError>,
+    loaded: Result<Loaded, Refused>,
+}
+
 struct Loaded {
+    /// Why the module is a copy of what its source had earlier, where it is.
+    copied: Option<String>,
+    /// The module that ran before the host began, where another is to be tried first.
+    stable: Option<Arc<Module>>,
     configurator: Configurator,
     module: Arc<Module>,
     resource: ApiResource,
@@ -113,7 +141,7 @@ impl Keeper {
         said: Said,
         reporter: Reporter,
     ) -> Self {
-        let known = Known::default();
+        let known = known_before(&desired.borrow());
         let rights = RightsReview::new(shared.client.clone(), shared.clock.clone(), shared.seed);
         let voice = Voice::new(&shared, &desired.borrow(), said);
         let flows = shared.flows.subscribe();
@@ -128,8 +156,12 @@ impl Keeper {
             known,
             voice,
             look_again: None,
+            trial: None,
+            judge_at: None,
+            loading: None,
             source: None,
             ask_source: None,
+            asking: None,
             failures: 0,
             retried: None,
             to_let_go: None,
@@ -144,7 +176,7 @@ impl Keeper {
         self.flows.mark_unchanged();
         self.retried = resource.annotations().get(RETRY_ANNOTATION).cloned();
         Box::pin(self.take_over(&resource)).await;
-        Box::pin(self.write_status()).await;
+        Box::pin(self.say()).await;
         let shards = self.shared.shards.clone();
         let mut changes = shards.as_ref().map(|shards| shards.changes());
         loop {
@@ -152,6 +184,7 @@ impl Keeper {
             let again = until(clock.clone(), self.look_again);
             let status = until(clock.clone(), self.voice.due());
             let source = until(clock.clone(), self.ask_source);
+            let judge = until(clock.clone(), self.judge_at);
             let drain = self.tasks.drain_token().clone();
             tokio::select! {
                 biased;
@@ -165,14 +198,14 @@ impl Keeper {
                     self.failures = 0;
                     self.retry(&resource);
                     Box::pin(self.take_over(&resource)).await;
-                    Box::pin(self.write_status()).await;
+                    Box::pin(self.say()).await;
                 }
                 Ok(()) = self.flows.changed() => {
                     let resource = self.desired.borrow().clone();
                     if self.is_of_other_flows(&resource) {
                         self.known.running = None;
                         Box::pin(self.take_over(&resource)).await;
-                        Box::pin(self.write_status()).await;
+                        Box::pin(self.say()).await;
                     }
                 }
                 reviewed = self.rights.next() => {
@@ -189,18 +222,17 @@ impl Keeper {
                 () = status => {
                     Box::pin(self.write_status()).await;
                 }
-                () = source => {
-                    if self.has_another_module().await {
-                        let resource = self.desired.borrow().clone();
-                        self.failures = 0;
-                        Box::pin(self.reload(&resource)).await;
-                        Box::pin(self.write_status()).await;
-                    }
+                () = source => self.ask_source(),
+                () = judge => Box::pin(self.judge()).await,
+                answered = next_of(&mut self.asking) => self.on_version(answered),
+                arrived = next_of(&mut self.loading) => {
+                    Box::pin(self.on_loaded(arrived)).await;
+                    Box::pin(self.write_status()).await;
                 }
                 () = again => {
                     let resource = self.desired.borrow().clone();
                     Box::pin(self.take_over(&resource)).await;
-                    Box::pin(self.write_status()).await;
+                    Box::pin(self.say()).await;
                 }
             }
         }
@@ -286,52 +318,120 @@ impl Keeper {
         tracing::info!(configurator = name, "stopped");
     }
 
-    async fn take_over(&mut self, resource: &resource::Configurator) {
-        self.known.generation = resource.metadata.generation.unwrap_or_default();
+    async fn take_over(&mut self, resource: &Arc<resource::Configurator>) {
         self.look_again = None;
+        let generation = resource.metadata.generation.unwrap_or_default();
         if resource.metadata.deletion_timestamp.is_some() {
+            self.known.generation = generation;
+            self.loading = None;
+            self.asking = None;
             self.release(resource).await;
             return;
         }
-        let is_same = |(generation, _): &(i64, String)| *generation == self.known.generation;
+        let is_same = |(running, _): &(i64, String)| *running == generation;
         let is_running = self.known.running.as_ref().is_some_and(is_same) && self.worker.is_some();
-        if !is_running || self.known.refusal.is_some() {
-            self.reload(resource).await;
+        if is_running && self.known.refusal.is_none() {
+            self.known.generation = generation;
+            self.loading = None;
+        } else {
+            self.load(resource);
         }
     }
 
-    /// Whether the source of the module has another one than it had when it was last fetched.
-    async fn has_another_module(&mut self) -> bool {
+    /// Has the source asked whether it has another module than it had when one was last fetched.
+    fn ask_source(&mut self) {
+        self.ask_source = None;
         let resource = self.desired.borrow().clone();
-        let modules = &self.shared.modules;
-        self.ask_source = Some(self.shared.clock.now().after(modules.interval()));
-        let now = modules.version(&resource.spec.module).await;
-        now != self.source && resource.metadata.deletion_timestamp.is_none()
+        if resource.metadata.deletion_timestamp.is_some() || self.loading.is_some() {
+            return;
+        }
+        let modules = self.shared.modules.clone();
+        let asked = async move { modules.version(&resource.spec.module).await };
+        self.asking = Some(asked.boxed());
     }
 
-    /// Fetches the module and runs it; where only the module is another, without an end to what runs. When it cannot be run, what ran goes on.
-    async fn reload(&mut self, resource: &resource::Configurator) {
-        let name = resource.name_any();
-        let modules = self.shared.modules.clone();
-        // Asked for first, so that what changes while it is fetched is fetched again.
-        self.source = modules.version(&resource.spec.module).await;
-        let ask_again = self.shared.clock.now().after(modules.interval());
-        self.ask_source = self.source.is_some().then_some(ask_again);
-        let drain = self.tasks.drain_token().clone();
-        let loaded = tokio::select! {
-            biased;
-            // A large module takes seconds to compile.
-            () = drain.cancelled() => return,
-            loaded = self.load(resource) => loaded,
+    fn on_version(&mut self, answered: Result<Option<String>, SourceError>) {
+        self.ask_again();
+        match answered {
+            Ok(now) if now == self.source => {
+                self.say_of_source(None);
+            }
+            Ok(_) => {
+                let resource = self.desired.borrow().clone();
+                self.failures = 0;
+                self.load(&resource);
+            }
+            Err(error) => self.say_of_source(Some(error.to_string())),
+        }
+    }
+
+    fn ask_again(&mut self) {
+        let module = &self.desired.borrow().spec.module;
+        let interval = self.shared.modules.interval(module);
+        self.ask_source = Some(self.shared.clock.now().after(interval));
+    }
+
+    /// Says, once, that the source cannot be asked, and that what runs may be old.
+    fn say_of_source(&mut self, trouble: Option<String>) {
+        if self.known.old_module == trouble {
+            return;
+        }
+        if let Some(message) = &trouble
+            && self.known.old_module.is_none()
+        {
+            let resource = self.desired.borrow().clone();
+            let name = resource.name_any();
+            tracing::warn!(configurator = name, "the module may be old: {message}");
+            let uid = resource.uid().unwrap_or_default();
+            let subject = Subject::configurator(&name, &uid);
+            let event = HostEvent::warning(subject, "ModuleSourceUnavailable", message.clone());
+            self.shared.publisher.publish(event);
+        }
+        self.known.old_module = trouble;
+        self.voice.speak_soon();
+    }
+
+    /// Has the module fetched and checked beside what runs, in place of what is being fetched.
+    fn load(&mut self, resource: &Arc<resource::Configurator>) {
+        self.asking = None;
+        let (shared, flows) = (self.shared.clone(), self.shared_flows());
+        let resource = resource.clone();
+        // What runs already need not be fetched.
+        let earlier = self.known.stable.clone().filter(|_| self.worker.is_none());
+        let loading = async move {
+            let version = shared.modules.version(&resource.spec.module).await;
+            let loaded = load(&shared, &flows, &resource, earlier).await;
+            Arrived {
+                resource,
+                version,
+                loaded,
+            }
         };
+        self.loading = Some(loading.boxed());
+        self.voice.speak_soon();
+    }
+
+    /// Runs what was loaded; where only the module is another, without an end to what runs. When it cannot be run, what ran goes on.
+    async fn on_loaded(&mut self, arrived: Arrived) {
+        let Arrived {
+            resource,
+            version,
+            loaded,
+        } = arrived;
+        let name = resource.name_any();
+        self.known.generation = resource.metadata.generation.unwrap_or_default();
+        // A source that knows no versions is not asked for them.
+        self.ask_source = None;
+        if !matches!(version, Ok(None)) {
+            self.ask_again();
+        }
+        self.source = version.ok().flatten();
         match loaded {
             Ok(loaded) => {
                 self.failures = 0;
                 self.known.refusal = None;
-                match self.is_of_same(&loaded) {
-                    true => self.swap(loaded),
-                    false => self.replace(loaded).await,
-                }
+                self.say_of_source(loaded.copied.clone());
+                self.roll_out(&resource, loaded).await;
             }
             Err(Refused {
                 refusal,
@@ -390,26 +490,157 @@ impl Keeper {
                 }
     }
 
+    /// Runs what was loaded: for all objects at once, or, where its rollout says so, for some of them first.
+    async fn roll_out(&mut self, resource: &resource::Configurator, mut loaded: Loaded) {
+        let candidate = loaded.module.clone();
+        let is_same = self.is_of_same(&loaded);
+        let worker = self.worker.as_ref();
+        let stable = worker.map(|worker| worker.rollout.stable());
+        let stable = stable.or_else(|| loaded.stable.take());
+        let stable = stable.filter(|stable| stable.digest() != candidate.digest());
+        let (Some(rule), Some(stable)) = (trial::rule(resource), stable) else {
+            self.end_trial(None).await;
+            return match is_same {
+                true => self.swap(loaded.configurator.generation, candidate).await,
+                false => self.replace(loaded).await,
+            };
+        };
+        if is_same {
+            let digest = stable.digest().to_string();
+            self.known.running = Some((loaded.configurator.generation, digest));
+        } else {
+            self.trial = None;
+            loaded.module = stable;
+            self.replace(loaded).await;
+        }
+        let digest = candidate.digest().to_string();
+        let is_bad = |rolled_back: &RolledBackStatus| rolled_back.digest == digest;
+        if self.known.rolled_back.as_ref().is_some_and(is_bad) {
+            return;
+        }
+        let is_it =
+            |trial: &Trial| trial.candidate.digest() == candidate.digest() && trial.rule == rule;
+        if !self.trial.as_ref().is_some_and(is_it) {
+            self.begin_trial(rule, candidate).await;
+        }
+    }
+
+    /// Tries a module on its share of the objects.
+    async fn begin_trial(&mut self, rule: TrialRule, candidate: Arc<Module>) {
+        let Some(worker) = &self.worker else {
+            return;
+        };
+        worker.try_on(rule.share, candidate.clone()).await;
+        let now = self.shared.clock.now();
+        let trial = Trial {
+            candidate,
+            rule,
+            since: now,
+        };
+        let CanaryStatus {
+            digest, percent, ..
+        } = trial.status(Tally::default());
+        let name = &worker.configurator.name;
+        tracing::info!(configurator = name, digest, percent, "a module is tried");
+        let subject = Subject::configurator(name, &worker.configurator.uid);
+        let message = format!("runs of {percent} % of the objects that begin are of {digest}");
+        self.shared.publisher.publish(HostEvent {
+            subject,
+            is_warning: false,
+            reason: "ModuleTried".to_owned(),
+            action: format!("Try {digest}"),
+            message,
+        });
+        let notice = Notice::Tried { digest, percent };
+        self.shared.observer.noticed(name, &notice);
+        self.known.rolled_back = None;
+        self.known.trial = Some(trial.status(Tally::default()));
+        self.trial = Some(trial);
+        self.judge_at = Some(now.after(JUDGE_AGAIN));
+        self.voice.speak_soon();
+    }
+
+    /// No module is tried any more; the one that was tried and not good enough is remembered.
+    async fn end_trial(&mut self, rolled_back: Option<RolledBackStatus>) {
+        self.known.trial = None;
+        self.known.rolled_back = rolled_back;
+        self.judge_at = None;
+        if self.trial.take().is_some()
+            && self.known.rolled_back.is_some()
+            && let Some(worker) = &self.worker
+        {
+            worker.give_up().await;
+        }
+        self.voice.speak_soon();
+    }
+
+    /// Whether the module that is tried is for all objects, for none, or goes on being tried.
+    async fn judge(&mut self) {
+        self.judge_at = None;
+        let (Some(trial), Some(worker)) = (&self.trial, &self.worker) else {
+            return;
+        };
+        let now = self.shared.clock.now();
+        let tally = worker.rollout.tally();
+        let status = trial.status(tally);
+        // What is not good enough at one host is not good enough at any.
+        let hosts = self.voice.others();
+        let mut elsewhere = hosts.iter().filter_map(|host| host.rolled_back.clone());
+        let elsewhere = elsewhere.find(|rolled_back| rolled_back.digest == status.digest);
+        let judgement = match elsewhere {
+            Some(_) => Judgement::RollBack,
+            None => trial.rule.judge(tally, trial.since, now),
+        };
+        match judgement {
+            Judgement::Wait => {
+                self.judge_at = Some(now.after(JUDGE_AGAIN));
+                if self.known.trial.as_ref() != Some(&status) {
+                    self.known.trial = Some(status);
+                    self.voice.speak_soon();
+                }
+            }
+            Judgement::Promote => {
+                let candidate = trial.candidate.clone();
+                let generation = worker.configurator.generation;
+                let running = self.known.running.as_ref();
+                let generation = running.map_or(generation, |(generation, _)| *generation);
+                self.swap(generation, candidate).await;
+                self.end_trial(None).await;
+            }
+            Judgement::RollBack => {
+                let rolled_back = elsewhere.unwrap_or_else(|| trial.rolled_back(tally));
+                let name = worker.configurator.name.clone();
+                let subject = Subject::configurator(&name, &worker.configurator.uid);
+                let RolledBackStatus { digest, message } = rolled_back.clone();
+                tracing::warn!(configurator = name, "{message}");
+                let event = HostEvent::warning(subject, "ModuleRolledBack", message.clone());
+                self.shared.publisher.publish(event);
+                let notice = Notice::RolledBack { digest, message };
+                self.shared.observer.noticed(&name, &notice);
+                self.end_trial(Some(rolled_back)).await;
+            }
+        }
+    }
+
     /// Runs that begin from now on are of this module.
-    fn swap(&mut self, loaded: Loaded) {
-        let Loaded {
-            configurator,
-            module,
-            ..
-        } = loaded;
+    async fn swap(&mut self, generation: i64, module: Arc<Module>) {
         let digest = module.digest().to_string();
-        let before = self
-            .known
-            .running
-            .replace((configurator.generation, digest.clone()));
+        let before = self.known.running.replace((generation, digest.clone()));
         let before = before.map(|(_, digest)| digest).unwrap_or_default();
+        self.known.stable = Some(digest.clone());
+        let Some(worker) = &self.worker else {
+            return;
+        };
+        let is_tried = worker.rollout.tried().is_some();
+        if before == digest && !is_tried {
+            return;
+        }
+        worker.swap(module).await;
         if before == digest {
             return;
         }
-        if let Some(worker) = &self.worker {
-            worker.swap(module);
-        }
-        let name = &configurator.name;
+        self.known.previous = Some(before.clone());
+        let (name, uid) = (&worker.configurator.name, &worker.configurator.uid);
         tracing::info!(
             configurator = name,
             before,
@@ -421,7 +652,7 @@ impl Keeper {
             digest: digest.clone(),
         };
         self.shared.observer.noticed(name, &notice);
-        let subject = Subject::configurator(name, &configurator.uid);
+        let subject = Subject::configurator(name, uid);
         let message = format!("runs that begin are of {digest}, and no longer of {before}");
         self.shared.publisher.publish(HostEvent {
             subject,
@@ -433,100 +664,6 @@ impl Keeper {
         });
     }
 
-    async fn load(&self, resource: &resource::Configurator) -> Result<Loaded, Refused> {
-        let name = resource.name_any();
-        let configurator = declaration::check(resource, &self.shared_flows())
-            .map_err(|error| refused("Invalid", error.to_string()))?;
-        let source = resource.spec.module.file.clone().unwrap_or_default();
-        self.shared.observer.noticed(
-            &name,
-            &Notice::Loading {
-                module: source.clone(),
-            },
-        );
-        let bytes = self
-            .shared
-            .modules
-            .fetch(&resource.spec.module)
-            .await
-            .map_err(|error| Refused {
-                may_change: true,
-                ..refused("ModuleNotFound", error.to_string())
-            })?;
-        let loaded = match self.shared.call_mode {
-            CallMode::Parallel => self.shared.guest.load(bytes, &source).await,
-            CallMode::Inline => self.shared.guest.load_blocking(&bytes, &source),
-        };
-        let module = loaded.map_err(|error| refused("ModuleInvalid", error.to_string()))?;
-        check_module(resource, &configurator, &module)?;
-        let watch = &configurator.watch;
-        let kind = GroupVersionKind::gvk(&watch.group, &watch.version, &watch.kind);
-        let (resource, capabilities) = discovery::pinned_kind(&self.shared.client, &kind)
-            .await
-            .map_err(|error| {
-                let kind = &watch.kind;
-                let api_version = api_version(&watch.group, &watch.version);
-                let message = if objects::is_missing(&error) {
-                    format!("the API has no kind {kind} in {api_version}; it is looked for again")
-                } else {
-                    format!("the API cannot be asked for the kind {kind} in {api_version}; it is asked again: {}", objects::explained(&error))
-                };
-                Refused {
-                    may_change: true,
-                    ..refused("WatchedKindMissing", message)
-                }
-            })?;
-        let watched = Watched::of(&resource, &capabilities);
-        self.check_state(&configurator, &resource).await?;
-        Ok(Loaded {
-            configurator,
-            module,
-            watched,
-            resource,
-        })
-    }
-
-    /// Whether the kind keeps what a machine writes to its objects.
-    async fn check_state(
-        &self,
-        configurator: &Configurator,
-        resource: &ApiResource,
-    ) -> Result<(), Refused> {
-        let Some(mode) = &configurator.machine else {
-            return Ok(());
-        };
-        let StatePlace::Status { .. } = mode.place else {
-            return Ok(());
-        };
-        let kind = &resource.kind;
-        let not_kept = |why: String| Refused {
-            may_change: true,
-            ..refused(
-                "StateNotKept",
-                format!(
-                    "the kind {kind} cannot keep the states of its objects in their status: {why}"
-                ),
-            )
-        };
-        let name = format!("{}.{}", resource.plural, resource.group);
-        let definitions = ApiResource::erase::<CustomResourceDefinition>(&());
-        let definitions = objects::of(self.shared.client.clone(), &definitions, "");
-        match definitions.get_opt(&name).await {
-            Ok(Some(definition)) => {
-                state_schema::check(&definition.data, &resource.version, &mode.place)
-                    .map_err(not_kept)
-            }
-            Ok(None) => Err(not_kept(
-                "it is none of your own, and its schema has no place for them: say spec.state.in: ConfigMap"
-                    .to_owned(),
-            )),
-            Err(error) => {
-                let error = objects::explained(&error);
-                Err(not_kept(format!("its definition cannot be read; it is tried again: {error}")))
-            }
-        }
-    }
-
     /// The old worker ends before the new one begins, so that no object is in two runs.
     async fn replace(&mut self, loaded: Loaded) {
         let Loaded {
@@ -534,6 +671,7 @@ impl Keeper {
             module,
             resource,
             watched,
+            ..
         } = loaded;
         let is_namespaced = watched.is_namespaced;
         if let Some(worker) = self.worker.take() {
@@ -575,9 +713,14 @@ impl Keeper {
             ledger,
             finalizer,
             publisher: shared.publisher.clone(),
+            recorder: recorder(shared, &configurator),
             observer: shared.observer.clone(),
             metrics: shared.metrics.clone(),
         });
+        let before = self.known.stable.replace(digest.clone());
+        if before.as_ref().is_some_and(|before| *before != digest) {
+            self.known.previous = before;
+        }
         self.known.running = Some((configurator.generation, digest.clone()));
         self.known.is_suspended = configurator.suspend;
         self.known.report = WorkerReport::default();
@@ -631,7 +774,7 @@ impl Keeper {
     /// Takes the finalizer from every object of the kind, and then from the Configurator. Without the kind there are no
     /// objects.
     async fn release_objects(
-        &self,
+        &mut self,
         resource: &resource::Configurator,
         kind: Option<ApiResource>,
     ) -> Result<(), String> {
@@ -681,6 +824,13 @@ impl Keeper {
         }
     }
 
+    /// Says what is known of it, unless that is about to change.
+    async fn say(&mut self) {
+        if self.loading.is_none() {
+            self.write_status().await;
+        }
+    }
+
     /// Says what is known of it; of one that is being deleted nothing is said.
     async fn write_status(&mut self) {
         let resource = self.desired.borrow().clone();
@@ -697,6 +847,172 @@ impl Keeper {
             self.let_go().await;
         }
     }
+}
+
+/// Fetches the module, and holds it and the resource against each other and against the cluster.
+async fn load(
+    shared: &Shared,
+    flows: &Flows,
+    resource: &resource::Configurator,
+    earlier: Option<String>,
+) -> Result<Loaded, Refused> {
+    let name = resource.name_any();
+    let configurator = declaration::check(resource, flows)
+        .map_err(|error| refused("Invalid", error.to_string()))?;
+    let source = resource.spec.module.place();
+    shared.observer.noticed(
+        &name,
+        &Notice::Loading {
+            module: source.clone(),
+        },
+    );
+    let Fetched { bytes, copied } =
+        shared
+            .modules
+            .fetch(&resource.spec.module)
+            .await
+            .map_err(|error| Refused {
+                may_change: true,
+                ..refused("ModuleNotFound", error.to_string())
+            })?;
+    if let Some(recorder) = recorder(shared, &configurator) {
+        recorder.keep_module(&Digest::of(&bytes).to_string(), &bytes);
+    }
+    let loaded = match shared.call_mode {
+        CallMode::Parallel => shared.guest.load(bytes, &source).await,
+        CallMode::Inline => shared.guest.load_blocking(&bytes, &source),
+    };
+    let module = loaded.map_err(|error| refused("ModuleInvalid", error.to_string()))?;
+    check_module(resource, &configurator, &module)?;
+    let earlier = earlier.filter(|digest| *digest != module.digest().to_string());
+    let stable = match (trial::rule(resource), earlier) {
+        (Some(_), Some(earlier)) => stable(shared, resource, &configurator, earlier).await,
+        _ => None,
+    };
+    let watch = &configurator.watch;
+    let kind = GroupVersionKind::gvk(&watch.group, &watch.version, &watch.kind);
+    let (resource, capabilities) = discovery::pinned_kind(&shared.client, &kind)
+        .await
+        .map_err(|error| {
+            let kind = &watch.kind;
+            let api_version = api_version(&watch.group, &watch.version);
+            let message = if objects::is_missing(&error) {
+                format!("the API has no kind {kind} in {api_version}; it is looked for again")
+            } else {
+                format!("the API cannot be asked for the kind {kind} in {api_version}; it is asked again: {}", objects::explained(&error))
+            };
+            Refused {
+                may_change: true,
+                ..refused("WatchedKindMissing", message)
+            }
+        })?;
+    let watched = Watched::of(&resource, &capabilities);
+    check_state(&shared.client, &configurator, &resource).await?;
+    Ok(Loaded {
+        copied,
+        stable,
+        configurator,
+        module,
+        watched,
+        resource,
+    })
+}
+
+/// Whether the kind keeps what a machine writes to its objects.
+async fn check_state(
+    client: &Client,
+    configurator: &Configurator,
+    resource: &ApiResource,
+) -> Result<(), Refused> {
+    let Some(mode) = &configurator.machine else {
+        return Ok(());
+    };
+    let StatePlace::Status { .. } = mode.place else {
+        return Ok(());
+    };
+    let kind = &resource.kind;
+    let not_kept = |why: String| Refused {
+        may_change: true,
+        ..refused(
+            "StateNotKept",
+            format!("the kind {kind} cannot keep the states of its objects in their status: {why}"),
+        )
+    };
+    let name = format!("{}.{}", resource.plural, resource.group);
+    let definitions = ApiResource::erase::<CustomResourceDefinition>(&());
+    let definitions = objects::of(client.clone(), &definitions, "");
+    match definitions.get_opt(&name).await {
+        Ok(Some(definition)) => {
+            state_schema::check(&definition.data, &resource.version, &mode.place)
+                .map_err(not_kept)
+        }
+        Ok(None) => Err(not_kept(
+            "it is none of your own, and its schema has no place for them: say spec.state.in: ConfigMap"
+                .to_owned(),
+        )),
+        Err(error) => {
+            let error = objects::explained(&error);
+            Err(not_kept(format!("its definition cannot be read; it is tried again: {error}")))
+        }
+    }
+}
+
+/// What keeps the runs of a Configurator, where they are to be kept.
+fn recorder(shared: &Shared, configurator: &Configurator) -> Option<Arc<Recorder>> {
+    let recorder = shared.recorder.clone()?;
+    let is_wanted = configurator.record.unwrap_or(recorder.records_all());
+    is_wanted.then_some(recorder)
+}
+
+/// The module that ran before the host began, where it is still to be had and fits the Configurator of today.
+async fn stable(
+    shared: &Shared,
+    resource: &resource::Configurator,
+    configurator: &Configurator,
+    digest: String,
+) -> Option<Arc<Module>> {
+    let spec = resource::ModuleSpec {
+        digest: Some(digest.clone()),
+        ..resource.spec.module.clone()
+    };
+    let fetched = shared.modules.fetch(&spec).await.ok();
+    let bytes = fetched.map(|fetched| fetched.bytes);
+    let bytes = bytes.filter(|bytes| Digest::of(bytes).to_string() == digest);
+    let loaded = match (bytes, shared.call_mode) {
+        (Some(bytes), CallMode::Parallel) => shared.guest.load(bytes, &spec.place()).await.ok(),
+        (Some(bytes), CallMode::Inline) => shared.guest.load_blocking(&bytes, &spec.place()).ok(),
+        (None, _) => None,
+    };
+    let stable = loaded.filter(|module| check_handlers(configurator, module).is_ok());
+    if stable.is_none() {
+        tracing::warn!(
+            configurator = configurator.name,
+            digest,
+            "the module that ran before is not to be had any more: all objects have the new one, which is not tried first"
+        );
+    }
+    stable
+}
+
+/// What another host, or this one before it was started again, has left in the status.
+fn known_before(resource: &resource::Configurator) -> Known {
+    let status = resource.status.clone().unwrap_or_default();
+    Known {
+        stable: status.module_digest,
+        previous: status.previous_module_digest,
+        rolled_back: status.rolled_back,
+        ..Known::default()
+    }
+}
+
+/// What comes of what is under way; never where nothing is.
+async fn next_of<T>(under_way: &mut Option<BoxFuture<'static, T>>) -> T {
+    let Some(future) = under_way else {
+        return std::future::pending().await;
+    };
+    let came = future.await;
+    *under_way = None;
+    came
 }
 
 /// Returns when shards were gained or lost, or hosts came or went; never where hosts do not share.
@@ -741,6 +1057,11 @@ pub(crate) fn check_module(
             ..refused("DigestMismatch", message)
         });
     }
+    check_handlers(configurator, module)
+}
+
+/// Whether the module has the handlers that the Configurator names.
+fn check_handlers(configurator: &Configurator, module: &Module) -> Result<(), Refused> {
     let phases = configurator
         .phases
         .iter()

@@ -864,13 +864,14 @@ impl MachineRun {
                 shown
             }
         };
+        let members = vec![Member {
+            object,
+            ..self.member.clone()
+        }];
         Ok(RunStart {
-            members: vec![Member {
-                object,
-                ..self.member.clone()
-            }],
             // Each entry is of one module; the next may be of another.
-            module: self.context.rollout.choose(),
+            module: self.context.rollout.choose(&members),
+            members,
             ..self.start.clone()
         })
     }

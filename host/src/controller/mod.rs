@@ -21,6 +21,7 @@ mod state_schema;
 pub(crate) mod state_store;
 pub mod status;
 pub mod supervisor;
+pub mod trial;
 pub mod voice;
 pub mod watched;
 pub mod worker;

@@ -1,17 +1,27 @@
-//! Which module an object's runs are of. It is swapped while runs are under way.
+//! Which module an object's runs are of. It is swapped while runs are under way: for all objects at once, or for a share of them first.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use configurator_core::module::RunModule;
+use configurator_core::run::{Finish, Member};
+use configurator_core::trial::{Share, Tally};
 use configurator_guest::module::Module;
 
-/// The module of a Configurator. Who begins a run asks once, and keeps what it gets.
+/// The modules of a Configurator. Who begins a run asks once, and keeps what it gets.
 pub struct Rollout {
-    current: RwLock<Current>,
+    modules: RwLock<Modules>,
+    /// What has come of the module that is tried.
+    tally: Mutex<Tally>,
 }
 
 #[derive(Clone)]
-struct Current {
+struct Modules {
+    stable: Held,
+    tried: Option<(Share, Held)>,
+}
+
+#[derive(Clone)]
+struct Held {
     module: Arc<Module>,
     handle: RunModule,
 }
@@ -21,35 +31,95 @@ impl Rollout {
     #[must_use]
     pub fn new(module: Arc<Module>) -> Self {
         Self {
-            current: RwLock::new(Current::of(module)),
+            modules: RwLock::new(Modules {
+                stable: Held::of(module),
+                tried: None,
+            }),
+            tally: Mutex::default(),
         }
     }
 
-    /// That of a run that begins now.
+    /// That of a run of these objects that begins now. One that is tried is for those alone that are all in its share.
     #[must_use]
-    pub fn choose(&self) -> RunModule {
-        self.current().handle
+    pub fn choose(&self, members: &[Member]) -> RunModule {
+        let modules = self.modules.read();
+        let modules = modules.unwrap_or_else(PoisonError::into_inner);
+        match &modules.tried {
+            Some((share, tried)) if members.iter().all(|member| share.has(&member.uid)) => {
+                tried.handle.clone()
+            }
+            _ => modules.stable.handle.clone(),
+        }
     }
 
-    /// That of a run that was chosen for it; where none was, the one of runs that begin now.
+    /// That of a run that was chosen for it; where none was, the one that most objects have.
     #[must_use]
     pub fn chosen(&self, module: &RunModule) -> Arc<Module> {
-        module.get().unwrap_or_else(|| self.current().module)
+        module.get().unwrap_or_else(|| self.stable())
+    }
+
+    /// The module that all objects have, but for those that another is tried on.
+    #[must_use]
+    pub fn stable(&self) -> Arc<Module> {
+        let modules = self.modules.read();
+        let modules = modules.unwrap_or_else(PoisonError::into_inner);
+        modules.stable.module.clone()
+    }
+
+    /// The module that is tried, and the objects that it is tried on.
+    #[must_use]
+    pub fn tried(&self) -> Option<(Share, Arc<Module>)> {
+        let modules = self.modules.read();
+        let modules = modules.unwrap_or_else(PoisonError::into_inner);
+        let (share, tried) = modules.tried.as_ref()?;
+        Some((*share, tried.module.clone()))
     }
 
     /// Every run that begins from now on is of this module.
     pub fn swap(&self, module: Arc<Module>) {
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        *current = Current::of(module);
+        self.set(|modules| {
+            *modules = Modules {
+                stable: Held::of(module),
+                tried: None,
+            }
+        });
     }
 
-    fn current(&self) -> Current {
-        let current = self.current.read();
-        current.unwrap_or_else(PoisonError::into_inner).clone()
+    /// Runs of these objects that begin from now on are of this module, and none is counted yet.
+    pub fn try_on(&self, share: Share, module: Arc<Module>) {
+        self.set(|modules| modules.tried = Some((share, Held::of(module))));
+    }
+
+    /// No run that begins from now on is of the module that was tried.
+    pub fn give_up(&self) {
+        self.set(|modules| modules.tried = None);
+    }
+
+    fn set(&self, change: impl FnOnce(&mut Modules)) {
+        let modules = self.modules.write();
+        change(&mut modules.unwrap_or_else(PoisonError::into_inner));
+        *self.tally.lock().unwrap_or_else(PoisonError::into_inner) = Tally::default();
+    }
+
+    /// Counts what a run came to, where it was of the module that is tried.
+    pub fn count(&self, module: &RunModule, finish: &Finish) {
+        let modules = self.modules.read();
+        let modules = modules.unwrap_or_else(PoisonError::into_inner);
+        let is_tried = |(_, tried): &(Share, Held)| tried.handle.digest() == module.digest();
+        if modules.tried.as_ref().is_some_and(is_tried) {
+            let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+            tally.count(finish);
+        }
+    }
+
+    /// What has come of the module that is tried so far.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        *self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Current {
+impl Held {
     fn of(module: Arc<Module>) -> Self {
         Self {
             handle: RunModule::new(&module.digest().to_string(), module.clone()),

@@ -9,7 +9,8 @@ use serde_json::json;
 use super::rights::Verdict;
 use super::worker::{FAILURES_SHOWN, WorkerReport};
 use crate::resource::{
-    Configurator, ConfiguratorStatus, CountsStatus, DegradedStatus, FailureStatus, HostStatus,
+    CanaryStatus, Configurator, ConfiguratorStatus, CountsStatus, DegradedStatus, FailureStatus,
+    HostStatus, RolledBackStatus,
 };
 
 /// The field manager of the status of Configurators.
@@ -49,6 +50,16 @@ pub struct Known {
     pub is_suspended: bool,
     /// Why the newest one does not.
     pub refusal: Option<Refusal>,
+    /// The digest of the module that most objects have, or had before the host began.
+    pub stable: Option<String>,
+    /// The digest of the module that ran before.
+    pub previous: Option<String>,
+    /// The module that is tried on some objects.
+    pub trial: Option<CanaryStatus>,
+    /// The one that was not good enough.
+    pub rolled_back: Option<RolledBackStatus>,
+    /// Why the module that runs may be older than what its source has.
+    pub old_module: Option<String>,
     /// What the worker says.
     pub report: WorkerReport,
     /// What the cluster says of its rights.
@@ -97,6 +108,9 @@ pub fn status_of(
     ConfiguratorStatus {
         observed_generation: Some(known.generation),
         module_digest: known.running.as_ref().map(|(_, digest)| digest.clone()),
+        previous_module_digest: known.previous.clone(),
+        canary: known.trial.clone(),
+        rolled_back: known.rolled_back.clone(),
         conditions,
         counts: Some(counts(known, others)),
         failures: failures(known, others),
@@ -122,6 +136,7 @@ pub fn host_status(known: &Known, name: &str, shards: u16) -> HostStatus {
             reason: reason.to_owned(),
             message,
         }),
+        rolled_back: known.rolled_back.clone(),
         failures: report.failures.clone(),
     }
 }
@@ -196,7 +211,23 @@ fn module_loaded(known: &Known) -> (bool, &'static str, String) {
             ),
         ),
         (Some(refusal), None) => (false, refusal.reason, refusal.message.clone()),
-        (None, Some((_, digest))) => (true, "Loaded", format!("{digest} is loaded")),
+        (None, Some((_, digest))) if known.rolled_back.is_some() => {
+            let message = known.rolled_back.as_ref().map(|one| one.message.as_str());
+            let message = message.unwrap_or_default();
+            (
+                false,
+                "RolledBack",
+                format!("{message}; {digest} goes on running"),
+            )
+        }
+        (None, Some((_, digest))) => match &known.old_module {
+            None => (true, "Loaded", format!("{digest} is loaded")),
+            Some(why) => (
+                true,
+                "SourceUnavailable",
+                format!("{digest} is loaded, and may be old: {why}"),
+            ),
+        },
         (None, None) => (false, "Loading", "the module is being loaded".into()),
     }
 }
@@ -221,6 +252,9 @@ fn degraded(known: &Known, others: &[HostStatus]) -> (bool, &'static str, String
     let report = &known.report;
     if let (Some(refusal), Some(_)) = (&known.refusal, &known.running) {
         return (true, refusal.reason, refusal.message.clone());
+    }
+    if let Some(rolled_back) = &known.rolled_back {
+        return (true, "RolledBack", rolled_back.message.clone());
     }
     if let Some((sink, why)) = report.parked.first_key_value() {
         return (

@@ -13,6 +13,7 @@ use configurator_core::queue::{Action, Counts, Finished, Queue, Ticket};
 use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::run::{Chain, Finish, Member, Pause, Run, RunStart, Step};
 use configurator_core::time::Timestamp;
+use configurator_core::trial::Share;
 use configurator_guest::module::Module;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, SelectAll};
@@ -110,6 +111,31 @@ pub struct WorkerReport {
     pub watch_error: Option<String>,
 }
 
+/// Objects whose module has changed.
+struct Renewal {
+    /// Those that a new module is tried on from now on.
+    share: Option<Share>,
+    of: Of,
+}
+
+/// Which objects.
+#[derive(Clone, Copy)]
+enum Of {
+    All,
+    Share(Share),
+    Others(Share),
+}
+
+impl Of {
+    fn has(self, uid: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Share(share) => share.has(uid),
+            Self::Others(share) => !share.has(uid),
+        }
+    }
+}
+
 /// A worker under way.
 pub struct WorkerHandle {
     /// The declaration that it follows.
@@ -120,8 +146,9 @@ pub struct WorkerHandle {
     pub report: watch::Receiver<WorkerReport>,
     stop: CancellationToken,
     retry: mpsc::Sender<()>,
-    rollout: Arc<Rollout>,
-    renew: mpsc::Sender<()>,
+    /// Which modules its runs are of.
+    pub rollout: Arc<Rollout>,
+    renew: mpsc::Sender<Renewal>,
     task: JoinHandle<Option<()>>,
 }
 
@@ -133,11 +160,38 @@ impl WorkerHandle {
         let _ = self.task.await;
     }
 
-    /// Runs that begin from now on are of this module, and every object has one; those under way go on with theirs. In mode Machine
-    /// each entry that begins is of it, and only what was given up is tried again.
-    pub fn swap(&self, module: Arc<Module>) {
+    /// Runs that begin from now on are of this module, and every object has one that had another; those under way go on with theirs. In mode
+    /// Machine each entry that begins is of it, and only what was given up is tried again.
+    pub async fn swap(&self, module: Arc<Module>) {
+        let tried = self.rollout.tried();
+        let has_already = tried.filter(|(_, tried)| tried.digest() == module.digest());
+        let has_already = has_already.map(|(share, _)| share);
         self.rollout.swap(module);
-        let _ = self.renew.try_send(());
+        let of = has_already.map_or(Of::All, Of::Others);
+        let _ = self.renew.send(Renewal { share: None, of }).await;
+    }
+
+    /// As [`swap`](Self::swap), but for these objects only.
+    pub async fn try_on(&self, share: Share, module: Arc<Module>) {
+        self.rollout.try_on(share, module);
+        let renewal = Renewal {
+            share: Some(share),
+            of: Of::Share(share),
+        };
+        let _ = self.renew.send(renewal).await;
+    }
+
+    /// The objects that a module was tried on have one more run, of the module that all others have.
+    pub async fn give_up(&self) {
+        let Some((share, _)) = self.rollout.tried() else {
+            return;
+        };
+        self.rollout.give_up();
+        let renewal = Renewal {
+            share: None,
+            of: Of::Share(share),
+        };
+        let _ = self.renew.send(renewal).await;
     }
 
     /// Has every object that was given up tried again at once.
@@ -152,7 +206,7 @@ impl WorkerHandle {
 pub fn start(parts: WorkerParts) -> WorkerHandle {
     let (reports, report) = watch::channel(WorkerReport::default());
     let (retry, retries) = mpsc::channel(1);
-    let (renew, renewals) = mpsc::channel(1);
+    let (renew, renewals) = mpsc::channel(4);
     let rollout = parts.context.rollout.clone();
     let stop = parts.tasks.drain_token().child_token();
     let configurator = parts.configurator.clone();
@@ -208,7 +262,7 @@ struct Worker {
     queue: Queue,
     stop: CancellationToken,
     retries: mpsc::Receiver<()>,
-    renewals: mpsc::Receiver<()>,
+    renewals: mpsc::Receiver<Renewal>,
     reports: watch::Sender<WorkerReport>,
     runs: FuturesUnordered<futures::future::BoxFuture<'static, RunOutcome>>,
     members: HashMap<Ticket, Vec<Member>>,
@@ -315,11 +369,12 @@ impl Worker {
                     let actions = self.queue.retry_given_up(now);
                     self.act(actions).await;
                 }
-                Some(()) = self.renewals.recv() => {
+                Some(Renewal { share, of }) = self.renewals.recv() => {
                     let now = self.now();
+                    self.queue.set_share(share);
                     let actions = match self.parts.context.machine {
                         Some(_) => self.queue.retry_given_up(now),
-                        None => self.queue.renew(now),
+                        None => self.queue.renew(|uid| of.has(uid), now),
                     };
                     self.act(actions).await;
                 }
@@ -756,10 +811,10 @@ impl Worker {
                     let start = RunStart {
                         configurator: self.parts.configurator.clone(),
                         ceiling: self.parts.ceiling.clone(),
+                        module: self.parts.context.rollout.choose(&members),
                         members,
                         chain,
                         failures,
-                        module: self.parts.context.rollout.choose(),
                     };
                     self.start(ticket, start);
                 }
@@ -826,7 +881,7 @@ impl Worker {
                 members: run.members().to_vec(),
                 chain: run.chain(),
                 failures: run.failures(),
-                module: self.parts.context.rollout.choose(),
+                module: self.parts.context.rollout.choose(run.members()),
             };
             return self.take_turn(ticket, start);
         }

@@ -10,6 +10,7 @@
 #[path = "../../../host/guest/tests/fixture/mod.rs"]
 mod fixture;
 
+mod canary;
 mod files;
 mod shelf;
 mod storm;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use configurator_guest::digest::Digest;
-use configurator_host::module_source::{ModuleSource, SourceError};
+use configurator_host::module_source::{Fetched, ModuleSource, SourceError};
 use configurator_host::resource::ModuleSpec;
 
 /// Has one module, whatever is asked for. Cloning shares it.
@@ -39,16 +39,17 @@ impl Shelf {
 
 #[async_trait]
 impl ModuleSource for Shelf {
-    async fn fetch(&self, _: &ModuleSpec) -> Result<Vec<u8>, SourceError> {
+    async fn fetch(&self, _: &ModuleSpec) -> Result<Fetched, SourceError> {
         let held = self.held.lock().unwrap();
-        held.module.clone().map_err(SourceError::Other)
+        let module = held.module.clone().map_err(SourceError::Unavailable)?;
+        Ok(module.into())
     }
 
-    async fn version(&self, _: &ModuleSpec) -> Option<String> {
-        Some(self.held.lock().unwrap().changes.to_string())
+    async fn version(&self, _: &ModuleSpec) -> Result<Option<String>, SourceError> {
+        Ok(Some(self.held.lock().unwrap().changes.to_string()))
     }
 
-    fn interval(&self) -> Duration {
+    fn interval(&self, _: &ModuleSpec) -> Duration {
         Duration::from_millis(1)
     }
 }

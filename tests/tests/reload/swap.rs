@@ -54,14 +54,14 @@ pub async fn world(shelf: &Shelf, witness: &Witness) -> Result<World> {
     Ok(world)
 }
 
-async fn status(world: &World) -> Result<Value> {
+pub async fn status(world: &World) -> Result<Value> {
     let api: Api<DynamicObject> = world
         .objects("configurator.dev/v1alpha1", "Configurator", "")
         .await?;
     Ok(api.get("scripted").await?.data["status"].clone())
 }
 
-fn condition<'s>(status: &'s Value, name: &str) -> &'s Value {
+pub fn condition<'s>(status: &'s Value, name: &str) -> &'s Value {
     let conditions = status["conditions"].as_array().into_iter().flatten();
     let mut named = conditions.filter(|condition| condition["type"] == name);
     named.next().unwrap_or(&Value::Null)

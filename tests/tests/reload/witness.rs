@@ -95,22 +95,25 @@ impl Pass {
 
 impl RunObserver for Witness {
     fn called(&self, run: &Run, call: &Call, _: &Result<HandlerOutput, CallFault>) {
-        let object = run.members()[0].key.to_string();
         let mut seen = self.seen.lock().unwrap();
-        let pass = seen.under_way.entry(object.clone()).or_insert(Pass {
-            object,
-            calls: Vec::new(),
-        });
-        let phase = call.input.context.phase.clone();
-        pass.calls.push((phase, run.module().digest().to_owned()));
+        for member in run.members() {
+            let object = member.key.to_string();
+            let pass = seen.under_way.entry(object.clone()).or_insert(Pass {
+                object,
+                calls: Vec::new(),
+            });
+            let phase = call.input.context.phase.clone();
+            pass.calls.push((phase, run.module().digest().to_owned()));
+        }
     }
 
     fn ended(&self, run: &Run, end: &RunEnd<'_>) {
         if let RunEnd::Finished(_) = end {
-            let object = run.members()[0].key.to_string();
             let mut seen = self.seen.lock().unwrap();
-            let pass = seen.under_way.remove(&object);
-            seen.ended.extend(pass);
+            for member in run.members() {
+                let pass = seen.under_way.remove(&member.key.to_string());
+                seen.ended.extend(pass);
+            }
         }
     }
 

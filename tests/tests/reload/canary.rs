@@ -1,0 +1,223 @@
+//! A module that is tried on some objects before all have it.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use configurator_core::trial::Share;
+use configurator_host::observer::Notice;
+use configurator_tests::world::World;
+use kube::api::ListParams;
+use serde_json::{Value, json};
+
+use crate::fixture::{Guest, handler};
+use crate::shelf::{Shelf, digest, variant};
+use crate::swap::{condition, config_map, configurator, scripted, status, world};
+use crate::witness::Witness;
+
+/// So many objects that a share of half of them is neither none nor all.
+const OBJECTS: usize = 24;
+
+fn trying(canary: Value) -> Value {
+    let mut object = configurator();
+    object["spec"]["module"]["rollout"] = json!({"canary": canary});
+    object
+}
+
+/// A module that has the handlers, and fails.
+fn broken() -> Vec<u8> {
+    Guest::new()
+        .describe(json!({"handlers": [handler("root")]}))
+        .body("unreachable")
+        .build()
+}
+
+/// Starts a host on one module, with objects that have had their runs.
+async fn running(shelf: &Shelf, witness: &Witness, canary: Value) -> Result<World> {
+    let world = world(shelf, witness).await?;
+    world.apply(&trying(canary)).await?;
+    for number in 0..OBJECTS {
+        world.apply(&config_map(&format!("a{number}"), "1")).await?;
+    }
+    world
+        .until("a run of each", async || {
+            Ok(witness.passes().len() == OBJECTS)
+        })
+        .await?;
+    world.settled(&["scripted"]).await?;
+    Ok(world)
+}
+
+/// The names of the objects that are in a share.
+async fn in_share(world: &World, percent: u8) -> Result<BTreeSet<String>> {
+    let api = world.objects("v1", "ConfigMap", "shop").await?;
+    let all = api.list(&ListParams::default()).await?;
+    let share = Share::new(percent);
+    let had = all
+        .iter()
+        .filter(|object| share.has(object.metadata.uid.as_deref().unwrap_or_default()));
+    Ok(had
+        .map(|object| {
+            format!(
+                "shop/{}",
+                object.metadata.name.as_deref().unwrap_or_default()
+            )
+        })
+        .collect())
+}
+
+/// The objects that have had a run of this module.
+fn run_by(witness: &Witness, module: &[u8]) -> BTreeSet<String> {
+    let module = digest(module);
+    let of_it = witness.passes().into_iter();
+    let of_it = of_it.filter(|pass| pass.module() == module);
+    of_it.map(|pass| pass.object).collect()
+}
+
+#[tokio::test]
+async fn a_module_is_tried_on_its_share_and_then_all_have_it() -> Result<()> {
+    let (one, two) = (variant(&scripted(), 1), variant(&scripted(), 2));
+    let (shelf, witness) = (Shelf::with(one.clone()), Witness::new());
+    let canary = json!({"percent": 50, "duration": "1h", "minRuns": 1});
+    let world = running(&shelf, &witness, canary).await?;
+    let share = in_share(&world, 50).await?;
+    assert!(!share.is_empty() && share.len() < OBJECTS);
+
+    shelf.put(Ok(two.clone()));
+    world
+        .until("the share has had its runs", async || {
+            Ok(run_by(&witness, &two) == share)
+        })
+        .await?;
+    world
+        .until("the status says so", async || {
+            let status = status(&world).await?;
+            let runs = status["canary"]["runs"].as_u64();
+            Ok(status["moduleDigest"] == digest(&one)
+                && status["canary"]["digest"] == digest(&two)
+                && status["canary"]["percent"] == 50
+                && runs == u64::try_from(share.len()).ok())
+        })
+        .await?;
+    // What changes meanwhile has the module of its share.
+    for number in 0..OBJECTS {
+        world.apply(&config_map(&format!("a{number}"), "2")).await?;
+    }
+    world
+        .until("each has one more", async || {
+            Ok(witness.passes().len() == 2 * OBJECTS + share.len())
+        })
+        .await?;
+    assert_eq!(run_by(&witness, &two), share);
+
+    // Time enough: a rule that is met has it promoted.
+    let done = json!({"percent": 50, "duration": "0s", "minRuns": 1});
+    world.apply(&trying(done)).await?;
+    world
+        .until("all have had it", async || {
+            Ok(run_by(&witness, &two).len() == OBJECTS)
+        })
+        .await?;
+    world
+        .until("the status says so", async || {
+            let status = status(&world).await?;
+            Ok(status["moduleDigest"] == digest(&two)
+                && status["previousModuleDigest"] == digest(&one)
+                && status["canary"].is_null())
+        })
+        .await?;
+    world.stop().await
+}
+
+#[tokio::test]
+async fn a_module_that_is_not_good_enough_is_rolled_back() -> Result<()> {
+    let (good, bad) = (variant(&scripted(), 1), broken());
+    let (shelf, witness) = (Shelf::with(good.clone()), Witness::new());
+    let canary = json!({"percent": 50, "duration": "1h", "minRuns": 1, "maxFaults": 0});
+    let world = running(&shelf, &witness, canary).await?;
+    let share = in_share(&world, 50).await?;
+
+    shelf.put(Ok(bad.clone()));
+    witness
+        .next(0, |notice| matches!(notice, Notice::RolledBack { .. }))
+        .await;
+    // Its objects have their run of the module before; no other has ever seen the bad one.
+    world
+        .until("the share is well again", async || {
+            let well = |object: &String| {
+                let passes = witness.passes_of(object);
+                let last = passes.last().map(|pass| pass.module().to_owned());
+                last == Some(digest(&good))
+            };
+            Ok(run_by(&witness, &bad).is_subset(&share) && share.iter().all(well))
+        })
+        .await?;
+    world
+        .until("the status says so", async || {
+            let status = status(&world).await?;
+            let loaded = condition(&status, "ModuleLoaded");
+            Ok(status["moduleDigest"] == digest(&good)
+                && status["rolledBack"]["digest"] == digest(&bad)
+                && status["canary"].is_null()
+                && loaded["reason"] == "RolledBack"
+                && condition(&status, "Degraded")["status"] == "True")
+        })
+        .await?;
+
+    // It is not tried again, also when something else changes; another module is.
+    let tried = |notices: &[Notice]| {
+        let of_it = |notice: &&Notice| matches!(notice, Notice::Tried { digest: tried, .. } if *tried == digest(&bad));
+        notices.iter().filter(of_it).count()
+    };
+    let mut changed = trying(json!({"percent": 50, "duration": "0s", "minRuns": 1}));
+    changed["spec"]["concurrency"] = 3.into();
+    world.apply(&changed).await?;
+    world
+        .until("it runs with what has changed", async || {
+            Ok(status(&world).await?["observedGeneration"] == 2)
+        })
+        .await?;
+    assert_eq!(tried(&witness.notices()), 1);
+    let next = variant(&scripted(), 3);
+    shelf.put(Ok(next.clone()));
+    world
+        .until("all have the next", async || {
+            Ok(status(&world).await?["moduleDigest"] == digest(&next))
+        })
+        .await?;
+    world
+        .until("nothing is wrong any more", async || {
+            Ok(status(&world).await?["rolledBack"].is_null())
+        })
+        .await?;
+    world.stop().await
+}
+
+#[tokio::test]
+async fn a_batch_has_objects_of_one_share() -> Result<()> {
+    // It takes one object or many, and asks for nothing.
+    let quiet = Guest::new().build();
+    let (one, two) = (variant(&quiet, 1), variant(&quiet, 2));
+    let (shelf, witness) = (Shelf::with(one), Witness::new());
+    let world = world(&shelf, &witness).await?;
+    let mut object = trying(json!({"percent": 50, "duration": "1h"}));
+    object["spec"]["isBatch"] = true.into();
+    object["spec"]["batch"] = json!({"maxSize": 100, "maxDelay": "50ms"});
+    world.apply(&object).await?;
+    for number in 0..OBJECTS {
+        world.apply(&config_map(&format!("a{number}"), "1")).await?;
+    }
+    world.settled(&["scripted"]).await?;
+    let share = in_share(&world, 50).await?;
+    shelf.put(Ok(two.clone()));
+    world
+        .until("the share has had its runs", async || {
+            Ok(run_by(&witness, &two).len() >= share.len())
+        })
+        .await?;
+    for number in 0..OBJECTS {
+        world.apply(&config_map(&format!("a{number}"), "2")).await?;
+    }
+    world.settled(&["scripted"]).await?;
+    assert_eq!(run_by(&witness, &two), share);
+    world.stop().await
+}
