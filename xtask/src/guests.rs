@@ -11,6 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use configurator_build::Language;
 use configurator_build::component::{self, Imports};
+use configurator_build::rust_toolchain::Toolchain;
 use serde::Deserialize;
 
 use crate::languages::Tools;
@@ -18,13 +19,17 @@ use crate::{cache, cargo, languages, toolchain};
 
 /// Where guests are, below the workspace.
 const FOLDERS: [&str; 3] = ["configurators", "examples", "tests/modules"];
+/// Where modules of released versions of the contract are, each a workspace of its own.
+const COMPAT: &str = "tests/compat";
+/// Names all of these.
+const RELEASED: &str = "compat";
 /// The profile of guests in Rust; in the workspace's manifest.
 const PROFILE: &str = "guest";
 
 /// Builds handler modules to components, in the cache folder.
 #[derive(clap::Args)]
 pub struct Guests {
-    /// Packages to build, which are in Rust. Default: all, in all languages.
+    /// Packages to build, which are in Rust, or `compat`. Default: all, in all languages.
     names: Vec<String>,
 }
 
@@ -50,15 +55,21 @@ impl Guests {
 /// goes to standard error.
 pub fn build(names: &[&str]) -> Result<Vec<PathBuf>> {
     let root = cargo::workspace();
+    let folder = folder()?;
+    let toolchain = || -> Result<Toolchain> {
+        let start = Instant::now();
+        let toolchain = toolchain::provide()?;
+        step(&format!("toolchain: {toolchain}"), start);
+        Ok(toolchain)
+    };
+    if names == [RELEASED] {
+        return build_released(&root, &toolchain()?, &folder);
+    }
     let guests = chosen(known(&root)?, names)?;
     if guests.is_empty() {
         return Ok(Vec::new());
     }
-    let folder = folder()?;
-
-    let start = Instant::now();
-    let toolchain = toolchain::provide()?;
-    step(&format!("toolchain: {toolchain}"), start);
+    let toolchain = toolchain()?;
 
     let start = Instant::now();
     let target = folder.join(format!("target-{}", toolchain.version()));
@@ -81,13 +92,46 @@ pub fn build(names: &[&str]) -> Result<Vec<PathBuf>> {
     );
     step(&format!("built {}", packages.join(", ")), start);
 
-    let cores = target
-        .join(configurator_build::rust_toolchain::TARGET)
-        .join(PROFILE);
-    guests
+    let target = target.join(configurator_build::rust_toolchain::TARGET);
+    let cores = target.join(PROFILE);
+    let mut paths = guests
         .iter()
         .map(|guest| componentize(guest, &cores, &folder))
-        .collect()
+        .collect::<Result<Vec<PathBuf>>>()?;
+    if names.is_empty() {
+        paths.extend(build_released(&root, &toolchain, &folder)?);
+    }
+    Ok(paths)
+}
+
+/// Builds the modules of released versions of the contract, each with what its own lock file says.
+fn build_released(root: &Path, toolchain: &Toolchain, folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut sources = folders(&root.join(COMPAT))?;
+    sources.sort();
+    let mut paths = Vec::new();
+    for source in sources {
+        let start = Instant::now();
+        let version = source.file_name().unwrap_or_default().to_string_lossy();
+        let target = folder.join(format!("target-{}-{version}", toolchain.version()));
+        let mut command = toolchain.command(&source);
+        command
+            .args(["--locked", "--release"])
+            .env("CARGO_TARGET_DIR", &target);
+        let status = command
+            .status()
+            .with_context(|| format!("cannot run {:?}", command.get_program()))?;
+        ensure!(status.success(), "cargo could not build {COMPAT}/{version}");
+        step(&format!("built {COMPAT}/{version}"), start);
+        let guest = Guest {
+            package: format!("compat-{version}"),
+            stem: format!("compat_{version}"),
+        };
+        let cores = target
+            .join(configurator_build::rust_toolchain::TARGET)
+            .join("release");
+        paths.push(componentize(&guest, &cores, folder)?);
+    }
+    Ok(paths)
 }
 
 /// Builds the guests in other languages, each to a folder of its language, and returns these folders' components. The program does it, which
