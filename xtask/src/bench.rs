@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::{cargo, controlplane, debian, guests};
+use crate::{cargo, controlplane, debian, guests, languages};
 
 /// Measures. Each prints a table, and at its end a line `name: value` for each figure.
 #[derive(clap::Args)]
@@ -30,6 +30,8 @@ enum What {
     },
     /// 100,000 flows that wait, on durable embedded stores, and a restart of the host.
     Waits,
+    /// A call in each language: in a fresh instance and in one that is reused; and the start of its module from the cache.
+    Modules,
     /// 100,000 objects of a real control plane: start to ready beside a bare watcher, and memory of an idle object.
     Objects,
 }
@@ -53,6 +55,12 @@ impl Bench {
                 ]
             }
             What::Waits => vec!["waits".to_owned()],
+            What::Modules => {
+                guests::build(&["workload-config"])?;
+                cargo::run(&["build", "--package", "configurator-host"])?;
+                guests::build_others(&languages::tools()?)?;
+                vec!["modules".to_owned()]
+            }
             What::Objects => {
                 controlplane::build()?;
                 vec!["objects".to_owned()]

@@ -36,6 +36,7 @@ use serde_json::{Value, json};
 
 mod flow;
 mod measure;
+mod modules;
 mod objects;
 mod real;
 mod waits;
@@ -59,6 +60,9 @@ fn main() -> Result<()> {
     let is_named = |part: &str| wanted.iter().any(|name| name == part);
     let is_wanted = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
     let mut figures = Vec::new();
+    if is_named("modules") {
+        return modules::measure();
+    }
     println!("| what | figure |\n|---|---|");
     if is_wanted("call") {
         calls(&mut figures)?;
@@ -165,11 +169,30 @@ fn call(pod: &str, module: &str, handler: &str) -> Result<f64> {
         ..GuestOptions::default()
     })?;
     let module = guest.load_blocking(&std::fs::read(guests::folder()?.join(module))?, module)?;
-    let input = HandlerInput {
-        resource_object: ResourceObject::One(WatchedObject {
-            object: Document::parse(pod)?,
-            event: WatchEvent::Added,
-        }),
+    let input = input(ResourceObject::One(watched(pod)?));
+    let limits = CallLimits::default();
+    let mut took = Vec::with_capacity(CALLS);
+    for _ in 0..CALLS {
+        let since = Instant::now();
+        let report = guest.call_blocking(&module, handler, &input, &limits, no_log());
+        took.push(since.elapsed());
+        report.result.map_err(|fault| anyhow::anyhow!("{fault}"))?;
+    }
+    took.sort_unstable();
+    Ok(took[took.len() / 2].as_secs_f64() * 1e6)
+}
+
+fn watched(object: &str) -> Result<WatchedObject> {
+    Ok(WatchedObject {
+        object: Document::parse(object)?,
+        event: WatchEvent::Added,
+    })
+}
+
+/// That of a root phase.
+fn input(resource_object: ResourceObject) -> HandlerInput {
+    HandlerInput {
+        resource_object,
         request_results: Vec::new(),
         pass_through_args: Vec::new(),
         last: None,
@@ -187,17 +210,7 @@ fn call(pod: &str, module: &str, handler: &str) -> Result<f64> {
             parameters: Document::empty_object(),
             run_id: "bench".into(),
         },
-    };
-    let limits = CallLimits::default();
-    let mut took = Vec::with_capacity(CALLS);
-    for _ in 0..CALLS {
-        let since = Instant::now();
-        let report = guest.call_blocking(&module, handler, &input, &limits, no_log());
-        took.push(since.elapsed());
-        report.result.map_err(|fault| anyhow::anyhow!("{fault}"))?;
     }
-    took.sort_unstable();
-    Ok(took[took.len() / 2].as_secs_f64() * 1e6)
 }
 
 struct Chain {
