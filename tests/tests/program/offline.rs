@@ -11,9 +11,12 @@ fn inspect_shows_what_a_module_offers() -> Result<()> {
     let printed = place
         .program("inspect", "modules/pod_config.wasm")
         .succeeds()?;
-    // Digest and size are of the build.
-    let lines: Vec<&str> = printed.lines().skip(2).collect();
-    assert!(printed.starts_with("digest  sha256:"), "{printed}");
+    // The version of what made it, digest and size are of the build.
+    let lines: Vec<&str> = printed.lines().skip(3).collect();
+    assert!(
+        printed.starts_with("made by wit-component ") && printed.contains("\ndigest  sha256:"),
+        "{printed}"
+    );
     expect![[r#"
         world   configurator:handler@0.1.0
         imports configurator:handler/log@0.1.0, configurator:handler/types@0.1.0, configurator:handler/requests@0.1.0
