@@ -12,6 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::servers::{EtcdSettings, RegistrySettings, ShardingSettings};
 use crate::sinks::secretstore::vault::VaultOptions;
 
+/// Variables of the program that are no settings: where the file with them is, and where `configurator build` finds tools.
+const NO_SETTINGS: [&str; 3] = ["config", "node_modules", "python_venv"];
+/// With these begin the variables that a Service of this name gives to its neighbours in a cluster.
+const FROM_SERVICES: [&str; 2] = ["service_", "port"];
+
 /// Everything that can be set. In a file as `data_dir = "…"`, in the environment as `CONFIGURATOR_DATA_DIR`; what lies
 /// in a table `[etcd]` of the file, in the environment as `CONFIGURATOR_ETCD__PREFIX`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -125,10 +130,8 @@ impl Settings {
             .merge(
                 Env::prefixed("CONFIGURATOR_")
                     .filter(|name| {
-                        // In a cluster a Service of this name gives variables to its neighbours.
-                        name != "config"
-                            && !name.starts_with("service_")
-                            && !name.starts_with("port")
+                        !NO_SETTINGS.iter().any(|other| name == *other)
+                            && !FROM_SERVICES.iter().any(|start| name.starts_with(*start))
                     })
                     .split("__"),
             )

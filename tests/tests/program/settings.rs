@@ -48,6 +48,20 @@ fn flags_win_over_the_environment_and_that_over_the_file() -> Result<()> {
 }
 
 #[test]
+fn variables_of_builds_are_no_settings() -> Result<()> {
+    let place = Place::new()?;
+    let run = place.program(
+        "run",
+        "-f pod-config.yaml --modules modules --until-settled",
+    );
+    let run = run
+        .env("CONFIGURATOR_NODE_MODULES", "/node_modules")
+        .env("CONFIGURATOR_PYTHON_VENV", "/venv");
+    assert_eq!(format_of(run)?, "text");
+    Ok(())
+}
+
+#[test]
 fn a_mistake_in_the_settings_is_named_with_its_place() -> Result<()> {
     let place = Place::new()?;
     let folder = place.folder().canonicalize()?.display().to_string();
