@@ -13,7 +13,9 @@ use kube::{CustomResource, CustomResourceExt as _, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::machine::{ErrorCodeSpec, FlowSpec, ModeSpec, PhaseSpec, StateSpec, any_object};
+use self::machine::{
+    ErrorCodeSpec, FlowSpec, ModeSpec, ModuleUpgradeSpec, PhaseSpec, StateSpec, any_object,
+};
 
 /// What is watched, which module decides, in which phases, and with which rights.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -76,6 +78,9 @@ pub struct ConfiguratorSpec {
     /// Mode Machine: the wait before a failure that is not fatal is tried again; by default a minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requeue_after: Option<Duration>,
+    /// Mode Machine: which module a phase that is under way goes on with when another is swapped in; by default the new one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module_upgrade: Option<ModuleUpgradeSpec>,
     /// Mode Chain: the chain; the first is the root phase, which gets the object only. Mode Machine: the phases that an object
     /// can be in.
     #[schemars(length(min = 1, max = 64))]

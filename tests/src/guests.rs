@@ -4,6 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use configurator_guest::digest::Digest;
 
 /// The folder with the modules.
 ///
@@ -16,6 +17,20 @@ pub fn folder() -> Result<PathBuf> {
         "the modules are not built: run `cargo xtask guests`, or the tests by `cargo xtask test`"
     );
     Ok(folder)
+}
+
+/// A module that does the same and has another digest: with a section that nobody reads.
+#[must_use]
+pub fn variant(module: &[u8], number: u8) -> Vec<u8> {
+    // Of the kind "custom", nine bytes long; its name is of seven.
+    let section = [b"\x00\x09\x07variant", &[number][..]].concat();
+    [module, &section].concat()
+}
+
+/// The digest of a module as the host writes it.
+#[must_use]
+pub fn digest(module: &[u8]) -> String {
+    Digest::of(module).to_string()
 }
 
 /// Where tasks keep what they build.

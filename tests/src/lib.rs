@@ -10,4 +10,6 @@ pub mod operator;
 pub mod program;
 pub mod proxy;
 pub mod registry;
+pub mod shelf;
+pub mod witness;
 pub mod world;

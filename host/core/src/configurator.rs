@@ -103,6 +103,8 @@ pub struct MachineMode {
     pub machine: Arc<Machine>,
     /// Where the state of an object is kept.
     pub place: StatePlace,
+    /// Whether the entries of a phase stay on the module that it began with, whatever is swapped meanwhile.
+    pub pins_modules: bool,
 }
 
 /// Where the state of an object is kept.

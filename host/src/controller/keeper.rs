@@ -22,6 +22,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::driver::{CallMode, RunContext};
+use super::earlier::Earlier;
 use super::finalizer::Finalizer;
 use super::machine_run::MachineContext;
 use super::report::{KeeperReport, Reporter};
@@ -701,8 +702,9 @@ impl Keeper {
             shared.config_store.clone(),
             shared.state_key.clone(),
         );
+        let earlier = earlier(shared, &self.desired.borrow());
         let context = Arc::new(RunContext {
-            machine: store.map(|store| Arc::new(MachineContext::new(store))),
+            machine: store.map(|store| Arc::new(MachineContext::new(store, earlier))),
             guest: shared.guest.clone(),
             call_mode: shared.call_mode,
             rollout: Arc::new(Rollout::new(module)),
@@ -971,27 +973,27 @@ async fn stable(
     configurator: &Configurator,
     digest: String,
 ) -> Option<Arc<Module>> {
-    let spec = resource::ModuleSpec {
-        digest: Some(digest.clone()),
-        ..resource.spec.module.clone()
-    };
-    let fetched = shared.modules.fetch(&spec).await.ok();
-    let bytes = fetched.map(|fetched| fetched.bytes);
-    let bytes = bytes.filter(|bytes| Digest::of(bytes).to_string() == digest);
-    let loaded = match (bytes, shared.call_mode) {
-        (Some(bytes), CallMode::Parallel) => shared.guest.load(bytes, &spec.place()).await.ok(),
-        (Some(bytes), CallMode::Inline) => shared.guest.load_blocking(&bytes, &spec.place()).ok(),
-        (None, _) => None,
-    };
-    let stable = loaded.filter(|module| check_handlers(configurator, module).is_ok());
-    if stable.is_none() {
+    let loaded = earlier(shared, resource).load(&digest).await;
+    let fitting = loaded.and_then(|module| match check_handlers(configurator, &module) {
+        Ok(()) => Ok(module),
+        Err(refused) => Err(refused.refusal.message),
+    });
+    if let Err(error) = &fitting {
         tracing::warn!(
             configurator = configurator.name,
             digest,
+            error,
             "the module that ran before is not to be had any more: all objects have the new one, which is not tried first"
         );
     }
-    stable
+    fitting.ok()
+}
+
+/// The modules that a Configurator ran before.
+fn earlier(shared: &Shared, resource: &resource::Configurator) -> Earlier {
+    let spec = resource.spec.module.clone();
+    let guest = shared.guest.clone();
+    Earlier::new(shared.modules.clone(), guest, shared.call_mode, spec)
 }
 
 /// What another host, or this one before it was started again, has left in the status.

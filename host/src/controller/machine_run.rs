@@ -14,6 +14,7 @@ use configurator_core::machine::event::{End, Event, LeafFailure, LeafOutput};
 use configurator_core::machine::phase::{Machine, PhaseKind, When};
 use configurator_core::machine::state::{NodeError, Seen, State, Turn};
 use configurator_core::machine::tree::{Node, NodeKind};
+use configurator_core::module::RunModule;
 use configurator_core::plan::Failure;
 use configurator_core::queue::{Finished, Ticket};
 use configurator_core::request::{ObjectRef, SinkName};
@@ -30,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use super::awaited::Sought;
 use super::commands;
 use super::driver::{Carried, Driven, OfMachine, RunContext, Said, SendingGate, carry};
+use super::earlier::Earlier;
 use super::inbox::{Inbox, Wake};
 use super::notices;
 use super::state_store::{Found, Held, Saved, StateStore};
@@ -49,12 +51,13 @@ type Results = Vec<(String, ResultEntry)>;
 /// What all machines of one Configurator share.
 pub(crate) struct MachineContext {
     pub(crate) store: StateStore,
+    earlier: Earlier,
     /// By their text.
     conditions: BTreeMap<String, Result<Condition, ConditionError>>,
 }
 
 impl MachineContext {
-    pub(crate) fn new(store: StateStore) -> Self {
+    pub(crate) fn new(store: StateStore, earlier: Earlier) -> Self {
         let mut conditions = BTreeMap::new();
         for phase in &store.machine().phases {
             let PhaseKind::Stable(checks) = &phase.kind else {
@@ -66,7 +69,11 @@ impl MachineContext {
                 }
             }
         }
-        Self { store, conditions }
+        Self {
+            store,
+            earlier,
+            conditions,
+        }
     }
 }
 
@@ -242,6 +249,22 @@ pub(crate) async fn take_turn(parts: TurnParts, ticket: Ticket) -> Turned {
         driven,
         standing,
         awaited: awaited.unwrap_or_default(),
+    }
+}
+
+/// Returns what comes of this, while entries that are under way go on.
+async fn beside<T>(
+    leaves: &mut FuturesUnordered<BoxFuture<'static, Option<LeafEnd>>>,
+    ended: &mut VecDeque<LeafEnd>,
+    doing: impl Future<Output = T>,
+) -> T {
+    tokio::pin!(doing);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut doing => return done,
+            Some(end) = leaves.next() => ended.extend(end),
+        }
     }
 }
 
@@ -550,7 +573,10 @@ impl MachineRun {
                     self.standing.pending.push_front(Action::Enter(entry));
                     return Err(over);
                 }
-                self.enter(*entry)?;
+                match self.module_of_entry().await {
+                    Ok(module) => self.enter(*entry, module)?,
+                    Err(why) => self.not_entered(&entry, why, false),
+                }
             }
             Action::Check { token, index } => {
                 if let Err(over) = self.refresh().await {
@@ -565,8 +591,49 @@ impl MachineRun {
         Ok(())
     }
 
+    /// Notes which module the phase begins with, where its entries are to stay on it.
+    fn pin(&mut self) {
+        let mode = self.start.configurator.machine.as_ref();
+        let is_pinned = mode.is_some_and(|mode| mode.pins_modules);
+        let State { phase, nodes, .. } = &mut self.standing.state;
+        if let Some(root) = nodes.get_mut(phase)
+            && is_pinned
+            && root.module.is_none()
+        {
+            let module = self.context.rollout.choose(&self.start.members);
+            root.module = Some(module.digest().to_owned());
+            self.own.earlier.keep(&module);
+        }
+    }
+
+    /// The module that an entry is of: by default that which runs now, and where its phase is pinned to one, that.
+    async fn module_of_entry(&mut self) -> Result<RunModule, String> {
+        self.pin();
+        let Self {
+            own,
+            standing,
+            leaves,
+            ..
+        } = self;
+        let Standing { state, ended, .. } = &mut **standing;
+        let mode = self.start.configurator.machine.as_ref();
+        let root = state
+            .root()
+            .filter(|_| mode.is_some_and(|mode| mode.pins_modules));
+        let Some(pinned) = root.and_then(|root| root.module.as_deref()) else {
+            return Ok(self.context.rollout.choose(&self.start.members));
+        };
+        let got = beside(leaves, ended, own.earlier.get(pinned)).await;
+        got.map_err(|why| {
+            format!(
+                "the phase has begun with the module {pinned} and stays on it (spec.moduleUpgrade is Pinned), but it is not to be had: {why}. Put it back, or have the phase begin anew by a Command with verb Restart"
+            )
+        })
+    }
+
     /// Stores the state, while what is under way goes on.
     async fn persist(&mut self) -> Result<(), Over> {
+        self.pin();
         let saved = self.save().await;
         match saved {
             Ok(Saved::Stored) => {}
@@ -605,14 +672,7 @@ impl MachineRun {
             };
             own.store.save(held, state, fences).await
         };
-        tokio::pin!(saving);
-        loop {
-            tokio::select! {
-                biased;
-                saved = &mut saving => return saved,
-                Some(end) = leaves.next() => ended.extend(end),
-            }
-        }
+        beside(leaves, ended, saving).await
     }
 
     /// Notes which revision is the newest. When that cannot be noted, an older one that is put back is not noticed.
@@ -663,8 +723,20 @@ impl MachineRun {
         }
     }
 
-    fn enter(&mut self, mut entry: Entry) -> Result<(), Over> {
-        let start = self.leaf_start()?;
+    /// An entry has failed before its handler was called.
+    fn not_entered(&mut self, entry: &Entry, why: String, is_fatal: bool) {
+        let failure = LeafFailure {
+            error: NodeError::new(why),
+            is_fatal,
+            is_unknown: false,
+            retry_after: None,
+        };
+        let (token, end) = (entry.token, End::Failed(failure));
+        self.events.push_back(Event::Ended { token, end });
+    }
+
+    fn enter(&mut self, mut entry: Entry, module: RunModule) -> Result<(), Over> {
+        let start = self.leaf_start(module)?;
         let module = self.context.rollout.chosen(&start.module);
         if module.description().handler(&entry.handler).is_none() {
             // Its tree was declared for another module.
@@ -673,14 +745,7 @@ impl MachineRun {
                 entry.handler,
                 module.handler_names()
             );
-            let failure = LeafFailure {
-                error: NodeError::new(message),
-                is_fatal: true,
-                is_unknown: false,
-                retry_after: None,
-            };
-            let (token, end) = (entry.token, End::Failed(failure));
-            self.events.push_back(Event::Ended { token, end });
+            self.not_entered(&entry, message, true);
             return Ok(());
         }
         let standing = &self.standing;
@@ -748,7 +813,7 @@ impl MachineRun {
                     once: false,
                     deadline: None,
                 };
-                let start = self.leaf_start()?;
+                let start = self.leaf_start(self.context.rollout.choose(&self.start.members))?;
                 let now = self.context.clock.now();
                 let (run, step) = Run::enter_leaf(start, &phase, entry, Vec::new(), now);
                 self.carry(run, step, move |carried| LeafEnd::Checked(token, carried));
@@ -850,8 +915,8 @@ impl MachineRun {
         }
     }
 
-    /// What the run of a leaf is made of.
-    fn leaf_start(&mut self) -> Result<RunStart, Over> {
+    /// What the run of a leaf is made of. Each entry is of one module; the next may be of another.
+    fn leaf_start(&mut self, module: RunModule) -> Result<RunStart, Over> {
         let object = match &self.shown {
             Some(shown) => shown.clone(),
             None => {
@@ -869,8 +934,7 @@ impl MachineRun {
             ..self.member.clone()
         }];
         Ok(RunStart {
-            // Each entry is of one module; the next may be of another.
-            module: self.context.rollout.choose(&members),
+            module,
             members,
             ..self.start.clone()
         })

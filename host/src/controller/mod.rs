@@ -8,6 +8,7 @@
 mod awaited;
 pub(crate) mod commands;
 pub mod driver;
+mod earlier;
 pub mod finalizer;
 mod inbox;
 pub mod keeper;

@@ -19,8 +19,8 @@ use serde_json::Value;
 use super::{DeclarationError, span, wrong};
 use crate::resource::ConfiguratorSpec;
 use crate::resource::machine::{
-    ErrorActionSpec, ErrorCodeSpec, FlowSpec, NodeRetrySpec, NodeSpec, PhaseSpec, RecoverFromSpec,
-    StatePlaceSpec, StateSpec, ViewSpec, WhenUnfinishedSpec,
+    ErrorActionSpec, ErrorCodeSpec, FlowSpec, ModuleUpgradeSpec, NodeRetrySpec, NodeSpec,
+    PhaseSpec, RecoverFromSpec, StatePlaceSpec, StateSpec, ViewSpec, WhenUnfinishedSpec,
 };
 
 /// The wait before a failure is tried again that is not fatal, where none is declared.
@@ -87,6 +87,7 @@ pub(super) fn check(
     Ok(MachineMode {
         machine: Arc::new(Machine::new(initial, requeue_after, phases, error_codes)),
         place: place(spec.state.as_ref())?,
+        pins_modules: spec.module_upgrade == Some(ModuleUpgradeSpec::Pinned),
     })
 }
 
@@ -102,6 +103,7 @@ pub(super) fn refuse(spec: &ConfiguratorSpec) -> Result<(), DeclarationError> {
         ("state", spec.state.is_some()),
         ("initialPhase", spec.initial_phase.is_some()),
         ("requeueAfter", spec.requeue_after.is_some()),
+        ("moduleUpgrade", spec.module_upgrade.is_some()),
         ("flows", !spec.flows.is_empty()),
         ("errorCodes", !spec.error_codes.is_empty()),
     ] {
@@ -950,6 +952,15 @@ mod tests {
             spec["mode"] = json!("Chain");
             spec["phases"] = json!([{"name": "root"}]);
         };
+        check(
+            |spec| {
+                chain(spec);
+                spec["moduleUpgrade"] = json!("Pinned");
+            },
+            expect![
+                "spec.moduleUpgrade: is for mode Machine only: say mode: Machine, or leave it out"
+            ],
+        );
         check(
             chain,
             expect!["spec.flows: is for mode Machine only: say mode: Machine, or leave it out"],

@@ -17,6 +17,16 @@ pub enum ModeSpec {
     Machine,
 }
 
+/// Which module the entries of a phase under way are of once another is swapped in.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ModuleUpgradeSpec {
+    /// The next entry is of the new one.
+    #[default]
+    NextEntry,
+    /// All entries of a phase are of the module that it began with.
+    Pinned,
+}
+
 /// Where the state of an object is kept, in mode Machine.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]

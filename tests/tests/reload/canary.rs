@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use configurator_core::trial::Share;
 use configurator_host::observer::Notice;
+use configurator_tests::guests::{digest, variant};
+use configurator_tests::witness::Witness;
 use configurator_tests::world::World;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use crate::fixture::{Guest, handler};
-use crate::shelf::{Shelf, digest, variant};
 use crate::swap::{condition, config_map, configurator, scripted, status, world};
-use crate::witness::Witness;
+use configurator_tests::shelf::Shelf;
 
 /// So many objects that a share of half of them is neither none nor all.
 const OBJECTS: usize = 24;

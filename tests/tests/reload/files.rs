@@ -5,12 +5,12 @@ use std::time::Duration;
 use anyhow::Result;
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::observer::Notice;
+use configurator_tests::guests::{digest, variant};
+use configurator_tests::witness::Witness;
 use configurator_tests::world::{Place, World};
 use serde_json::json;
 
-use crate::shelf::{digest, variant};
 use crate::swap::{config_map, configurator, scripted};
-use crate::witness::Witness;
 
 #[tokio::test]
 async fn a_file_that_is_replaced_is_swapped_in() -> Result<()> {

@@ -12,7 +12,6 @@ mod fixture;
 
 mod canary;
 mod files;
-mod shelf;
+mod machine;
 mod storm;
 mod swap;
-mod witness;

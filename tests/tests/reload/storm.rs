@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use configurator_host::observer::Notice;
+use configurator_tests::guests::{digest, variant};
+use configurator_tests::witness::Witness;
 use serde_json::json;
 
 use crate::fixture::{Guest, handler};
-use crate::shelf::{Shelf, digest, variant};
 use crate::swap::{config_map, configurator, scripted, world};
-use crate::witness::Witness;
+use configurator_tests::shelf::Shelf;
 
 const RELOADS: usize = 1000;
 const OBJECTS: usize = 8;
@@ -69,19 +70,6 @@ async fn a_thousand_reloads_under_load() -> Result<()> {
     }
     world.settled(&["scripted"]).await?;
     assert!(swaps > RELOADS / 3, "{swaps}");
-    for (object, changes) in changes {
-        let passes = witness.passes_of(&format!("shop/{object}"));
-        for pass in &passes {
-            pass.module();
-            let phases: Vec<&str> = pass.calls.iter().map(|(phase, _)| &**phase).collect();
-            assert_eq!(phases, ["root", "write"], "{object}");
-        }
-        assert_eq!(passes.last().unwrap().module(), running, "{object}");
-        assert!(
-            passes.len() <= changes + swaps,
-            "{object}: {} runs",
-            passes.len()
-        );
-    }
+    witness.check_whole(&changes, swaps, &["root", "write"], &running);
     world.stop().await
 }

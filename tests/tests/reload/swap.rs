@@ -2,14 +2,14 @@
 
 use anyhow::Result;
 use configurator_host::observer::Notice;
-use configurator_tests::guests;
+use configurator_tests::guests::{self, digest, variant};
+use configurator_tests::witness::Witness;
 use configurator_tests::world::{Place, World};
 use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
 
 use crate::fixture::{Guest, handler};
-use crate::shelf::{Shelf, digest, variant};
-use crate::witness::Witness;
+use configurator_tests::shelf::Shelf;
 
 pub fn scripted() -> Vec<u8> {
     std::fs::read(guests::folder().unwrap().join("scripted.wasm")).unwrap()

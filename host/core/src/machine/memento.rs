@@ -42,6 +42,8 @@ struct Engine {
     leaves: BTreeMap<String, LeafState>,
     /// By phase, the digest of the tree that it began with.
     trees: BTreeMap<String, String>,
+    /// By phase, the digest of the module that it began with.
+    modules: BTreeMap<String, String>,
 }
 
 /// An [`Engine`] that is somebody else's.
@@ -51,6 +53,8 @@ struct EngineOf<'s> {
     leaves: BTreeMap<String, &'s LeafState>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     trees: BTreeMap<&'s str, &'s str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    modules: BTreeMap<&'s str, &'s str>,
 }
 
 /// Why a stored state cannot be read.
@@ -73,14 +77,14 @@ impl Memento {
         for (phase, root) in &state.nodes {
             take_leaves(root, phase, &mut leaves);
         }
-        let trees = state.nodes.iter().filter_map(|(phase, root)| {
-            let digest = root.tree.as_deref()?;
-            Some((phase.as_str(), digest))
-        });
+        let roots = || state.nodes.iter().map(|(phase, root)| (&**phase, root));
+        let trees = roots().filter_map(|(phase, root)| Some((phase, root.tree.as_deref()?)));
+        let modules = roots().filter_map(|(phase, root)| Some((phase, root.module.as_deref()?)));
         let engine = EngineOf {
             machine: state,
             leaves,
             trees: trees.collect(),
+            modules: modules.collect(),
         };
         let sealed = Self::sealed_nodes(state)?;
         let mut nodes = sealed.to_value();
@@ -128,6 +132,10 @@ impl Memento {
         for (phase, digest) in engine.trees {
             let root = nodes.get_mut(&phase).ok_or_else(|| no_node(&phase))?;
             root.tree = Some(digest);
+        }
+        for (phase, digest) in engine.modules {
+            let root = nodes.get_mut(&phase).ok_or_else(|| no_node(&phase))?;
+            root.module = Some(digest);
         }
         Ok(State {
             phase: self.phase,
@@ -211,6 +219,8 @@ fn bare(nodes: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn memento(nodes: &str, engine: &str) -> Memento {
@@ -259,10 +269,26 @@ mod tests {
                 r#"{"trees":{"Work":"0"}}"#,
                 "the stored engine cannot be read: there is no node \"Work\"",
             ),
+            (
+                "{}",
+                r#"{"modules":{"Work":"0"}}"#,
+                "the stored engine cannot be read: there is no node \"Work\"",
+            ),
         ] {
             let error = memento(nodes, engine).into_state().unwrap_err().to_string();
             assert!(error.starts_with(message), "{error}");
         }
         assert_eq!(memento("{}", "{}").into_state().unwrap().phase, "Work");
+    }
+
+    #[test]
+    fn the_module_of_a_phase_is_kept() {
+        let engine = r#"{"modules":{"Work":"sha256:0"}}"#;
+        let state = memento(r#"{"Work":{"done":false}}"#, engine).into_state();
+        let state = state.unwrap();
+        assert_eq!(state.nodes["Work"].module.as_deref(), Some("sha256:0"));
+        let machine = Machine::new("Work".into(), Duration::ZERO, Vec::new(), BTreeMap::new());
+        let (again, _) = Memento::of(&machine, &state).unwrap();
+        assert_eq!(again.into_state().unwrap(), state);
     }
 }

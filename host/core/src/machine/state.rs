@@ -107,6 +107,9 @@ pub struct NodeState {
     /// Of a root whose tree has a flow: the digest of the tree that it began with.
     #[serde(skip)]
     pub tree: Option<String>,
+    /// Of a root: the digest of the module that it began with, where its entries are to stay on it.
+    #[serde(skip)]
+    pub module: Option<String>,
     /// Whether this execution of a flow is in the history.
     #[serde(skip_serializing_if = "is_default")]
     pub is_recorded: bool,

@@ -42,11 +42,12 @@ impl<'m> Engine<'m> {
             Verb::Resume(from) => {
                 let unfinished = self.state.unfinished.clone();
                 let unfinished = unfinished.ok_or("nothing was broken off")?;
-                // Who has it go on may have declared better what failed.
+                // Who has it go on may have declared better what failed, or mended the module.
                 if self.machine.tree(&unfinished).is_some()
                     && let Some(root) = self.state.nodes.get_mut(&unfinished)
                 {
                     root.tree = self.machine.digest(&unfinished).map(str::to_owned);
+                    root.module = None;
                 }
                 self.reopen(&unfinished, from);
                 self.state.unfinished = None;

@@ -1,10 +1,9 @@
 //! A source of modules that a test changes.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use configurator_guest::digest::Digest;
 use configurator_host::module_source::{Fetched, ModuleSource, SourceError};
 use configurator_host::resource::ModuleSpec;
 
@@ -20,6 +19,8 @@ struct Held {
 }
 
 impl Shelf {
+    /// One with this module on it.
+    #[must_use]
     pub fn with(module: Vec<u8>) -> Self {
         Self {
             held: Arc::new(Mutex::new(Held {
@@ -29,9 +30,13 @@ impl Shelf {
         }
     }
 
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Puts something else there, or has whoever asks told this.
     pub fn put(&self, module: Result<Vec<u8>, String>) {
-        let mut held = self.held.lock().unwrap();
+        let mut held = self.held();
         held.changes += 1;
         held.module = module;
     }
@@ -40,32 +45,16 @@ impl Shelf {
 #[async_trait]
 impl ModuleSource for Shelf {
     async fn fetch(&self, _: &ModuleSpec) -> Result<Fetched, SourceError> {
-        let held = self.held.lock().unwrap();
+        let held = self.held();
         let module = held.module.clone().map_err(SourceError::Unavailable)?;
         Ok(module.into())
     }
 
     async fn version(&self, _: &ModuleSpec) -> Result<Option<String>, SourceError> {
-        Ok(Some(self.held.lock().unwrap().changes.to_string()))
+        Ok(Some(self.held().changes.to_string()))
     }
 
     fn interval(&self, _: &ModuleSpec) -> Duration {
         Duration::from_millis(1)
     }
-}
-
-/// A module that does the same and has another digest: with a section that nobody reads.
-pub fn variant(module: &[u8], number: u8) -> Vec<u8> {
-    let name = b"variant";
-    let length = u8::try_from(name.len() + 2).unwrap();
-    let mut bytes = module.to_vec();
-    bytes.extend([0, length, length - 2]);
-    bytes.extend(name);
-    bytes.push(number);
-    bytes
-}
-
-/// As the host writes it.
-pub fn digest(module: &[u8]) -> String {
-    Digest::of(module).to_string()
 }

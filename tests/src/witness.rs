@@ -1,6 +1,6 @@
 //! Sees which module each run is of.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use configurator_core::handler::{CallFault, HandlerOutput};
@@ -25,12 +25,15 @@ struct Seen {
 /// A run from its beginning to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pass {
+    /// Which object it was of, as `namespace/name`.
     pub object: String,
     /// Of each call: phase and module.
     pub calls: Vec<(String, String)>,
 }
 
 impl Witness {
+    /// One that has seen nothing.
+    #[must_use]
     pub fn new() -> Self {
         Self {
             seen: Arc::default(),
@@ -65,6 +68,31 @@ impl Witness {
             .map_or(0, |pass| pass.calls.len())
     }
 
+    /// Panics when a run was dropped, doubled, of two modules, or stopped in between.
+    ///
+    /// `changes` says how often each object of the namespace `shop` was changed, `swaps` how often another module was swapped in, `phases` what
+    /// a run is made of; the last run of each object must be of the module `running`.
+    pub fn check_whole(
+        &self,
+        changes: &BTreeMap<String, usize>,
+        swaps: usize,
+        phases: &[&str],
+        running: &str,
+    ) {
+        for (object, changes) in changes {
+            let passes = self.passes_of(&format!("shop/{object}"));
+            for pass in &passes {
+                pass.module();
+                let called: Vec<&str> = pass.calls.iter().map(|(phase, _)| &**phase).collect();
+                assert_eq!(called, phases, "{object}");
+            }
+            let last = passes.last().map(Pass::module);
+            assert_eq!(last, Some(running), "{object}");
+            let runs = passes.len();
+            assert!(runs <= changes + swaps, "{object}: {runs} runs");
+        }
+    }
+
     /// Every notice so far.
     pub fn notices(&self) -> Vec<Notice> {
         self.notices.borrow().clone()
@@ -75,7 +103,7 @@ impl Witness {
         let found = |notices: &[Notice]| notices.iter().skip(after).find(|one| is_it(one)).cloned();
         let mut notices = self.notices.subscribe();
         let waiting = notices.wait_for(|notices| found(notices).is_some());
-        let waited = tokio::time::timeout(configurator_tests::world::PATIENCE, waiting).await;
+        let waited = tokio::time::timeout(crate::world::PATIENCE, waiting).await;
         let notices = waited.expect("no such notice").unwrap();
         found(&notices).unwrap()
     }

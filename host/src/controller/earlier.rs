@@ -1,0 +1,99 @@
+//! Modules that ran before, by their digest: objects under way in a phase may be pinned to one.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use configurator_core::module::RunModule;
+use configurator_guest::digest::Digest;
+use configurator_guest::module::Module;
+use configurator_guest::runtime::GuestRuntime;
+
+use super::driver::CallMode;
+use crate::module_source::ModuleSource;
+use crate::resource::ModuleSpec;
+
+/// The most modules that are held without being asked for.
+const MAX_HELD: usize = 8;
+
+/// The modules that one Configurator ran before, as far as they are to be had.
+pub(crate) struct Earlier {
+    source: Arc<dyn ModuleSource>,
+    guest: GuestRuntime,
+    call_mode: CallMode,
+    spec: ModuleSpec,
+    /// The one that was used last comes last.
+    held: Mutex<Vec<RunModule>>,
+    /// One is loaded at a time: many objects may want the same.
+    loading: tokio::sync::Mutex<()>,
+}
+
+impl Earlier {
+    pub(crate) fn new(
+        source: Arc<dyn ModuleSource>,
+        guest: GuestRuntime,
+        call_mode: CallMode,
+        spec: ModuleSpec,
+    ) -> Self {
+        Self {
+            source,
+            guest,
+            call_mode,
+            spec,
+            held: Mutex::default(),
+            loading: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Has this one at hand for a while.
+    pub(crate) fn keep(&self, module: &RunModule) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.retain(|other| other.digest() != module.digest());
+        if held.len() >= MAX_HELD {
+            held.remove(0);
+        }
+        held.push(module.clone());
+    }
+
+    fn held(&self, digest: &str) -> Option<RunModule> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.iter().find(|held| held.digest() == digest).cloned()
+    }
+
+    /// The module of this digest.
+    ///
+    /// # Errors
+    /// When neither the source nor the copies have it, or it cannot be loaded; the message says why.
+    pub(crate) async fn get(&self, digest: &str) -> Result<RunModule, String> {
+        if let Some(module) = self.held(digest) {
+            self.keep(&module);
+            return Ok(module);
+        }
+        let _turn = self.loading.lock().await;
+        if let Some(module) = self.held(digest) {
+            return Ok(module);
+        }
+        let module = RunModule::new(digest, self.load(digest).await?);
+        self.keep(&module);
+        Ok(module)
+    }
+
+    /// As [`get`](Self::get), without a look at what is at hand.
+    pub(crate) async fn load(&self, digest: &str) -> Result<Arc<Module>, String> {
+        let spec = ModuleSpec {
+            digest: Some(digest.to_owned()),
+            ..self.spec.clone()
+        };
+        let fetched = self.source.fetch(&spec).await;
+        let bytes = fetched.map_err(|error| error.to_string())?.bytes;
+        let found = Digest::of(&bytes).to_string();
+        if found != digest {
+            return Err(format!(
+                "the source has {found} instead, and there is no copy"
+            ));
+        }
+        let loaded = match self.call_mode {
+            CallMode::Parallel => self.guest.load(bytes, &spec.place()).await,
+            CallMode::Inline => self.guest.load_blocking(&bytes, &spec.place()),
+        };
+        loaded.map_err(|error| error.to_string())
+    }
+}
