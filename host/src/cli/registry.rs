@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use super::terminal::{FAINT, NAME};
 use crate::module_source::oci::{
     About, Artifact, Login, LoginError, Reference, Registry, RegistryError, RegistryOptions,
-    Signer, SigningKey,
+    Signer, SigningKey, is_signed,
 };
 
 /// How a registry is reached, and who asks.
@@ -143,13 +143,8 @@ async fn verify(
         return Ok(());
     }
     let digest = artifact.digest();
-    let signatures = registry.signatures(artifact).await?;
-    let is_by_one = signatures.iter().any(|signature| {
-        signers
-            .iter()
-            .any(|signer| signer.has_signed(&digest, signature))
-    });
-    match is_by_one {
+    let signatures = registry.signatures(artifact, signers).await?;
+    match is_signed(&digest, &signatures, signers) {
         true => Ok(()),
         false => Err(RegistryError::Refused(format!(
             "none of its {} signatures is by the owner of a key that was given",

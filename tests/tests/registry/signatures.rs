@@ -1,14 +1,17 @@
 //! Modules that must be signed, and registries that are allowed.
 
 use anyhow::Result;
-use configurator_host::module_source::oci::{Login, SigningKey};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use configurator_host::module_source::oci::{Artifact, Login, SigningKey};
+use configurator_tests::guests::digest;
 use configurator_tests::registry::RegistryServer;
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
 use serde_json::json;
 
 use crate::bench::{Given, at, configurator, oci, options, push, runs, told, variant, world};
 
-fn key() -> (SigningKey, String) {
+pub fn key() -> (SigningKey, String) {
     let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
     let private = SigningKey::from_pem(&pair.serialize_pem(), "").unwrap();
     (private, pair.public_key_pem())
@@ -68,6 +71,99 @@ async fn a_module_that_must_be_signed_is() -> Result<()> {
     )
     .await?;
     last.stop().await
+}
+
+/// Puts a bundle beside a manifest, as cosign does where a registry has no referrers.
+async fn attach(server: &RegistryServer, manifest: &Artifact, bundle: &[u8]) -> Result<()> {
+    let ca = reqwest::Certificate::from_pem(&std::fs::read(&server.ca)?)?;
+    let client = reqwest::Client::builder()
+        .add_root_certificate(ca)
+        .build()?;
+    let repository = format!("https://{}/v2/team/scripted", server.address);
+    for blob in [b"{}", bundle] {
+        let begun = client.post(format!("{repository}/blobs/uploads/")).send();
+        let begun = begun.await?.error_for_status()?;
+        let place = begun.headers()["location"].to_str()?;
+        let place = reqwest::Url::parse_with_params(place, [("digest", digest(blob))])?;
+        let put = client.put(place).body(blob.to_vec()).send();
+        put.await?.error_for_status()?;
+    }
+    let kind = "application/vnd.dev.sigstore.bundle.v0.3+json";
+    let oci = |what: &str| format!("application/vnd.oci.image.{what}.v1+json");
+    let bundled = json!({
+        "schemaVersion": 2, "mediaType": oci("manifest"), "artifactType": kind,
+        "config": {"mediaType": "application/vnd.oci.empty.v1+json", "digest": digest(b"{}"), "size": 2},
+        "layers": [{"mediaType": kind, "digest": digest(bundle), "size": bundle.len()}],
+        "subject": {"mediaType": oci("manifest"), "digest": manifest.digest(), "size": manifest.text().len()},
+    });
+    let bundled = bundled.to_string();
+    let named = digest(bundled.as_bytes());
+    let index = json!({
+        "schemaVersion": 2, "mediaType": oci("index"),
+        "manifests": [{"mediaType": oci("manifest"), "digest": named, "size": bundled.len(), "artifactType": kind}],
+    });
+    let tag = manifest.digest().replace(':', "-");
+    for (name, what, text) in [
+        (named, "manifest", bundled),
+        (tag, "index", index.to_string()),
+    ] {
+        let put = client
+            .put(format!("{repository}/manifests/{name}"))
+            .header("content-type", oci(what))
+            .body(text);
+        put.send().await?.error_for_status()?;
+    }
+    Ok(())
+}
+
+/// A statement that a manifest is signed, in the envelope of a bundle.
+fn bundle(key: &KeyPair, manifest: &Artifact) -> Vec<u8> {
+    let kind = "application/vnd.in-toto+json";
+    let statement = json!({
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"digest": {"sha256": manifest.digest().trim_start_matches("sha256:")}}],
+        "predicateType": "https://sigstore.dev/cosign/sign/v1",
+        "predicate": {},
+    });
+    let statement = statement.to_string();
+    let signed = format!(
+        "DSSEv1 {} {kind} {} {statement}",
+        kind.len(),
+        statement.len()
+    );
+    let signature = rcgen::SigningKey::sign(key, signed.as_bytes()).unwrap();
+    let envelope = json!({
+        "payload": BASE64_STANDARD.encode(statement),
+        "payloadType": kind,
+        "signatures": [{"sig": BASE64_STANDARD.encode(signature)}],
+    });
+    json!({"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json", "dsseEnvelope": envelope})
+        .to_string()
+        .into_bytes()
+}
+
+#[tokio::test]
+async fn a_module_may_be_signed_by_a_bundle() -> Result<()> {
+    let server = RegistryServer::start().await?;
+    let [ours, strange] = [(); 2].map(|()| KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap());
+    let given = Given {
+        policy: json!({"signers": [ours.public_key_pem()]}),
+        ..Given::default()
+    };
+    let world = world(options(&server), given).await?;
+    let name = "team/scripted:1";
+    let pushed = push(&server, name, variant(1)).await?;
+    attach(&server, &pushed, &bundle(&strange, &pushed)).await?;
+    world.apply(&configurator(&oci(&server, name))).await?;
+    told(
+        &world,
+        ("False", "ModuleNotFound"),
+        "none of the 1 signatures",
+    )
+    .await?;
+    attach(&server, &pushed, &bundle(&ours, &pushed)).await?;
+    runs(&world, &variant(1)).await?;
+    world.stop().await
 }
 
 #[tokio::test]

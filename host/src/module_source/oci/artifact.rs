@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use configurator_guest::digest::Digest;
-use oci_client::manifest::{IMAGE_MANIFEST_MEDIA_TYPE, OciDescriptor, OciImageManifest};
+use oci_client::manifest::{OCI_IMAGE_MEDIA_TYPE, OciDescriptor, OciImageManifest};
 use serde::Serialize;
 
 use super::super::MAX_MODULE;
@@ -86,7 +86,7 @@ impl Artifact {
             })
             .collect();
         let manifest = OciImageManifest {
-            media_type: Some(IMAGE_MANIFEST_MEDIA_TYPE.to_owned()),
+            media_type: Some(OCI_IMAGE_MEDIA_TYPE.to_owned()),
             config: descriptor(CONFIG, &config),
             layers: vec![layer.clone()],
             annotations: Some(annotations),

@@ -11,14 +11,17 @@ use configurator_guest::digest::Digest;
 use oci_client::client::{Certificate, CertificateEncoding, ClientConfig, ClientProtocol};
 use oci_client::errors::{OciDistributionError, OciErrorCode};
 use oci_client::manifest::{
-    IMAGE_CONFIG_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE, OciDescriptor, OciImageManifest,
+    IMAGE_CONFIG_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE, OCI_IMAGE_MEDIA_TYPE, OciDescriptor,
+    OciImageManifest,
 };
 use oci_client::{Client, Reference};
 use tokio::io::AsyncWrite;
 
 use super::artifact::{About, Artifact, descriptor};
 use super::login::Login;
-use super::signature::{ANNOTATION, MAX_PAYLOAD, PAYLOAD, Signature, SigningKey};
+use super::signature::{
+    ANNOTATION, BUNDLE, MAX_BUNDLE, MAX_PAYLOAD, PAYLOAD, Signature, Signer, SigningKey, is_signed,
+};
 
 /// How long a registry may take to be connected to.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -28,6 +31,8 @@ const SILENCE: Duration = Duration::from_secs(20);
 const ANSWER: Duration = Duration::from_secs(30);
 /// How long a component may take in all.
 const TRANSFER: Duration = Duration::from_secs(600);
+/// The types of manifests that are read: the one that is written here, and that of Docker, which says the same.
+const MANIFESTS: [&str; 2] = [OCI_IMAGE_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE];
 /// The most signatures of one module that are looked at.
 const MAX_SIGNATURES: usize = 32;
 
@@ -127,10 +132,9 @@ impl Registry {
     }
 
     async fn manifest(&self, reference: &Reference) -> Result<Vec<u8>, RegistryError> {
-        let types = [IMAGE_MANIFEST_MEDIA_TYPE];
         let asked = self
             .client
-            .pull_manifest_raw(reference, self.login.auth(), &types);
+            .pull_manifest_raw(reference, self.login.auth(), &MANIFESTS);
         let (text, _) = within(ANSWER, asked).await?;
         Ok(text.to_vec())
     }
@@ -160,11 +164,68 @@ impl Registry {
         Ok(bytes.bytes)
     }
 
-    /// The signatures that are stored beside the module, as cosign puts them there. They are not verified yet.
+    /// The signatures that are stored beside the module, as cosign puts them there. Bundles are looked for where none of the others is by one of
+    /// these signers. Whose they are is for [`is_signed`] to say.
     ///
     /// # Errors
     /// As of [`RegistryError`]; none where there are no signatures.
-    pub async fn signatures(&self, artifact: &Artifact) -> Result<Vec<Signature>, RegistryError> {
+    pub async fn signatures(
+        &self,
+        artifact: &Artifact,
+        signers: &[Signer],
+    ) -> Result<Vec<Signature>, RegistryError> {
+        let mut signatures = self.tagged_signatures(artifact).await?;
+        if !is_signed(&artifact.digest(), &signatures, signers) {
+            signatures.extend(self.bundled_signatures(artifact).await?);
+        }
+        Ok(signatures)
+    }
+
+    async fn bundled_signatures(
+        &self,
+        artifact: &Artifact,
+    ) -> Result<Vec<Signature>, RegistryError> {
+        let (registry, repository) = (self.reference.registry(), self.reference.repository());
+        let named = |digest: String| {
+            Reference::with_digest(registry.to_owned(), repository.to_owned(), digest)
+        };
+        let subject = named(artifact.digest());
+        let listed = within(ANSWER, self.client.pull_referrers(&subject, None)).await;
+        let listed = match listed {
+            Ok(index) => index.manifests,
+            // A registry may know nothing of referrers, and say so in a way of its own.
+            Err(RegistryError::Refused(_)) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let bundles = listed.into_iter().filter(|entry| {
+            let kind = entry.artifact_type.as_deref().unwrap_or_default();
+            kind.starts_with(BUNDLE) && entry.digest.parse::<Digest>().is_ok()
+        });
+        let mut signatures = Vec::new();
+        for entry in bundles.take(MAX_SIGNATURES) {
+            let text = self.manifest(&named(entry.digest)).await?;
+            let manifest: Option<OciImageManifest> = serde_json::from_slice(&text).ok();
+            let layer = manifest.and_then(|manifest| manifest.layers.into_iter().next());
+            let is_small = |layer: &OciDescriptor| {
+                usize::try_from(layer.size).is_ok_and(|size| size <= MAX_BUNDLE)
+            };
+            if let Some(layer) = layer.filter(is_small) {
+                let layer = OciDescriptor {
+                    urls: None,
+                    ..layer
+                };
+                let bundle = self.blob(&layer, ANSWER).await?;
+                signatures.extend(Signature::of_bundle(&bundle));
+            }
+        }
+        signatures.truncate(MAX_SIGNATURES);
+        Ok(signatures)
+    }
+
+    async fn tagged_signatures(
+        &self,
+        artifact: &Artifact,
+    ) -> Result<Vec<Signature>, RegistryError> {
         let Some(manifest) = self.signature_manifest(artifact).await? else {
             return Ok(Vec::new());
         };
@@ -184,6 +245,7 @@ impl Registry {
             signatures.push(Signature {
                 payload: String::from_utf8_lossy(&self.blob(&layer, ANSWER).await?).into_owned(),
                 signature: signature.clone(),
+                payload_type: None,
             });
         }
         Ok(signatures)
@@ -201,10 +263,9 @@ impl Registry {
         artifact: &Artifact,
     ) -> Result<Option<OciImageManifest>, RegistryError> {
         let reference = self.signature_reference(artifact);
-        let types = [IMAGE_MANIFEST_MEDIA_TYPE];
         let asked = self
             .client
-            .pull_manifest_raw(&reference, self.login.auth(), &types);
+            .pull_manifest_raw(&reference, self.login.auth(), &MANIFESTS);
         let answered = tokio::time::timeout(ANSWER, asked).await;
         let answered = answered.map_err(|_| late(ANSWER))?;
         let text = match answered {
@@ -242,7 +303,7 @@ impl Registry {
         reference: &Reference,
         text: Vec<u8>,
     ) -> Result<(), RegistryError> {
-        let media_type = http::HeaderValue::from_static(IMAGE_MANIFEST_MEDIA_TYPE);
+        let media_type = http::HeaderValue::from_static(OCI_IMAGE_MEDIA_TYPE);
         let pushed = self.client.push_manifest_raw(reference, text, media_type);
         within(ANSWER, pushed).await.map(drop)
     }
@@ -252,7 +313,9 @@ impl Registry {
     /// # Errors
     /// As of [`RegistryError`].
     pub async fn sign(&self, artifact: &Artifact, key: &SigningKey) -> Result<(), RegistryError> {
-        let Signature { payload, signature } = key
+        let Signature {
+            payload, signature, ..
+        } = key
             .sign(&repository(&self.reference), &artifact.digest())
             .map_err(|error| RegistryError::Refused(error.to_string()))?;
         let there = self.signature_manifest(artifact).await?;
@@ -275,7 +338,7 @@ impl Registry {
         });
         let config = config.to_string().into_bytes();
         let manifest = OciImageManifest {
-            media_type: Some(IMAGE_MANIFEST_MEDIA_TYPE.to_owned()),
+            media_type: Some(OCI_IMAGE_MEDIA_TYPE.to_owned()),
             config: descriptor(IMAGE_CONFIG_MEDIA_TYPE, &config),
             layers,
             ..OciImageManifest::default()

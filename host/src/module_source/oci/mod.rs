@@ -10,7 +10,7 @@ mod source;
 pub use self::artifact::{About, Artifact};
 pub use self::client::{Registry, RegistryError, RegistryOptions, repository};
 pub use self::login::{Login, LoginError};
-pub use self::signature::{KeyError, Signature, Signer, SigningKey};
+pub use self::signature::{KeyError, Signature, Signer, SigningKey, is_signed};
 pub use self::source::Registries;
 /// A name in a registry: `ghcr.io/team/greeter:1.2`, or with `@sha256:…`.
 pub use oci_client::Reference;

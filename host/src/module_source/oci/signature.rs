@@ -1,6 +1,8 @@
-//! Signatures of modules, as cosign makes and stores them:
-//! <https://github.com/sigstore/cosign/blob/main/specs/SIGNATURE_SPEC.md>.
+//! Signatures of modules, as cosign makes and stores them: before its version 3 over a text of its own
+//! (<https://github.com/sigstore/cosign/blob/main/specs/SIGNATURE_SPEC.md>), and since then over a statement in a bundle
+//! (<https://github.com/sigstore/cosign/blob/main/specs/BUNDLE_SPEC.md>). Both are made here and there with the same keys.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use base64::Engine as _;
@@ -22,6 +24,14 @@ pub(super) const ANNOTATION: &str = "dev.cosignproject.cosign/signature";
 pub(super) const MAX_PAYLOAD: usize = 64 << 10;
 /// What a payload says that it is.
 const KIND: &str = "cosign container image signature";
+/// How the media types of bundles begin, whatever their version.
+pub(super) const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
+/// The most bytes of a bundle. A transcript of a transparency log may be part of it.
+pub(super) const MAX_BUNDLE: usize = 256 << 10;
+/// The type of statements in envelopes.
+const STATEMENT: &str = "application/vnd.in-toto+json";
+/// What a statement says that is a signature. Others, such as a list of parts, are signed by the same keys and say nothing of the kind.
+const SIGNED: &str = "https://sigstore.dev/cosign/sign/v1";
 
 /// What is signed, and the signature of it in Base64.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +40,114 @@ pub struct Signature {
     pub payload: String,
     /// In Base64.
     pub signature: String,
+    /// Where it was in an envelope: the type of the payload, which is signed with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_type: Option<String>,
+}
+
+/// The part of a bundle that counts.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Bundle {
+    dsse_envelope: Option<Envelope>,
+}
+
+/// <https://github.com/secure-systems-lab/dsse/blob/master/envelope.md>.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope {
+    payload: String,
+    payload_type: String,
+    signatures: Vec<EnvelopeSignature>,
+}
+
+#[derive(Deserialize)]
+struct EnvelopeSignature {
+    sig: String,
+}
+
+/// <https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md>.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Statement {
+    subject: Vec<Subject>,
+    predicate_type: String,
+}
+
+#[derive(Deserialize)]
+struct Subject {
+    #[serde(default)]
+    digest: BTreeMap<String, String>,
+}
+
+impl Signature {
+    /// Those of a bundle; none where it is no bundle, or has something else in it.
+    pub(super) fn of_bundle(bundle: &[u8]) -> Vec<Self> {
+        let bundle: Option<Bundle> = serde_json::from_slice(bundle).ok();
+        let Some(envelope) = bundle.and_then(|bundle| bundle.dsse_envelope) else {
+            return Vec::new();
+        };
+        let payload = BASE64_STANDARD.decode(&envelope.payload).ok();
+        let Some(payload) = payload.and_then(|payload| String::from_utf8(payload).ok()) else {
+            return Vec::new();
+        };
+        let one = |signature: EnvelopeSignature| Self {
+            payload: payload.clone(),
+            signature: signature.sig,
+            payload_type: Some(envelope.payload_type.clone()),
+        };
+        envelope.signatures.into_iter().map(one).collect()
+    }
+
+    /// Whether what is signed is that this manifest may be run.
+    fn is_of(&self, manifest: &str) -> bool {
+        match self.payload_type.as_deref() {
+            None => {
+                let payload: Option<Payload> = serde_json::from_str(&self.payload).ok();
+                payload.is_some_and(|Payload { critical, .. }| {
+                    critical.kind == KIND && critical.image.docker_manifest_digest == manifest
+                })
+            }
+            Some(STATEMENT) => {
+                let statement: Option<Statement> = serde_json::from_str(&self.payload).ok();
+                let names = |subject: &Subject| {
+                    let mut digests = subject.digest.iter();
+                    digests.any(|(algorithm, hex)| format!("{algorithm}:{hex}") == manifest)
+                };
+                statement.is_some_and(
+                    |Statement {
+                         subject,
+                         predicate_type,
+                     }| {
+                        predicate_type == SIGNED && subject.iter().any(names)
+                    },
+                )
+            }
+            Some(_) => false,
+        }
+    }
+
+    /// The bytes that were signed.
+    fn signed(&self) -> Vec<u8> {
+        let payload = &self.payload;
+        match &self.payload_type {
+            None => payload.clone().into_bytes(),
+            // <https://github.com/secure-systems-lab/dsse/blob/master/protocol.md>
+            Some(kind) => {
+                let (kind_length, length) = (kind.len(), payload.len());
+                format!("DSSEv1 {kind_length} {kind} {length} {payload}").into_bytes()
+            }
+        }
+    }
+}
+
+/// Whether one of these signers has made one of the signatures, of the manifest of this digest.
+#[must_use]
+pub fn is_signed(manifest: &str, signatures: &[Signature], signers: &[Signer]) -> bool {
+    signatures.iter().any(|signature| {
+        let mut signers = signers.iter();
+        signers.any(|signer| signer.has_signed(manifest, signature))
+    })
 }
 
 /// Why a text is no key, or a key cannot be used.
@@ -110,23 +228,17 @@ impl Signer {
     /// Whether this signer has signed the manifest of this digest.
     #[must_use]
     pub fn has_signed(&self, manifest: &str, signature: &Signature) -> bool {
-        let Signature { payload, signature } = signature;
-        let named: Option<Payload> = serde_json::from_str(payload).ok();
-        let is_of = named.is_some_and(|payload| {
-            payload.critical.kind == KIND
-                && payload.critical.image.docker_manifest_digest == manifest
-        });
-        let (true, Ok(signature), Ok(key)) = (
-            is_of,
-            BASE64_STANDARD.decode(signature),
+        let (true, Ok(bytes), Ok(key)) = (
+            signature.is_of(manifest),
+            BASE64_STANDARD.decode(&signature.signature),
             RawPublicKeyEntity::try_from(&self.key),
         ) else {
             return false;
         };
+        let signed = signature.signed();
         let algorithms = rustls::crypto::ring::default_provider().signature_verification_algorithms;
         let verifies = |algorithm: &&dyn rustls::pki_types::SignatureVerificationAlgorithm| {
-            key.verify_signature(*algorithm, payload.as_bytes(), &signature)
-                .is_ok()
+            key.verify_signature(*algorithm, &signed, &bytes).is_ok()
         };
         algorithms.all.iter().any(verifies)
     }
@@ -220,6 +332,7 @@ impl SigningKey {
         Ok(Signature {
             payload,
             signature: BASE64_STANDARD.encode(signed),
+            payload_type: None,
         })
     }
 }
@@ -273,4 +386,73 @@ fn decrypted(text: &[u8], password: &str) -> Result<Vec<u8>, KeyError> {
                 "the password of the signing key is another; it is read from COSIGN_PASSWORD",
             )
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Made by cosign 3.1.3: `cosign generate-key-pair` without a password, `cosign sign` and `cosign attest` of this manifest.
+    const KEY: &str = include_str!("testdata/cosign.key");
+    const PUBLIC: &str = include_str!("testdata/cosign.pub");
+    const BUNDLE: &str = include_str!("testdata/signature.json");
+    const ATTESTATION: &str = include_str!("testdata/attestation.json");
+    const MANIFEST: &str =
+        "sha256:1567e7170202d6f963405e3a54bad9160a390664c59b982ccbd59bbac7de762a";
+    const OTHER: &str = "sha256:0567e7170202d6f963405e3a54bad9160a390664c59b982ccbd59bbac7de762a";
+
+    fn signers() -> [Signer; 1] {
+        [Signer::from_pem(PUBLIC).unwrap()]
+    }
+
+    #[test]
+    fn a_bundle_of_cosign_signs_its_manifest() {
+        let signatures = Signature::of_bundle(BUNDLE.as_bytes());
+        assert!(is_signed(MANIFEST, &signatures, &signers()));
+        assert!(!is_signed(OTHER, &signatures, &signers()));
+        assert!(!is_signed(MANIFEST, &signatures, &[]));
+    }
+
+    #[test]
+    fn what_is_attested_is_not_signed() {
+        let signatures = Signature::of_bundle(ATTESTATION.as_bytes());
+        assert_eq!(signatures.len(), 1);
+        assert!(!is_signed(MANIFEST, &signatures, &signers()));
+    }
+
+    #[test]
+    fn a_bundle_that_was_changed_signs_nothing() {
+        for (from, to) in [
+            (
+                "application/vnd.in-toto+json",
+                "application/vnd.in-toto+jsom",
+            ),
+            ("\"sig\":\"M", "\"sig\":\"N"),
+            ("\"payload\":\"ey", "\"payload\":\"ez"),
+            ("\"dsseEnvelope\"", "\"messageSignature\""),
+        ] {
+            let changed = BUNDLE.replace(from, to);
+            assert_ne!(changed, BUNDLE, "{from}");
+            let signatures = Signature::of_bundle(changed.as_bytes());
+            assert!(!is_signed(MANIFEST, &signatures, &signers()), "{from}");
+        }
+        // The statement names another manifest, and is signed no more.
+        let mut signatures = Signature::of_bundle(BUNDLE.as_bytes());
+        signatures[0].payload = signatures[0].payload.replace("1567e7", "0567e7");
+        assert!(!is_signed(OTHER, &signatures, &signers()));
+    }
+
+    #[test]
+    fn a_key_of_cosign_signs_for_its_owner() {
+        let key = SigningKey::from_pem(KEY, "").unwrap();
+        let signature = key.sign("ghcr.io/team/greeter", MANIFEST).unwrap();
+        assert!(is_signed(
+            MANIFEST,
+            std::slice::from_ref(&signature),
+            &signers()
+        ));
+        assert!(!is_signed(OTHER, &[signature], &signers()));
+        let refused = SigningKey::from_pem(KEY, "wrong").unwrap_err().to_string();
+        assert!(refused.contains("password"), "{refused}");
+    }
 }

@@ -14,7 +14,7 @@ use super::super::{Copies, Fetched, ModulePolicy, ModuleSource, PolicyError, Sou
 use super::artifact::Artifact;
 use super::client::{Registry, RegistryError, RegistryOptions, repository};
 use super::login::Login;
-use super::signature::Signature;
+use super::signature::{Signature, is_signed};
 use crate::objects;
 use crate::resource::{ModuleSpec, OciSpec, SecretReference};
 
@@ -130,12 +130,7 @@ impl Registries {
     ) -> Result<(), PolicyError> {
         let signers = self.policy.signers();
         let digest = artifact.digest();
-        let by_one = |signature: &Signature| {
-            signers
-                .iter()
-                .any(|signer| signer.has_signed(&digest, signature))
-        };
-        if signers.is_empty() || signatures.iter().any(by_one) {
+        if signers.is_empty() || is_signed(&digest, signatures, signers) {
             return Ok(());
         }
         Err(PolicyError::Unsigned(match signatures.len() {
@@ -150,7 +145,7 @@ impl Registries {
         let artifact = registry.artifact().await?;
         let signatures = match self.policy.signers() {
             [] => Vec::new(),
-            _ => registry.signatures(&artifact).await?,
+            signers => registry.signatures(&artifact, signers).await?,
         };
         // Nothing is transferred that would not be run.
         self.check_signatures(&artifact, &signatures)?;
