@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
+use configurator_host::host::HostBuilder;
 use configurator_host::module_source::oci::{
     About, Artifact, Login, Reference, Registries, Registry, RegistryOptions,
 };
 use configurator_host::module_source::{
     ConfigMaps, Copies, DEFAULT_COPIES, ModulePolicy, ModuleSources,
 };
-use configurator_tests::guests;
+use configurator_tests::guests::{self, digest};
 use configurator_tests::registry::RegistryServer;
 use configurator_tests::world::{Place, World};
 use kube::api::{Api, DynamicObject};
@@ -21,17 +22,9 @@ pub fn scripted() -> Vec<u8> {
     std::fs::read(guests::folder().unwrap().join("scripted.wasm")).unwrap()
 }
 
-/// A module that does the same and has another digest: with a section that nobody reads.
+/// A module that does the same and has another digest.
 pub fn variant(number: u8) -> Vec<u8> {
-    let mut bytes = scripted();
-    bytes.extend([0, 9, 7]);
-    bytes.extend(b"variant");
-    bytes.push(number);
-    bytes
-}
-
-pub fn digest(bytes: &[u8]) -> String {
-    configurator_guest::digest::Digest::of(bytes).to_string()
+    guests::variant(&scripted(), number)
 }
 
 pub fn options(server: &RegistryServer) -> RegistryOptions {
@@ -67,6 +60,15 @@ pub struct Given<'g> {
 
 /// A host that pulls from there.
 pub async fn world(options: RegistryOptions, given: Given<'_>) -> Result<World> {
+    world_with(options, given, |builder, sources| builder.modules(sources)).await
+}
+
+/// A host that pulls from there, as `change` says.
+pub async fn world_with(
+    options: RegistryOptions,
+    given: Given<'_>,
+    change: impl FnOnce(HostBuilder, ModuleSources) -> HostBuilder,
+) -> Result<World> {
     let servers = Place::default().open().await?;
     let client = servers.cluster.client.clone();
     let policy: ModulePolicy = match given.policy {
@@ -84,7 +86,7 @@ pub async fn world(options: RegistryOptions, given: Given<'_>) -> Result<World> 
         sources = sources.copies(copies);
     }
     let sources = sources.registries(registries);
-    let world = World::start_on(servers, |builder| builder.modules(sources)).await?;
+    let world = World::start_on(servers, |builder| change(builder, sources)).await?;
     world
         .apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
         .await?;

@@ -4,9 +4,10 @@ use anyhow::Result;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use configurator_host::module_source::oci::RegistryOptions;
+use configurator_tests::guests::digest;
 use serde_json::{Value, json};
 
-use crate::bench::{Given, configurator, digest, runs, told, variant, world};
+use crate::bench::{Given, configurator, runs, told, variant, world};
 
 fn config_map(name: &str, data: Value) -> Value {
     let mut object = json!({

@@ -13,4 +13,5 @@ mod liars;
 mod logins;
 mod program;
 mod signatures;
+mod storm;
 mod tags;

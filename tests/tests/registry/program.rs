@@ -2,12 +2,13 @@
 
 use anyhow::Result;
 use configurator_tests::guests;
+use configurator_tests::guests::digest;
 use configurator_tests::program::Program;
 use configurator_tests::registry::RegistryServer;
 use expect_test::{Expect, expect};
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
 
-use crate::bench::{digest, scripted};
+use crate::bench::scripted;
 
 /// What the program says, with what differs from time to time left out.
 fn check(server: &RegistryServer, program: Program, expected: Expect) -> Result<()> {

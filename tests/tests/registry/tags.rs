@@ -1,10 +1,11 @@
 //! Tags that move, and registries that go away and come back.
 
 use anyhow::Result;
+use configurator_tests::guests::digest;
 use configurator_tests::registry::RegistryServer;
 use serde_json::json;
 
-use crate::bench::{Given, configurator, digest, oci, options, push, runs, told, variant, world};
+use crate::bench::{Given, configurator, oci, options, push, runs, told, variant, world};
 
 #[tokio::test]
 async fn a_tag_that_moves_swaps_the_module() -> Result<()> {
