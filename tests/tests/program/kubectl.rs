@@ -14,14 +14,18 @@ use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use crate::place::Place;
 
 /// A host whose API is served, and kubectl with what `configurator kubeconfig` prints.
-struct Cluster {
+pub struct Cluster {
     host: Running,
-    place: Place,
+    pub place: Place,
 }
 
 impl Cluster {
     fn start(arguments: &str) -> Result<Self> {
-        let place = Place::new()?;
+        Self::at(Place::new()?, arguments)
+    }
+
+    /// A host of this folder.
+    pub fn at(place: Place, arguments: &str) -> Result<Self> {
         let host = place.host("--listen 127.0.0.1:0").args(arguments).start()?;
         host.until_printed("the API is served")?;
         let kubeconfig = place.program("kubeconfig", "--data-dir data").succeeds()?;
@@ -41,7 +45,7 @@ impl Cluster {
     }
 
     /// What kubectl prints.
-    fn kubectl(&self, arguments: &str) -> Result<String> {
+    pub fn kubectl(&self, arguments: &str) -> Result<String> {
         let output = self
             .command(arguments)
             .output()

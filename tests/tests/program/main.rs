@@ -18,6 +18,7 @@ mod offline;
 mod place;
 mod probes;
 mod refusals;
+mod rollback;
 mod settings;
 mod simulating;
 mod stopping;
