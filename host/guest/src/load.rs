@@ -133,6 +133,9 @@ pub enum LoadError {
     },
 }
 
+/// One at a time in a process: compiling takes all cores and much memory, and who waits for another's compilation finds it in the cache.
+static LOADING: Mutex<()> = Mutex::new(());
+
 /// Loads modules and knows those in use.
 pub(crate) struct Loader {
     linker: Linker<CallState>,
@@ -140,8 +143,6 @@ pub(crate) struct Loader {
     limits: CallLimits,
     max_size: u64,
     loaded: Mutex<HashMap<Digest, Weak<Module>>>,
-    /// One at a time: compiling takes all cores and much memory.
-    loading: Mutex<()>,
 }
 
 impl Loader {
@@ -157,7 +158,6 @@ impl Loader {
             limits: options.describe,
             max_size: options.max_module_size,
             loaded: Mutex::new(HashMap::new()),
-            loading: Mutex::new(()),
         }
     }
 
@@ -170,7 +170,7 @@ impl Loader {
     ) -> Result<Arc<Module>, LoadError> {
         check_kind(bytes, name, self.max_size)?;
         let digest = Digest::of(bytes);
-        let _one_at_a_time = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(module) = self.find(&digest) {
             return Ok(module);
         }
