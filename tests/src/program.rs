@@ -228,7 +228,20 @@ impl Running {
     /// # Errors
     /// As [`until_printed`](Self::until_printed).
     pub fn until_stdout(&self, what: &str, holds: impl Fn(&str) -> bool) -> Result<String> {
-        let found = self.stdout.until(PATIENCE, holds);
+        self.until_stdout_within(what, PATIENCE, holds)
+    }
+
+    /// As [`until_stdout`](Self::until_stdout), with patience of its own.
+    ///
+    /// # Errors
+    /// When it takes longer.
+    pub fn until_stdout_within(
+        &self,
+        what: &str,
+        patience: Duration,
+        holds: impl Fn(&str) -> bool,
+    ) -> Result<String> {
+        let found = self.stdout.until(patience, holds);
         found.with_context(|| format!("{what:?} was not printed; complaints: {}", self.stderr()))
     }
 
@@ -237,7 +250,15 @@ impl Running {
     /// # Errors
     /// When it ends without it, or that takes longer than [`PATIENCE`].
     pub fn until_complained(&self, part: &str) -> Result<String> {
-        let found = self.stderr.until(PATIENCE, |text| text.contains(part));
+        self.until_complained_within(part, PATIENCE)
+    }
+
+    /// As [`until_complained`](Self::until_complained), with patience of its own.
+    ///
+    /// # Errors
+    /// When it takes longer.
+    pub fn until_complained_within(&self, part: &str, patience: Duration) -> Result<String> {
+        let found = self.stderr.until(patience, |text| text.contains(part));
         found.with_context(|| format!("{part:?} was no complaint; printed: {}", self.stdout()))
     }
 

@@ -46,15 +46,7 @@ impl Toolchain {
             (false, true) => Self::of(Kind::Debian),
             (false, false) => None,
         };
-        found.ok_or_else(|| BuildError::MissingTool {
-            language: Language::Rust,
-            what: format!("rustc with the target {TARGET}"),
-            why: format!("{} has no such target", rustc().display()),
-            install: format!(
-                "rustup target add {TARGET}\nor, on Debian: sudo apt-get install {}",
-                Self::DEBIAN_PACKAGES.join(" ")
-            ),
-        })
+        found.ok_or_else(|| missing(&rustc().to_string_lossy()))
     }
 
     fn of(kind: Kind) -> Option<Self> {
@@ -121,6 +113,18 @@ impl std::fmt::Display for Toolchain {
     }
 }
 
+fn missing(rustc: &str) -> BuildError {
+    BuildError::MissingTool {
+        language: Language::Rust,
+        what: format!("rustc with the target {TARGET}"),
+        why: format!("{rustc} has no such target"),
+        install: format!(
+            "rustup target add {TARGET}\nor, on Debian: sudo apt-get install {}",
+            Toolchain::DEBIAN_PACKAGES.join(" ")
+        ),
+    }
+}
+
 /// `rustc 1.95.0 (59807616e 2026-04-14)` to `1.95.0`.
 fn version_of(said: &str) -> Option<&str> {
     said.split_whitespace()
@@ -170,7 +174,18 @@ pub fn debian_misses() -> Vec<PathBuf> {
 mod tests {
     use std::fs;
 
+    use expect_test::expect;
+
     use super::*;
+
+    #[test]
+    fn what_is_missing_can_be_installed() {
+        expect![[r#"
+            to build a module in Rust, rustc with the target wasm32-unknown-unknown is needed, and is not there: rustc has no such target
+            rustup target add wasm32-unknown-unknown
+            or, on Debian: sudo apt-get install rustc-web cargo-web rust-web-src lld-19"#]]
+        .assert_eq(&missing("rustc").to_string());
+    }
 
     #[test]
     fn the_version_is_the_second_word() {

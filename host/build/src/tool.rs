@@ -39,7 +39,10 @@ pub(crate) fn need(
         BuildError::MissingTool {
             language,
             what: what.to_owned(),
-            why: format!("neither {} can be run", names.join(" nor ")),
+            why: match names.as_slice() {
+                [one] => format!("{one} cannot be run"),
+                several => format!("neither {} can be run", several.join(" nor ")),
+            },
             install: install.to_owned(),
         }
     })

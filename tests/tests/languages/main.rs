@@ -1,13 +1,21 @@
 //! One behaviour, five languages: `tests/modules/conformance`.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
 
 mod canonical;
 mod case;
+mod mistakes;
 mod scenarios;
 mod transcript;
+mod walk;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use anyhow::Result;
 use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::GuestRuntime;
 use configurator_tests::guests;
@@ -17,11 +25,7 @@ use crate::case::Case;
 
 /// Holds the modules of a language to the files that all five are held to.
 fn check(language: &str) {
-    let folder = guests::folder().unwrap();
-    let folder = match language {
-        "rust" => folder,
-        other => folder.join(other),
-    };
+    let folder = modules(language);
     let path = folder.join("conformance.wasm");
     let bytes = std::fs::read(&path)
         .unwrap_or_else(|error| panic!("{}: {error}: run `cargo xtask guests`", path.display()));
@@ -47,6 +51,15 @@ fn check(language: &str) {
     expect_file![guests::workspace().join("tests/modules/conformance/golden.txt")].assert_eq(&text);
     transcript::check_chance(&runtime, &module);
     scenarios::check(language, folder);
+}
+
+/// The folder with the modules of a language.
+fn modules(language: &str) -> PathBuf {
+    let folder = guests::folder().unwrap();
+    match language {
+        "rust" => folder,
+        other => folder.join(other),
+    }
 }
 
 fn cases() -> Vec<Case> {
@@ -87,4 +100,18 @@ fn python() {
 #[test]
 fn c() {
     check("c");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_application_is_configured_alike_by_all() -> Result<()> {
+    let Some(application) = scenarios::application()? else {
+        return Ok(());
+    };
+    let expected = scenarios::configured("rust", &application).await?;
+    assert_eq!(expected.len(), 12, "{expected:?}");
+    for language in ["go", "javascript", "python", "c"] {
+        let keys = scenarios::configured(language, &application).await?;
+        assert_eq!(keys, expected, "{language}");
+    }
+    Ok(())
 }
