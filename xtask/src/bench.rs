@@ -30,7 +30,7 @@ enum What {
     },
     /// 100,000 flows that wait, on durable embedded stores, and a restart of the host.
     Waits,
-    /// A call in each language: in a fresh instance and in one that is reused; and the start of its module from the cache.
+    /// A call in each language: in a fresh instance and in one that is reused; the start of its module from the cache; and a swap under load.
     Modules,
     /// 100,000 objects of a real control plane: start to ready beside a bare watcher, and memory of an idle object.
     Objects,

@@ -39,6 +39,7 @@ mod measure;
 mod modules;
 mod objects;
 mod real;
+mod swap;
 mod waits;
 
 use measure::{cpu_time, resident_bytes};
@@ -60,17 +61,18 @@ fn main() -> Result<()> {
     let is_named = |part: &str| wanted.iter().any(|name| name == part);
     let is_wanted = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
     let mut figures = Vec::new();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     if is_named("modules") {
-        return modules::measure();
+        modules::measure()?;
+        return runtime.block_on(swap::measure());
     }
     println!("| what | figure |\n|---|---|");
     if is_wanted("call") {
         calls(&mut figures)?;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
     if is_wanted("chain") {
         let chain = runtime.block_on(chain(false))?;
         row(
