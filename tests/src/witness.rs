@@ -1,4 +1,10 @@
 //! Sees which module each run is of.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "it panics where a test is to fail"
+)]
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -9,7 +15,7 @@ use configurator_host::observer::{Notice, RunEnd, RunObserver};
 use tokio::sync::watch;
 
 /// What was seen. Cloning shares it.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Witness {
     seen: Arc<Mutex<Seen>>,
     notices: watch::Sender<Vec<Notice>>,
@@ -35,10 +41,7 @@ impl Witness {
     /// One that has seen nothing.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            seen: Arc::default(),
-            notices: watch::Sender::new(Vec::new()),
-        }
+        Self::default()
     }
 
     /// The runs that have ended, in order.

@@ -131,7 +131,7 @@ impl Settings {
                 Env::prefixed("CONFIGURATOR_")
                     .filter(|name| {
                         !NO_SETTINGS.iter().any(|other| name == *other)
-                            && !FROM_SERVICES.iter().any(|start| name.starts_with(*start))
+                            && !FROM_SERVICES.iter().any(|start| name.starts_with(start))
                     })
                     .split("__"),
             )

@@ -179,7 +179,7 @@ async fn host_in(folder: &TempDir, witness: &Witness, has_copies: bool) -> Resul
     let files = ModuleDirectory::new(folder.path()).every(Duration::from_millis(10));
     let mut modules = ModuleSources::new().files(files);
     if has_copies {
-        let copies = Copies::open(&folder.path().join("copies"), DEFAULT_COPIES)?;
+        let copies = Copies::open(folder.path().join("copies"), DEFAULT_COPIES)?;
         modules = modules.copies(Arc::new(copies));
     }
     World::start_at(&place, |builder| {
