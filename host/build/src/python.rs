@@ -1,5 +1,7 @@
 //! Modules in Python: a project with a `pyproject.toml`.
 
+mod immortal;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -96,6 +98,8 @@ pub(crate) fn build(workshop: &mut Workshop<'_>) -> Result<Compiled, BuildError>
     workshop.run(&mut command)?;
     let component = fs::read(&made).map_err(BuildError::file("read", &made))?;
     component::check(&component, Imports::Wasi)
+        .map_err(|message| workshop.refused(&project.name, message))?;
+    let component = immortal::immortalise(&component)
         .map_err(|message| workshop.refused(&project.name, message))?;
     Ok(Compiled {
         component,

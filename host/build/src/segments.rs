@@ -6,13 +6,13 @@
 use wasm_encoder::{ConstExpr, DataCountSection, DataSection, Module, RawSection};
 use wasmparser::{DataKind, Operator, Parser, Payload};
 
-/// Zeros that are written out to save a segment.
+/// Zeros that are written out to save a segment, where an engine makes an instance segment by segment.
 const GAP: usize = 4096;
 
 /// Bytes at a place of the memory.
-struct Segment {
-    start: usize,
-    bytes: Vec<u8>,
+pub(crate) struct Segment {
+    pub(crate) start: usize,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// The module with neighbouring segments made one. Segments that are not for the start of a memory are left out: code that uses them does
@@ -21,17 +21,33 @@ struct Segment {
 /// # Errors
 /// When it is no core module with one memory.
 pub(crate) fn merge(core: &[u8]) -> Result<Vec<u8>, String> {
+    replace(core, &read(core, GAP)?)
+}
+
+/// The data that is there from the start, with segments made one that have no more than so many zeros between them.
+///
+/// # Errors
+/// When it is no core module with one memory.
+pub(crate) fn read(core: &[u8], gap: usize) -> Result<Vec<Segment>, String> {
     let mut segments: Vec<Segment> = Vec::new();
     for payload in Parser::new(0).parse_all(core) {
         if let Payload::DataSection(section) = payload.map_err(text)? {
             for data in section {
                 let data = data.map_err(text)?;
                 if let DataKind::Active { offset_expr, .. } = data.kind {
-                    add(&mut segments, place(&offset_expr)?, data.data);
+                    add(&mut segments, gap, place(&offset_expr)?, data.data);
                 }
             }
         }
     }
+    Ok(segments)
+}
+
+/// The module with these segments instead of its own.
+///
+/// # Errors
+/// When it is no core module.
+pub(crate) fn replace(core: &[u8], segments: &[Segment]) -> Result<Vec<u8>, String> {
     let mut module = Module::new();
     for payload in Parser::new(0).parse_all(core) {
         let payload = payload.map_err(text)?;
@@ -42,7 +58,7 @@ pub(crate) fn merge(core: &[u8]) -> Result<Vec<u8>, String> {
             }
             Payload::DataSection(_) => {
                 let mut section = DataSection::new();
-                for Segment { start, bytes } in &segments {
+                for Segment { start, bytes } in segments {
                     let start = u32::try_from(*start).map_err(|error| error.to_string())?;
                     let offset = ConstExpr::i32_const(start.cast_signed());
                     section.active(0, &offset, bytes.iter().copied());
@@ -63,10 +79,10 @@ pub(crate) fn merge(core: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 /// Adds bytes behind those that are there.
-fn add(segments: &mut Vec<Segment>, start: usize, bytes: &[u8]) {
+fn add(segments: &mut Vec<Segment>, gap: usize, start: usize, bytes: &[u8]) {
     if let Some(last) = segments.last_mut() {
         let end = last.start + last.bytes.len();
-        if start >= end && start - end <= GAP {
+        if start >= end && start - end <= gap {
             last.bytes.resize(start - last.start, 0);
             last.bytes.extend_from_slice(bytes);
             return;
