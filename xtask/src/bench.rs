@@ -1,6 +1,8 @@
 //! `cargo xtask bench`: what things cost.
 
-use anyhow::Result;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
 use clap::Subcommand;
 
 use crate::{cargo, controlplane, debian, guests, languages};
@@ -31,7 +33,10 @@ enum What {
     /// 100,000 flows that wait, on durable embedded stores, and a restart of the host.
     Waits,
     /// A call in each language: in a fresh instance and in one that is reused; the start of its module from the cache; and a swap under load.
-    Modules,
+    Modules {
+        /// Other components too: how long each takes to start from the cache.
+        files: Vec<PathBuf>,
+    },
     /// 100,000 objects of a real control plane: start to ready beside a bare watcher, and memory of an idle object.
     Objects,
 }
@@ -55,11 +60,19 @@ impl Bench {
                 ]
             }
             What::Waits => vec!["waits".to_owned()],
-            What::Modules => {
+            What::Modules { files } => {
                 guests::build(&["workload-config"])?;
                 cargo::run(&["build", "--package", "configurator-host"])?;
                 guests::build_others(&languages::tools()?)?;
-                vec!["modules".to_owned()]
+                let mut parts = vec!["modules".to_owned()];
+                for file in files {
+                    // The measurement runs in another folder.
+                    let file = file
+                        .canonicalize()
+                        .with_context(|| file.display().to_string())?;
+                    parts.push(format!("module={}", file.display()));
+                }
+                parts
             }
             What::Objects => {
                 controlplane::build()?;

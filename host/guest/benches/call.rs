@@ -34,7 +34,7 @@ fn main() {
         [path, handler, object] => {
             let started = Instant::now();
             let module = runtime
-                .load_blocking(&std::fs::read(path).unwrap(), path)
+                .load_blocking(std::fs::read(path).unwrap(), path)
                 .unwrap_or_else(|error| panic!("{error}"));
             println!("load ms: {:.1}", started.elapsed().as_secs_f64() * 1e3);
             println!("imports: {}", module.imports().join(" "));
@@ -42,7 +42,7 @@ fn main() {
             measure(&runtime, &module, handler, &input(&object));
         }
         _ => {
-            let module = runtime.load_blocking(&Guest::new().build(), "nothing");
+            let module = runtime.load_blocking(Guest::new().build(), "nothing");
             measure(&runtime, &module.unwrap(), "root", &input("{}"));
         }
     }

@@ -34,6 +34,9 @@ pub(crate) fn engine(options: &GuestOptions, slots: u32) -> wasmtime::Result<Eng
         .max_wasm_stack(options.stack)
         .async_stack_size(options.stack.saturating_add(HOST_STACK))
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool(options, slots)));
+    if let Some(functions) = &options.functions {
+        config.enable_incremental_compilation(functions.store())?;
+    }
     Engine::new(&config)
 }
 

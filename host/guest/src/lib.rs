@@ -27,7 +27,11 @@ pub mod log;
 
 pub mod load;
 
+pub mod bytes;
+
 pub mod digest;
+
+pub mod functions;
 
 pub mod options;
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use configurator_core::handler::{CallFault, CallLimits, ModuleDescription};
 use wasmtime::component::{Component, Linker};
 
+use crate::bytes::ModuleBytes;
 use crate::cache::ModuleCache;
 use crate::call::Caller;
 use crate::digest::Digest;
@@ -165,11 +166,11 @@ impl Loader {
     pub(crate) fn load(
         &self,
         caller: &Caller,
-        bytes: &[u8],
+        bytes: &ModuleBytes,
         name: &str,
     ) -> Result<Arc<Module>, LoadError> {
         check_kind(bytes, name, self.max_size)?;
-        let digest = Digest::of(bytes);
+        let digest = *bytes.digest();
         let _one_at_a_time = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(module) = self.find(&digest) {
             return Ok(module);

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use configurator_core::handler::CallLimits;
 
+use crate::functions::CompiledFunctions;
+
 /// Settings of a [`GuestRuntime`](crate::runtime::GuestRuntime).
 #[derive(Debug, Clone)]
 pub struct GuestOptions {
@@ -30,6 +32,8 @@ pub struct GuestOptions {
     pub module_cache: Option<PathBuf>,
     /// Size that the folder is kept under, in bytes. Default: 1 GiB.
     pub module_cache_size: u64,
+    /// Functions that need not be compiled again. Default: none, every function of a module that is not in the folder is compiled.
+    pub functions: Option<CompiledFunctions>,
 }
 
 impl Default for GuestOptions {
@@ -52,6 +56,7 @@ impl Default for GuestOptions {
             log: LogLimits::default(),
             module_cache: None,
             module_cache_size: 1 << 30,
+            functions: None,
         }
     }
 }

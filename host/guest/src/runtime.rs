@@ -7,6 +7,7 @@ use std::time::Instant;
 use configurator_core::handler::{CallLimits, HandlerInput};
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::bytes::ModuleBytes;
 use crate::cache::{CacheError, ModuleCache};
 use crate::call::Caller;
 use crate::drive::{DriveError, drive, drive_blocking};
@@ -115,7 +116,12 @@ impl GuestRuntime {
     ///
     /// # Errors
     /// See [`LoadError`]; each says what is wrong with the file and what to do.
-    pub async fn load(&self, bytes: Vec<u8>, name: &str) -> Result<Arc<Module>, LoadError> {
+    pub async fn load(
+        &self,
+        bytes: impl Into<ModuleBytes>,
+        name: &str,
+    ) -> Result<Arc<Module>, LoadError> {
+        let bytes = bytes.into();
         let (reply, result) = oneshot::channel();
         let runtime = self.clone();
         let of_thread = name.to_owned();
@@ -127,7 +133,7 @@ impl GuestRuntime {
             .name("guest-load".into())
             .stack_size(COMPILER_STACK)
             .spawn(move || {
-                let _ = reply.send(runtime.load_blocking(&bytes, &of_thread));
+                let _ = reply.send(runtime.load_blocking(bytes, &of_thread));
             })
             .map_err(|error| failed(format!("no thread can be started: {error}")))?;
         result
@@ -139,9 +145,14 @@ impl GuestRuntime {
     ///
     /// # Errors
     /// As there.
-    pub fn load_blocking(&self, bytes: &[u8], name: &str) -> Result<Arc<Module>, LoadError> {
+    pub fn load_blocking(
+        &self,
+        bytes: impl Into<ModuleBytes>,
+        name: &str,
+    ) -> Result<Arc<Module>, LoadError> {
         let _slot = self.inner.slots.take();
-        self.inner.loader.load(&self.inner.caller, bytes, name)
+        let bytes = bytes.into();
+        self.inner.loader.load(&self.inner.caller, &bytes, name)
     }
 
     /// Calls a handler in a fresh instance. Needs a tokio runtime.

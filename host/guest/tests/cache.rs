@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use configurator_core::handler::CallLimits;
 use configurator_guest::cache::CacheFolder;
+use configurator_guest::functions::CompiledFunctions;
 use configurator_guest::log::no_log;
 use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::{GuestError, GuestRuntime};
@@ -52,6 +53,35 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
         .collect();
     paths.sort();
     paths
+}
+
+#[test]
+fn a_function_that_was_compiled_is_not_compiled_again() {
+    let functions = CompiledFunctions::new();
+    // In a new runtime each time, as the scenarios and the host of `configurator dev` have.
+    let compile_and_call = |bytes: &[u8]| {
+        let runtime = GuestRuntime::new(GuestOptions {
+            parallel_calls: 1,
+            functions: Some(functions.clone()),
+            ..GuestOptions::default()
+        });
+        let runtime = runtime.unwrap();
+        let module = runtime.load_blocking(bytes, "a.wasm").unwrap();
+        let limits = CallLimits::default();
+        let report = runtime.call_blocking(&module, "root", &input("{}"), &limits, no_log());
+        report.result.unwrap();
+        functions.len()
+    };
+    assert!(functions.is_empty());
+    let module = Guest::new().build();
+    let compiled = compile_and_call(&module);
+    assert!(compiled > 1);
+    // The same code with another note in it.
+    let noted = [&*module, b"\x00\x02\x01v"].concat();
+    // Wasmtime takes a few of its own for others when its threads make them in another order.
+    assert!(compile_and_call(&noted) < compiled * 3 / 2);
+    let other = Guest::new().body("(drop (i32.const 1))").build();
+    assert!(compile_and_call(&other) > compiled);
 }
 
 /// A folder with the entry of one module, and the module.
@@ -272,7 +302,7 @@ fn what_was_not_used_for_longest_goes_first() {
     // Used again: `a` becomes the newer one.
     load(folder.path(), &module("a"));
     let runtime = try_runtime(folder.path(), size * 5 / 2).unwrap();
-    runtime.load_blocking(&module("c"), "c.wasm").unwrap();
+    runtime.load_blocking(module("c"), "c.wasm").unwrap();
     let left = entries(folder.path());
     assert_eq!(left.len(), 2);
     assert!(left.contains(a));
@@ -284,6 +314,6 @@ fn a_file_that_cannot_be_written_costs_only_the_time() {
     let runtime = try_runtime(folder.path(), 1 << 30).unwrap();
     folder.close().unwrap();
     runtime
-        .load_blocking(&Guest::new().build(), "a.wasm")
+        .load_blocking(Guest::new().build(), "a.wasm")
         .unwrap();
 }

@@ -28,7 +28,7 @@ fn sink() -> (LogSink, Arc<Mutex<Vec<String>>>) {
 fn a_handler_that_does_nothing_is_done() {
     let runtime = runtime();
     let module = runtime
-        .load_blocking(&Guest::new().build(), "nothing")
+        .load_blocking(Guest::new().build(), "nothing")
         .unwrap();
     let report = runtime.call_blocking(
         &module,

@@ -46,7 +46,7 @@ fn a_nan_has_one_pattern() {
              (if (i64.ne (i64.load (i32.const 64)) (i64.const 0x7ff8000000000000)) (then (unreachable)))",
         );
     let runtime = runtime();
-    let module = runtime.load_blocking(&guest.build(), "nan").unwrap();
+    let module = runtime.load_blocking(guest.build(), "nan").unwrap();
     call(&runtime, &module, &input("{}"));
 }
 
@@ -62,7 +62,7 @@ fn each_call_has_memory_of_its_own() {
              (drop (memory.grow (i32.const 3)))",
         );
     let runtime = runtime();
-    let module = runtime.load_blocking(&guest.build(), "counter").unwrap();
+    let module = runtime.load_blocking(guest.build(), "counter").unwrap();
     for _ in 0..20 {
         call(&runtime, &module, &input("{}"));
     }
@@ -83,7 +83,7 @@ fn counts_its_calls() -> Guest {
 fn pages(limits: &CallLimits, calls: u32) -> Vec<u64> {
     let runtime = runtime();
     let module = runtime
-        .load_blocking(&counts_its_calls().build(), "calls")
+        .load_blocking(counts_its_calls().build(), "calls")
         .unwrap();
     let call = |_| {
         let report = runtime.call_blocking(&module, "root", &input("{}"), limits, no_log());
@@ -119,13 +119,13 @@ fn the_same_input_gives_the_same_output_and_log() {
     );
     let first = {
         let runtime = runtime();
-        let module = runtime.load_blocking(&guest.build(), "all").unwrap();
+        let module = runtime.load_blocking(guest.build(), "all").unwrap();
         let first = call(&runtime, &module, &input("{}"));
         assert_eq!(call(&runtime, &module, &input("{}")), first);
         first
     };
     let another = runtime();
-    let module = another.load_blocking(&guest.build(), "all").unwrap();
+    let module = another.load_blocking(guest.build(), "all").unwrap();
     assert_eq!(call(&another, &module, &input("{}")), first);
 }
 
@@ -133,7 +133,7 @@ fn the_same_input_gives_the_same_output_and_log() {
 fn one_of_everything_comes_back() {
     let runtime = runtime();
     let module = runtime
-        .load_blocking(&Guest::new().returns(everything()).build(), "all")
+        .load_blocking(Guest::new().returns(everything()).build(), "all")
         .unwrap();
     let output = call(&runtime, &module, &input("{}")).0;
     expect![[r#"
@@ -575,7 +575,7 @@ fn one_of_everything_goes_in_and_out_again() {
          (i64.store (i32.add (local.get $result) (i32.const ARGS_OUT))
            (i64.load (i32.add (local.get $input) (i32.const ARGS_IN))))",
     );
-    let module = runtime.load_blocking(&echo.build(), "echo").unwrap();
+    let module = runtime.load_blocking(echo.build(), "echo").unwrap();
     let input = full_input(plan);
     let output = call(&runtime, &module, &input).0;
     assert_eq!(Some(output.requests), input.plan);

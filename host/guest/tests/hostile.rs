@@ -33,11 +33,9 @@ fn limits() -> CallLimits {
 
 fn call_with(guest: &Guest, limits: &CallLimits, log: LogSink) -> CallReport {
     let runtime = runtime();
-    let module = runtime.load_blocking(&guest.build(), "hostile").unwrap();
+    let module = runtime.load_blocking(guest.build(), "hostile").unwrap();
     let report = runtime.call_blocking(&module, "root", &input("{}"), limits, log);
-    let good = runtime
-        .load_blocking(&Guest::new().build(), "good")
-        .unwrap();
+    let good = runtime.load_blocking(Guest::new().build(), "good").unwrap();
     let next = runtime.call_blocking(
         &good,
         "root",
@@ -283,10 +281,8 @@ fn an_error_of_the_handler_is_handed_on() {
 async fn a_loop_does_not_keep_others_waiting() {
     let runtime = runtime();
     let hostile = Guest::new().body("(loop $again (br $again))");
-    let hostile = runtime.load_blocking(&hostile.build(), "hostile").unwrap();
-    let good = runtime
-        .load_blocking(&Guest::new().build(), "good")
-        .unwrap();
+    let hostile = runtime.load_blocking(hostile.build(), "hostile").unwrap();
+    let good = runtime.load_blocking(Guest::new().build(), "good").unwrap();
     let endless = {
         let (runtime, limits) = (
             runtime.clone(),
@@ -315,7 +311,7 @@ async fn a_loop_does_not_keep_others_waiting() {
 async fn loops_leave_the_thread_of_their_callers() {
     let runtime = runtime();
     let hostile = Guest::new().body("(loop $again (br $again))");
-    let hostile = runtime.load_blocking(&hostile.build(), "hostile").unwrap();
+    let hostile = runtime.load_blocking(hostile.build(), "hostile").unwrap();
     let limits = CallLimits {
         deadline: Duration::from_millis(500),
         ..limits()

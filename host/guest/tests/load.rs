@@ -235,7 +235,7 @@ fn a_module_that_does_not_describe_itself() {
     })
     .unwrap()
     .load_blocking(
-        &Guest::new()
+        Guest::new()
             .describe_body("(loop $again (br $again))")
             .build(),
         "a.wasm",
@@ -306,7 +306,7 @@ proptest! {
         }
         // Whether it loads or not, it returns, and a good module still loads.
         let _ = RUNTIME.load_blocking(&bytes, "damaged");
-        RUNTIME.load_blocking(&MODULE, "good").unwrap();
+        RUNTIME.load_blocking(&*MODULE, "good").unwrap();
     }
 }
 

@@ -46,7 +46,7 @@ const CLOCKS: &str = r#"
 fn run(guest: &Guest, input: &Arc<HandlerInput>) -> (Vec<String>, Result<(), CallFault>) {
     let runtime = runtime();
     let module = runtime
-        .load_blocking(&guest.build(), "a.wasm")
+        .load_blocking(guest.build(), "a.wasm")
         .unwrap_or_else(|error| panic!("{error}"));
     let lines = Arc::new(Mutex::new(Vec::new()));
     let of_sink = Arc::clone(&lines);

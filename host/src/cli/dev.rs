@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use clap::Args;
 use configurator_build::{Build, BuildError, Built, Tools};
+use configurator_guest::functions::CompiledFunctions;
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
 use super::build::{shown, tell, work_folder};
@@ -57,12 +58,14 @@ pub fn dev(args: DevArgs) -> anyhow::Result<ExitCode> {
     watcher
         .watch(&folder, RecursiveMode::Recursive)
         .with_context(|| format!("cannot watch {}", folder.display()))?;
-    let workbench = Workbench::new(folder)?;
+    // The scenarios and the host have it compiled once.
+    let functions = CompiledFunctions::new();
+    let workbench = Workbench::new(folder, functions.clone())?;
     anyhow::ensure!(
         workbench.work(),
         "the module must build once before it can run"
     );
-    run.with_module(declaration, LOOK);
+    run.with_module(declaration, LOOK, functions);
     thread::Builder::new().name("dev".into()).spawn(move || {
         while workbench.wait(&changed) {
             workbench.work();
@@ -80,9 +83,9 @@ struct Workbench {
 }
 
 impl Workbench {
-    fn new(folder: PathBuf) -> anyhow::Result<Self> {
+    fn new(folder: PathBuf, functions: CompiledFunctions) -> anyhow::Result<Self> {
         Ok(Self {
-            player: Player::new()?,
+            player: Player::new(Some(functions))?,
             build: Build {
                 folder,
                 language: None,
@@ -171,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_builds_write_is_no_change() {
-        let workbench = Workbench::new("/module".into()).unwrap();
+        let workbench = Workbench::new("/module".into(), CompiledFunctions::new()).unwrap();
         for source in [
             "/module/src/lib.rs",
             "/module/sdk/a.py",

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use configurator_apiserver::{ApiServer, ServeOptions};
+use configurator_guest::functions::CompiledFunctions;
 use configurator_guest::options::GuestOptions;
 use kube::Client;
 use serde::Serialize;
@@ -108,6 +109,10 @@ pub struct RunArgs {
     #[arg(skip)]
     #[serde(skip)]
     look: Option<Duration>,
+    /// Functions of modules that need not be compiled again.
+    #[arg(skip)]
+    #[serde(skip)]
+    functions: Option<CompiledFunctions>,
     /// Send traces here by OTLP over HTTP.
     #[arg(long, value_name = "URL")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,10 +120,16 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// As with `-f` for this file too; modules are looked at so often.
-    pub fn with_module(&mut self, declaration: PathBuf, look: Duration) {
+    /// As with `-f` for this file too, whose module is being written: it is looked at so often, and takes these functions.
+    pub fn with_module(
+        &mut self,
+        declaration: PathBuf,
+        look: Duration,
+        functions: CompiledFunctions,
+    ) {
         self.files.push(declaration);
         self.look = Some(look);
+        self.functions = Some(functions);
     }
 }
 
@@ -228,7 +239,7 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
     let policy = settings.policy.as_deref().map(policy::read).transpose()?;
     let policy = policy.unwrap_or_default();
     let modules = module_sources(settings, modules, policy.modules, &client)?;
-    let host = builder(settings, cluster, is_person)?
+    let host = builder(settings, cluster, args.functions.clone(), is_person)?
         .config_store(config_store)
         .secret_store(secret_store)
         .modules(modules);
@@ -348,8 +359,16 @@ async fn define(
 }
 
 /// A builder with what the settings say.
-fn builder(settings: &Settings, cluster: Cluster, is_person: bool) -> anyhow::Result<HostBuilder> {
-    let mut guest = GuestOptions::default();
+fn builder(
+    settings: &Settings,
+    cluster: Cluster,
+    functions: Option<CompiledFunctions>,
+    is_person: bool,
+) -> anyhow::Result<HostBuilder> {
+    let mut guest = GuestOptions {
+        functions,
+        ..GuestOptions::default()
+    };
     if let Some(calls) = settings.parallel_calls {
         guest.parallel_calls = calls;
     }

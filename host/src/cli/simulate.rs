@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
+use configurator_guest::functions::CompiledFunctions;
 use configurator_guest::options::GuestOptions;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
@@ -80,7 +81,7 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
             "no scenario here has {text:?} in its name"
         );
     }
-    let player = Player::new()?;
+    let player = Player::new(None)?;
     let exploration = Exploration {
         seed: args.seed.map_or_else(seed, Ok)?,
         max_calls: args.calls,
@@ -128,11 +129,12 @@ fn seed() -> anyhow::Result<u64> {
 pub(super) struct Player(Simulator);
 
 impl Player {
-    pub(super) fn new() -> anyhow::Result<Self> {
+    pub(super) fn new(functions: Option<CompiledFunctions>) -> anyhow::Result<Self> {
         let cache = user_folder("XDG_CACHE_HOME", ".cache");
         Ok(Self(Simulator::with_options(GuestOptions {
             parallel_calls: 1,
             module_cache: cache.map(|cache| cache.join("modules")),
+            functions,
             ..GuestOptions::default()
         })?))
     }

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use configurator_core::module::RunModule;
-use configurator_guest::digest::Digest;
 use configurator_guest::module::Module;
 use configurator_guest::runtime::GuestRuntime;
 
@@ -84,15 +83,15 @@ impl Earlier {
         };
         let fetched = self.source.fetch(&spec).await;
         let bytes = fetched.map_err(|error| error.to_string())?.bytes;
-        let found = Digest::of(&bytes).to_string();
-        if found != digest {
+        let found = bytes.digest();
+        if found.to_string() != digest {
             return Err(format!(
                 "the source has {found} instead, and there is no copy"
             ));
         }
         let loaded = match self.call_mode {
             CallMode::Parallel => self.guest.load(bytes, &spec.place()).await,
-            CallMode::Inline => self.guest.load_blocking(&bytes, &spec.place()),
+            CallMode::Inline => self.guest.load_blocking(bytes, &spec.place()),
         };
         loaded.map_err(|error| error.to_string())
     }

@@ -9,7 +9,6 @@ use configurator_core::handler::Accepts;
 use configurator_core::request::api_version;
 use configurator_core::time::Timestamp;
 use configurator_core::trial::{Judgement, Tally, TrialRule};
-use configurator_guest::digest::Digest;
 use configurator_guest::module::Module;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -878,11 +877,11 @@ async fn load(
                 ..refused("ModuleNotFound", error.to_string())
             })?;
     if let Some(recorder) = recorder(shared, &configurator) {
-        recorder.keep_module(&Digest::of(&bytes).to_string(), &bytes);
+        recorder.keep_module(&bytes);
     }
     let loaded = match shared.call_mode {
         CallMode::Parallel => shared.guest.load(bytes, &source).await,
-        CallMode::Inline => shared.guest.load_blocking(&bytes, &source),
+        CallMode::Inline => shared.guest.load_blocking(bytes, &source),
     };
     let module = loaded.map_err(|error| refused("ModuleInvalid", error.to_string()))?;
     check_module(resource, &configurator, &module)?;

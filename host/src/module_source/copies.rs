@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 use std::{fs, io};
 
+use configurator_guest::bytes::ModuleBytes;
 use configurator_guest::digest::Digest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -67,10 +68,10 @@ impl Copies {
 
     /// The module of this digest. One that is damaged is removed.
     #[must_use]
-    pub fn get(&self, digest: &str) -> Option<Vec<u8>> {
+    pub fn get(&self, digest: &str) -> Option<ModuleBytes> {
         let path = self.path(digest, MODULE)?;
-        let bytes = fs::read(&path).ok()?;
-        if Digest::of(&bytes).to_string() != digest {
+        let bytes = ModuleBytes::from(fs::read(&path).ok()?);
+        if bytes.digest().to_string() != digest {
             tracing::warn!(path = %path.display(), "a copy of a module is damaged; it is removed");
             let _ = fs::remove_file(&path);
             return None;
@@ -83,8 +84,8 @@ impl Copies {
     }
 
     /// Keeps a module. That it could not be kept is only logged: nothing runs worse for it now.
-    pub fn put(&self, bytes: &[u8]) {
-        let digest = Digest::of(bytes).to_string();
+    pub fn put(&self, bytes: &ModuleBytes) {
+        let digest = bytes.digest().to_string();
         let Some(path) = self.path(&digest, MODULE) else {
             return;
         };
@@ -212,9 +213,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let copies = Copies::open(folder.path().join("a/b"), DEFAULT_COPIES).unwrap();
         assert_eq!(copies.get(&digest(b"one")), None);
-        copies.put(b"one");
-        copies.put(b"one");
-        assert_eq!(copies.get(&digest(b"one")), Some(b"one".to_vec()));
+        copies.put(&b"one".into());
+        copies.put(&b"one".into());
+        assert_eq!(copies.get(&digest(b"one")), Some(b"one".into()));
         for strange in ["", "sha256:", "sha256:../../../etc/passwd", "md5:00"] {
             assert_eq!(copies.get(strange), None);
         }
@@ -224,7 +225,7 @@ mod tests {
     fn what_is_damaged_is_not_taken() {
         let folder = tempfile::tempdir().unwrap();
         let copies = Copies::open(folder.path(), DEFAULT_COPIES).unwrap();
-        copies.put(b"one");
+        copies.put(&b"one".into());
         let path = copies.path(&digest(b"one"), MODULE).unwrap();
         fs::write(&path, b"two").unwrap();
         assert_eq!(copies.get(&digest(b"one")), None);
@@ -236,14 +237,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let copies = Copies::open(folder.path(), 8).unwrap();
         for (age, bytes) in [(3, b"aaaa"), (2, b"bbbb")] {
-            copies.put(bytes);
+            copies.put(&bytes.into());
             let path = copies.path(&digest(bytes), MODULE).unwrap();
             let file = fs::File::open(path).unwrap();
             let used = now() - std::time::Duration::from_secs(age);
             file.set_modified(used).unwrap();
         }
         assert!(copies.get(&digest(b"aaaa")).is_some());
-        copies.put(b"cccc");
+        copies.put(&b"cccc".into());
         assert!(copies.get(&digest(b"aaaa")).is_some());
         assert!(copies.get(&digest(b"bbbb")).is_none());
         assert!(copies.get(&digest(b"cccc")).is_some());

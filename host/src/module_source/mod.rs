@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use configurator_guest::bytes::ModuleBytes;
 
 pub use self::config_map::ConfigMaps;
 pub use self::copies::{Copies, DEFAULT_COPIES};
@@ -27,18 +28,25 @@ pub const MAX_MODULE: u64 = 128 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
     /// The component.
-    pub bytes: Vec<u8>,
+    pub bytes: ModuleBytes,
     /// Why it may be older than what the source has, where it is a copy: the source cannot be asked.
     pub copied: Option<String>,
+}
+
+impl From<ModuleBytes> for Fetched {
+    /// What the source has now.
+    fn from(bytes: ModuleBytes) -> Self {
+        Self {
+            bytes,
+            copied: None,
+        }
+    }
 }
 
 impl From<Vec<u8>> for Fetched {
     /// What the source has now.
     fn from(bytes: Vec<u8>) -> Self {
-        Self {
-            bytes,
-            copied: None,
-        }
+        ModuleBytes::from(bytes).into()
     }
 }
 

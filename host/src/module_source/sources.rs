@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use configurator_guest::digest::Digest;
+use configurator_guest::bytes::ModuleBytes;
 
 #[cfg(feature = "oci")]
 use super::oci::Registries;
@@ -94,17 +94,13 @@ impl ModuleSources {
         })
     }
 
-    async fn keep(&self, bytes: Vec<u8>) -> Vec<u8> {
-        let Some(copies) = self.copies.clone() else {
-            return bytes;
-        };
-        let shared = Arc::new(bytes);
-        let kept = shared.clone();
-        let _ = tokio::task::spawn_blocking(move || copies.put(&kept)).await;
-        Arc::unwrap_or_clone(shared)
+    async fn keep(&self, bytes: ModuleBytes) {
+        if let Some(copies) = self.copies.clone() {
+            let _ = tokio::task::spawn_blocking(move || copies.put(&bytes)).await;
+        }
     }
 
-    async fn copy(&self, digest: &str) -> Option<Vec<u8>> {
+    async fn copy(&self, digest: &str) -> Option<ModuleBytes> {
         let copies = self.copies.clone()?;
         let digest = digest.to_owned();
         let found = tokio::task::spawn_blocking(move || copies.get(&digest)).await;
@@ -121,17 +117,16 @@ impl ModuleSource for ModuleSources {
         }
         let fetched = source.fetch(module).await;
         let has =
-            |fetched: &Fetched, digest: &String| Digest::of(&fetched.bytes).to_string() == *digest;
+            |fetched: &Fetched, digest: &String| fetched.bytes.digest().to_string() == *digest;
         let digest = match (&fetched, &module.digest) {
             (Err(SourceError::Policy(_) | SourceError::Outside { .. }), _) | (Err(_), None) => {
                 return fetched;
             }
             (Ok(fetched), Some(digest)) if !has(fetched, digest) => digest,
             (Err(_), Some(digest)) => digest,
-            (Ok(_), _) => {
-                let Fetched { bytes, copied } = fetched?;
-                let bytes = self.keep(bytes).await;
-                return Ok(Fetched { bytes, copied });
+            (Ok(found), _) => {
+                self.keep(found.bytes.clone()).await;
+                return fetched;
             }
         };
         // A registry vouches for its own copies: only it knows who has signed them.

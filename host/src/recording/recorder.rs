@@ -10,6 +10,7 @@ use configurator_core::handler::{CallFault, HandlerInput, HandlerOutput};
 use configurator_core::result::RequestResult;
 use configurator_core::run::Run;
 use configurator_core::time::Timestamp;
+use configurator_guest::bytes::ModuleBytes;
 
 use super::stand_in::StandIns;
 use super::{RecordedCall, Recording, VERSION, kept};
@@ -77,8 +78,8 @@ impl Recorder {
     }
 
     /// Keeps a module, without which its runs cannot be made again.
-    pub fn keep_module(&self, digest: &str, bytes: &[u8]) {
-        let path = module_path(&self.folder, digest);
+    pub fn keep_module(&self, bytes: &ModuleBytes) {
+        let path = module_path(&self.folder, &bytes.digest().to_string());
         if path.exists() {
             return;
         }

@@ -374,7 +374,7 @@ impl Explorer<'_> {
         if self.module.is_none()
             && let Some(bytes) = &played.module
         {
-            self.module = self.guest.load_blocking(bytes, "the module").ok();
+            self.module = self.guest.load_blocking(bytes.clone(), "the module").ok();
         }
         let calls = recorder.take_calls();
         self.explored.calls += calls.len();

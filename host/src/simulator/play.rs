@@ -12,6 +12,7 @@ use configurator_core::fault::Fault;
 use configurator_core::layers::Write;
 use configurator_core::request::api_version;
 use configurator_core::time::Timestamp;
+use configurator_guest::bytes::ModuleBytes;
 use configurator_guest::runtime::GuestRuntime;
 use configurator_store::Store;
 use k8s_openapi::api::events::v1::Event;
@@ -65,7 +66,7 @@ pub(super) fn play(guest: &GuestRuntime, scenario: &Scenario) -> Result<Outcome,
 /// What was played.
 pub(super) struct Played {
     /// The module, if it could be read.
-    pub(super) module: Option<Vec<u8>>,
+    pub(super) module: Option<ModuleBytes>,
     /// Whether it is of mode `Machine`.
     pub(super) is_machine: bool,
     /// The requests that came to the sinks.
@@ -603,9 +604,9 @@ impl PreparedModules {
 }
 
 impl PreparedModules {
-    fn bytes(&self) -> Option<Vec<u8>> {
+    fn bytes(&self) -> Option<ModuleBytes> {
         let fetched = self.fetched.as_ref().as_ref().ok()?;
-        Some(fetched.bytes.to_vec())
+        Some(fetched.bytes.clone())
     }
 }
 

@@ -66,7 +66,10 @@ fn main() -> Result<()> {
         .enable_all()
         .build()?;
     if is_named("modules") {
-        modules::measure()?;
+        let others = wanted
+            .iter()
+            .filter_map(|word| word.strip_prefix("module="));
+        modules::measure(others)?;
         return runtime.block_on(swap::measure());
     }
     println!("| what | figure |\n|---|---|");

@@ -1,10 +1,12 @@
 //! What a call costs in each language: the root handler of workload-config on a Deployment of 4 KiB, in a batch of its own.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use configurator_core::handler::{CallLimits, HandlerInput, ResourceObject};
+use configurator_guest::bytes::ModuleBytes;
 use configurator_guest::log::no_log;
 use configurator_guest::module::Module;
 use configurator_guest::options::GuestOptions;
@@ -23,15 +25,21 @@ const REUSE: u32 = 100;
 
 struct Language {
     name: &'static str,
-    bytes: Vec<u8>,
+    bytes: ModuleBytes,
     module: Arc<Module>,
     fresh: Vec<f64>,
     reused: Vec<f64>,
     start: Vec<f64>,
 }
 
-/// Prints a table, and a line for each figure.
-pub fn measure() -> Result<()> {
+struct Other {
+    name: String,
+    bytes: ModuleBytes,
+    start: Vec<f64>,
+}
+
+/// Prints a table, and a line for each figure. Of the other modules, which are files, only the start is measured.
+pub fn measure<'a>(others: impl Iterator<Item = &'a str>) -> Result<()> {
     let object = std::fs::read_to_string(
         guests::workspace().join("configurators/workload-config/testdata/deployment.json"),
     )?;
@@ -44,8 +52,14 @@ pub fn measure() -> Result<()> {
         .into_iter()
         .map(|name| language(&guest, name))
         .collect::<Result<Vec<Language>>>()?;
+    let mut others = others
+        .map(|file| other(&guest, file))
+        .collect::<Result<Vec<Other>>>()?;
     for turn in 0..TURNS {
         eprintln!("modules: turn {} of {TURNS}", turn + 1);
+        for other in &mut others {
+            other.start.push(start(&cache, &other.bytes)?);
+        }
         for language in &mut languages {
             language.start.push(start(&cache, &language.bytes)?);
             let fresh = CallLimits::default();
@@ -90,6 +104,13 @@ pub fn measure() -> Result<()> {
             "start from the cache, median ms, {name}: {start:.1}"
         ));
     }
+    for Other { name, bytes, start } in others {
+        let start = median(start);
+        println!("| {name} | {} | {start:.1} | | |", bytes.len() >> 10);
+        figures.push(format!(
+            "start from the cache, median ms, {name}: {start:.1}"
+        ));
+    }
     println!("\n{}", figures.join("\n"));
     Ok(())
 }
@@ -109,9 +130,9 @@ fn language(guest: &GuestRuntime, name: &'static str) -> Result<Language> {
         other => folder.join(other),
     };
     let path = folder.join("workload_config.wasm");
-    let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
+    let bytes = read(&path)?;
     eprintln!("modules: compiling {name}");
-    let module = guest.load_blocking(&bytes, name)?;
+    let module = guest.load_blocking(bytes.clone(), name)?;
     Ok(Language {
         name,
         bytes,
@@ -122,11 +143,29 @@ fn language(guest: &GuestRuntime, name: &'static str) -> Result<Language> {
     })
 }
 
-/// Milliseconds from the module's bytes to its description in a new runtime that finds it in the cache.
-fn start(cache: &tempfile::TempDir, bytes: &[u8]) -> Result<f64> {
+fn other(guest: &GuestRuntime, file: &str) -> Result<Other> {
+    let path = Path::new(file);
+    let bytes = read(path)?;
+    eprintln!("modules: compiling {file}");
+    guest.load_blocking(bytes.clone(), file)?;
+    Ok(Other {
+        name: path.file_name().unwrap_or_default().display().to_string(),
+        bytes,
+        start: Vec::new(),
+    })
+}
+
+/// With its digest, which whoever fetches a module has verified.
+fn read(path: &Path) -> Result<ModuleBytes> {
+    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+    Ok(bytes.into())
+}
+
+/// Milliseconds from a verified module to its description in a new runtime that finds it in the cache.
+fn start(cache: &tempfile::TempDir, bytes: &ModuleBytes) -> Result<f64> {
     let guest = runtime(cache)?;
     let since = Instant::now();
-    guest.load_blocking(bytes, "a module")?;
+    guest.load_blocking(bytes.clone(), "a module")?;
     Ok(since.elapsed().as_secs_f64() * 1e3)
 }
 

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
 
+use configurator_guest::bytes::ModuleBytes;
 use configurator_guest::digest::Digest;
 use oci_client::client::{Certificate, CertificateEncoding, ClientConfig, ClientProtocol};
 use oci_client::errors::{OciDistributionError, OciErrorCode};
@@ -143,25 +144,30 @@ impl Registry {
     ///
     /// # Errors
     /// As of [`RegistryError`].
-    pub async fn component(&self, artifact: &Artifact) -> Result<Vec<u8>, RegistryError> {
+    pub async fn component(&self, artifact: &Artifact) -> Result<ModuleBytes, RegistryError> {
         self.blob(artifact.layer(), TRANSFER).await
     }
 
-    async fn blob(&self, blob: &OciDescriptor, time: Duration) -> Result<Vec<u8>, RegistryError> {
+    async fn blob(
+        &self,
+        blob: &OciDescriptor,
+        time: Duration,
+    ) -> Result<ModuleBytes, RegistryError> {
         let mut bytes = Limited::of(blob);
         within(
             time,
             self.client.pull_blob(&self.reference, blob, &mut bytes),
         )
         .await?;
-        let found = Digest::of(&bytes.bytes).to_string();
-        if found != blob.digest {
+        let bytes = ModuleBytes::from(bytes.bytes);
+        let found = bytes.digest();
+        if found.to_string() != blob.digest {
             return Err(RegistryError::Refused(format!(
                 "the registry answers with other bytes than the manifest says: {found} instead of {}",
                 blob.digest
             )));
         }
-        Ok(bytes.bytes)
+        Ok(bytes)
     }
 
     /// The signatures that are stored beside the module, as cosign puts them there. Bundles are looked for where none of the others is by one of

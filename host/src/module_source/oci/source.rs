@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use configurator_guest::bytes::ModuleBytes;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::Api;
@@ -141,7 +142,10 @@ impl Registries {
         }))
     }
 
-    async fn pull(&self, registry: &Registry) -> Result<(Artifact, Pulled, Vec<u8>), SourceError> {
+    async fn pull(
+        &self,
+        registry: &Registry,
+    ) -> Result<(Artifact, Pulled, ModuleBytes), SourceError> {
         let artifact = registry.artifact().await?;
         let signatures = match self.policy.signers() {
             [] => Vec::new(),
@@ -160,31 +164,28 @@ impl Registries {
         Ok((artifact, pulled, bytes))
     }
 
-    async fn copy(&self, digest: &str) -> Option<Vec<u8>> {
+    async fn copy(&self, digest: &str) -> Option<ModuleBytes> {
         let copies = self.copies.clone()?;
         let digest = digest.to_owned();
         let found = tokio::task::spawn_blocking(move || copies.get(&digest)).await;
         found.ok().flatten()
     }
 
-    async fn keep(&self, names: Vec<String>, pulled: Pulled, bytes: Vec<u8>) -> Vec<u8> {
+    async fn keep(&self, names: Vec<String>, pulled: Pulled, bytes: ModuleBytes) {
         let Some(copies) = self.copies.clone() else {
-            return bytes;
+            return;
         };
-        let shared = Arc::new(bytes);
-        let kept = shared.clone();
         let written = tokio::task::spawn_blocking(move || {
-            copies.put(&kept);
+            copies.put(&bytes);
             for name in names {
                 copies.put_record(&name, &pulled);
             }
         });
         let _ = written.await;
-        Arc::unwrap_or_clone(shared)
     }
 
     /// What is among the copies under this name, where the policy allows it now.
-    async fn kept(&self, name: &str) -> Option<Vec<u8>> {
+    async fn kept(&self, name: &str) -> Option<ModuleBytes> {
         let copies = self.copies.as_ref()?;
         let pulled: Pulled = copies.record(name)?;
         let artifact = Artifact::read(pulled.manifest.into_bytes()).ok()?;
@@ -249,7 +250,8 @@ impl ModuleSource for Registries {
         match self.pull(&registry).await {
             Ok((artifact, pulled, bytes)) => {
                 let names = vec![whole, by_component(&repository, artifact.component())];
-                Ok(self.keep(names, pulled, bytes).await.into())
+                self.keep(names, pulled, bytes.clone()).await;
+                Ok(bytes.into())
             }
             Err(error @ SourceError::Unavailable(_)) => {
                 let error = named(error);
