@@ -32,7 +32,8 @@ enum What {
     },
     /// 100,000 flows that wait, on durable embedded stores, and a restart of the host.
     Waits,
-    /// A call in each language: in a fresh instance and in one that is reused; the start of its module from the cache; and a swap under load.
+    /// A call in each language: in a fresh instance and in one that is reused; the start of its module from the cache, and of one with the
+    /// runtime of Firefox; and a swap under load.
     Modules {
         /// Other components too: how long each takes to start from the cache.
         files: Vec<PathBuf>,
@@ -60,10 +61,11 @@ impl Bench {
                 ]
             }
             What::Waits => vec!["waits".to_owned()],
-            What::Modules { files } => {
+            What::Modules { mut files } => {
                 guests::build(&["workload-config"])?;
                 cargo::run(&["build", "--package", "configurator-host"])?;
                 guests::build_others(&languages::tools()?)?;
+                files.push(languages::starlingmonkey()?);
                 let mut parts = vec!["modules".to_owned()];
                 for file in files {
                     // The measurement runs in another folder.

@@ -39,16 +39,39 @@ pub fn tools() -> Result<Tools> {
     let why = "modules in Go are built with it";
     debian::provide("go", &["version"], &["golang"], why)?;
     Ok(Tools {
-        node_modules: node_modules()?,
+        node_modules: packages("npm", SOURCES)?,
         python_venv: python_venv()?,
     })
 }
 
-fn node_modules() -> Result<PathBuf> {
-    let sources = cargo::workspace().join(SOURCES);
-    let manifest = sources.join("package.json");
+/// Makes workload-config in JavaScript with the runtime of Firefox, which is as large as runtimes get, and returns its file.
+///
+/// # Errors
+/// When the packages cannot be installed, or the module cannot be made.
+pub fn starlingmonkey() -> Result<PathBuf> {
+    let sources = "tests/benches/starlingmonkey";
+    let modules = packages("starlingmonkey", sources)?;
+    let workspace = cargo::workspace();
+    // Packages are looked for beside the script.
+    let script = modules.with_file_name("componentize.mjs");
+    fs::copy(workspace.join(sources).join("componentize.mjs"), &script)?;
+    let module = modules.with_file_name("starlingmonkey.wasm");
+    eprintln!("xtask: making {}", module.display());
+    let mut node = Command::new("node");
+    node.arg(script)
+        .arg(workspace.join("configurators/workload-config/javascript/src/index.js"))
+        .arg(workspace.join("guest-sdk/javascript"))
+        .arg(workspace.join("wit"))
+        .arg(&module);
+    run(&mut node)?;
+    Ok(module)
+}
+
+/// Packages of npm, by the folder below the workspace whose manifest asks for them.
+fn packages(name: &str, sources: &str) -> Result<PathBuf> {
+    let manifest = cargo::workspace().join(sources).join("package.json");
     let files = [manifest.clone()];
-    let folder = installed("npm", &files, &["node", "--version"], |folder| {
+    let folder = installed(name, &files, &["node", "--version"], |folder| {
         fs::copy(&manifest, folder.join("package.json"))?;
         // Without a lock: it would have to name the packages of platforms that not every registry has.
         let mut npm = Command::new("npm");

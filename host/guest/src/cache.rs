@@ -8,12 +8,13 @@
 
 use std::fs::File;
 use std::hash::{Hash, Hasher};
-use std::io::{Read, Seek, Write};
+use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
@@ -26,15 +27,18 @@ use crate::engine::engine;
 use crate::options::GuestOptions;
 
 /// Every file has after the code: this, the SHA-256 of the module's source, and the checksum of the code. It need not withstand anybody, since
-/// nobody else can write here, but be quick: a runtime as large as Python's has 40 MB of code.
-const MAGIC: &[u8; 8] = b"cfgr\0cw2";
+/// nobody else can write here, but be quick: a runtime as large as Python's has 40 MB of code. It is that of the checksums of all parts, which
+/// all cores work out.
+const MAGIC: &[u8; 8] = b"cfgr\0cw3";
 
 /// Bytes of [`MAGIC`], digest and checksum.
-const TRAILER: u64 = 8 + 32 + 16;
+const TRAILER: usize = 8 + 32 + 16;
 /// What files end in.
 const ENDING: &str = ".cwasm";
-/// How much is read at a time.
+/// Size of a part.
 const PART: usize = 1 << 20;
+/// How much of a part is read at a time.
+const READ: usize = 1 << 16;
 
 /// The folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -212,7 +216,7 @@ impl ModuleCache {
             .write_all(code)
             .and_then(|()| file.write_all(MAGIC))
             .and_then(|()| file.write_all(source.bytes()))
-            .and_then(|()| file.write_all(&XxHash3_128::oneshot(code).to_le_bytes()))
+            .and_then(|()| file.write_all(&checksum(code.chunks(PART).map(XxHash3_128::oneshot))))
             .and_then(|()| file.sync_all())
             .and_then(|()| {
                 Ok(rustix::fs::renameat(
@@ -375,37 +379,50 @@ fn check_owner(stat: &Stat) -> Result<(), Distrust> {
     Ok(())
 }
 
-fn check_code(mut file: &File, source: &Digest) -> Result<(), EntryError> {
+fn check_code(file: &File, source: &Digest) -> Result<(), EntryError> {
     let length = file.metadata()?.len();
     let code = length
-        .checked_sub(TRAILER)
+        .checked_sub(TRAILER as u64)
         .ok_or(EntryError::Damaged("it is too short"))?;
-    file.seek(std::io::SeekFrom::Start(code))?;
-    let mut trailer = Vec::new();
-    file.take(TRAILER + 1).read_to_end(&mut trailer)?;
+    let mut trailer = [0; TRAILER];
+    file.read_exact_at(&mut trailer, code)?;
     let rest = trailer
         .strip_prefix(MAGIC)
         .ok_or(EntryError::Damaged("its end is missing"))?;
     let sum = rest
         .strip_prefix(source.bytes())
         .ok_or(EntryError::Damaged("it is of another module"))?;
-    file.rewind()?;
-    let mut hasher = XxHash3_128::new();
-    let mut part = vec![0; PART];
-    let mut left = code;
-    while left > 0 {
-        let most = part.len().min(usize::try_from(left).unwrap_or(PART));
-        let read = file.read(part.get_mut(..most).unwrap_or_default())?;
-        if read == 0 {
-            return Err(EntryError::Damaged("it is too short"));
-        }
-        hasher.write(part.get(..read).unwrap_or_default());
-        left = left.saturating_sub(read as u64);
-    }
-    if sum != hasher.finish_128().to_le_bytes() {
+    let parts = (0..code.div_ceil(PART as u64)).into_par_iter();
+    let parts: Vec<u128> = parts
+        .map(|part| read_part(file, part * PART as u64, code))
+        .collect::<std::io::Result<_>>()?;
+    if sum != checksum(parts) {
         return Err(EntryError::Damaged("its checksum does not match"));
     }
     Ok(())
+}
+
+/// The checksum of what lies from here to the end of the part, or of all.
+fn read_part(file: &File, mut start: u64, end: u64) -> std::io::Result<u128> {
+    let end = end.min(start.saturating_add(PART as u64));
+    let mut hasher = XxHash3_128::new();
+    let mut read = vec![0; READ];
+    while start < end {
+        let most = usize::try_from(end - start).map_or(READ, |left| left.min(READ));
+        let read = read.get_mut(..most).unwrap_or_default();
+        file.read_exact_at(read, start)?;
+        hasher.write(read);
+        start = start.saturating_add(read.len() as u64);
+    }
+    Ok(hasher.finish_128())
+}
+
+fn checksum(parts: impl IntoIterator<Item = u128>) -> [u8; 16] {
+    let mut hasher = XxHash3_128::new();
+    for part in parts {
+        hasher.write(&part.to_le_bytes());
+    }
+    hasher.finish_128().to_le_bytes()
 }
 
 #[allow(
