@@ -93,6 +93,14 @@ pub enum BuildError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The disk is full, or what its user may have of it is used up.
+    #[error("no space is left for {path}: {source}. Free some and try again")]
+    NoSpace {
+        /// What could not be written.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
 }
 
 impl BuildError {
@@ -100,8 +108,12 @@ impl BuildError {
         what: &'static str,
         path: impl Into<PathBuf>,
     ) -> impl FnOnce(std::io::Error) -> Self {
+        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         let path = path.into();
-        move |source| Self::File { what, path, source }
+        move |source| match source.kind() {
+            StorageFull | QuotaExceeded | FileTooLarge => Self::NoSpace { path, source },
+            _ => Self::File { what, path, source },
+        }
     }
 
     #[cfg(feature = "languages")]

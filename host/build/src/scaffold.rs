@@ -65,7 +65,8 @@ impl Scaffold {
         }
     }
 
-    /// Makes it, and returns the files, in order, from the folder. A folder that has something in it is left alone.
+    /// Makes it, and returns the files, in order, from the folder. A folder that has something in it is left alone; of a module that cannot be
+    /// made, nothing stays.
     ///
     /// # Errors
     /// When the name is none, the folder is not empty, or a file cannot be written.
@@ -81,14 +82,27 @@ impl Scaffold {
         files.extend(self.sdk());
         files.push((".gitignore".to_owned(), self.ignored().into()));
         files.sort();
-        for (name, content) in &files {
+        let was_there = self.folder.exists();
+        if let Err(error) = self.write(&files) {
+            // It would be in the way of the next attempt.
+            let _ = fs::remove_dir_all(&self.folder);
+            if was_there {
+                let _ = fs::create_dir(&self.folder);
+            }
+            return Err(error);
+        }
+        Ok(files.into_iter().map(|(name, _)| name.into()).collect())
+    }
+
+    fn write(&self, files: &[(String, Vec<u8>)]) -> Result<(), BuildError> {
+        for (name, content) in files {
             let path = self.folder.join(name);
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent).map_err(BuildError::file("make", parent))?;
             }
             fs::write(&path, content).map_err(BuildError::file("write", &path))?;
         }
-        Ok(files.into_iter().map(|(name, _)| name.into()).collect())
+        Ok(())
     }
 
     /// What it ignores: what builds leave in its folder.

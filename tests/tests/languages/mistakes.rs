@@ -14,7 +14,13 @@ fn said(program: Program, folder: &Path) -> Result<String> {
     let text = program.folder(folder).fails()?;
     let folder = folder.canonicalize()?.display().to_string();
     let cache = guests::cache()?.display().to_string();
-    Ok(text.replace(&folder, "FOLDER").replace(&cache, "CACHE"))
+    let text = text.replace(&folder, "FOLDER").replace(&cache, "CACHE");
+    // The folder of a build has the name of the module's, and a digest of where it is.
+    let parts = text.split('/').map(|part| match part.rsplit_once('-') {
+        Some((name, digest)) if u64::from_str_radix(digest, 16).is_ok() => format!("{name}-DIGEST"),
+        _ => part.to_owned(),
+    });
+    Ok(parts.collect::<Vec<String>>().join("/"))
 }
 
 fn check(program: Program, folder: &TempDir, expected: Expect) -> Result<()> {
@@ -76,7 +82,23 @@ fn a_new_module_has_a_name_a_language_and_a_place() -> Result<()> {
         Program::after(full, "new").args("c other"),
         &folder,
         expect![[r#"
-            error: cannot write other/.gitignore: File too large (os error 27)
+            error: no space is left for other/.gitignore: File too large (os error 27). Free some and try again
+        "#]],
+    )?;
+    // What was written until then is not in the way.
+    Program::new("new")
+        .args("c other")
+        .folder(folder.path())
+        .succeeds()?;
+    check(
+        Program::after(full, "build").arg("other").env(
+            "CONFIGURATOR_PYTHON_VENV",
+            guests::cache()?.join("languages/venv"),
+        ),
+        &folder,
+        expect![[r#"
+            … zig 0.17.1
+            error: no space is left for CACHE/build/other-DIGEST/wit/handler.wit: File too large (os error 27). Free some and try again
         "#]],
     )
 }
