@@ -103,6 +103,19 @@ impl RegistryServer {
         Ok(())
     }
 
+    /// A client that trusts it, and knows nothing of modules.
+    ///
+    /// # Errors
+    /// When its authority cannot be read.
+    pub fn client(&self) -> Result<reqwest::Client> {
+        // Another part of the test may have done so.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let ca = reqwest::Certificate::from_pem(&fs::read(&self.ca)?)?;
+        Ok(reqwest::Client::builder()
+            .add_root_certificate(ca)
+            .build()?)
+    }
+
     /// Ends it. What was pushed stays.
     ///
     /// # Errors

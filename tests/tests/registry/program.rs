@@ -7,6 +7,7 @@ use configurator_tests::program::Program;
 use configurator_tests::registry::RegistryServer;
 use expect_test::{Expect, expect};
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
+use serde_json::{Value, json};
 
 use crate::bench::scripted;
 
@@ -83,6 +84,86 @@ async fn a_module_that_was_pushed_is_pulled() -> Result<()> {
         .env("DOCKER_CONFIG", "/nonexistent");
     assert!(push.output()?.status.success());
     assert!(strict().output()?.status.success());
+    Ok(())
+}
+
+/// The format: <https://tag-runtime.cncf.io/wgs/wasm/deliverables/wasm-oci-artifact/>.
+#[tokio::test]
+async fn what_was_pushed_is_a_wasm_artifact() -> Result<()> {
+    let server = RegistryServer::start().await?;
+    let module = guests::folder()?.join("scripted.wasm");
+    let push = Program::new("push")
+        .arg(&module)
+        .arg(format!("{}/team/scripted:1", server.address))
+        .arg("--ca")
+        .arg(&server.ca)
+        .env("DOCKER_CONFIG", "/nonexistent");
+    assert!(push.output()?.status.success());
+    let client = server.client()?;
+    let get = async |path: &str| -> Result<Value> {
+        let url = format!("https://{}/v2/team/scripted/{path}", server.address);
+        let accept = "application/vnd.oci.image.manifest.v1+json";
+        let answer = client.get(url).header("accept", accept).send().await?;
+        Ok(answer.error_for_status()?.json().await?)
+    };
+    let mut manifest = get("manifests/1").await?;
+    let named = manifest["config"]["digest"].take();
+    let mut config = get(&format!("blobs/{}", named.as_str().unwrap_or_default())).await?;
+    // What differs from build to build.
+    assert_eq!(
+        manifest["layers"][0]["size"].take(),
+        json!(scripted().len())
+    );
+    for pointer in [
+        "/config/size",
+        "/annotations/org.opencontainers.image.created",
+        "/annotations/org.opencontainers.image.revision",
+    ] {
+        manifest.pointer_mut(pointer).map(Value::take);
+    }
+    config["created"].take();
+    let shown = serde_json::to_string_pretty(&json!({"manifest": manifest, "config": config}))?;
+    expect![[r#"
+        {
+          "config": {
+            "architecture": "wasm",
+            "component": {
+              "exports": [
+                "configurator:handler/handler@0.1.0"
+              ],
+              "imports": [
+                "configurator:handler/log@0.1.0",
+                "configurator:handler/types@0.1.0",
+                "configurator:handler/requests@0.1.0"
+              ],
+              "target": null
+            },
+            "created": null,
+            "layerDigests": [
+              "MODULE"
+            ],
+            "os": "wasip2"
+          },
+          "manifest": {
+            "annotations": {
+              "org.opencontainers.image.created": null
+            },
+            "config": {
+              "digest": null,
+              "mediaType": "application/vnd.wasm.config.v0+json",
+              "size": null
+            },
+            "layers": [
+              {
+                "digest": "MODULE",
+                "mediaType": "application/wasm",
+                "size": null
+              }
+            ],
+            "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "schemaVersion": 2
+          }
+        }"#]].assert_eq(&shown.replace(&digest(&scripted()), "MODULE"));
     Ok(())
 }
 

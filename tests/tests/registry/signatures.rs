@@ -75,10 +75,7 @@ async fn a_module_that_must_be_signed_is() -> Result<()> {
 
 /// Puts a bundle beside a manifest, as cosign does where a registry has no referrers.
 async fn attach(server: &RegistryServer, manifest: &Artifact, bundle: &[u8]) -> Result<()> {
-    let ca = reqwest::Certificate::from_pem(&std::fs::read(&server.ca)?)?;
-    let client = reqwest::Client::builder()
-        .add_root_certificate(ca)
-        .build()?;
+    let client = server.client()?;
     let repository = format!("https://{}/v2/team/scripted", server.address);
     for blob in [b"{}", bundle] {
         let begun = client.post(format!("{repository}/blobs/uploads/")).send();

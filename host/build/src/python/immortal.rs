@@ -22,6 +22,8 @@ const IS_IMMORTAL: u32 = 1 << 30;
 /// Where a list has its length, and where the address of its elements.
 const LENGTH: u32 = 8;
 const ELEMENTS: u32 = 12;
+/// What is said of another Python than the one whose layout these numbers are.
+const UNKNOWN: &str = "its objects lie in memory otherwise than those of Python 3.14, which componentize-py 0.25 brings: build it with that";
 
 /// The component with the objects of its note made immortal; as it is where there is no note.
 ///
@@ -70,7 +72,7 @@ fn in_module(core: &[u8]) -> Result<Option<Vec<u8>>, String> {
         && memory.number(element(0)?) == Some(first)
         && memory.number(element(count.saturating_sub(1))?) == Some(last);
     if !is_true {
-        return Err("Python's memory is laid out otherwise than that of Python 3.14 on 32 bits: its objects cannot be made immortal".to_owned());
+        return Err(UNKNOWN.to_owned());
     }
     for index in 0..count {
         let Some(object) = memory.number(element(index)?) else {
