@@ -68,7 +68,7 @@ pub fn cache(args: &CacheArgs) -> anyhow::Result<ExitCode> {
                 line(module, note);
             }
             let size: u64 = modules.iter().map(|module| module.size).sum();
-            anstream::println!("{FAINT}{} files, {size} bytes{FAINT:#}", modules.len());
+            anstream::println!("{FAINT}{}, {size} bytes{FAINT:#}", files(modules.len()));
             Ok(ExitCode::SUCCESS)
         }
         Command::Verify => {
@@ -107,12 +107,16 @@ pub fn cache(args: &CacheArgs) -> anyhow::Result<ExitCode> {
                 removed.with_context(|| format!("{} cannot be removed", module.file))?;
                 line(module, "removed");
             }
-            anstream::println!(
-                "{FAINT}{} files with {size} bytes are left{FAINT:#}",
-                kept.len()
-            );
+            anstream::println!("{FAINT}left: {}, {size} bytes{FAINT:#}", files(kept.len()));
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+fn files(count: usize) -> String {
+    match count {
+        1 => "1 file".to_owned(),
+        _ => format!("{count} files"),
     }
 }
 

@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod cache;
 mod demo;
 mod disk;
 mod embedding;

@@ -163,7 +163,8 @@ async fn what_was_pushed_is_a_wasm_artifact() -> Result<()> {
             "mediaType": "application/vnd.oci.image.manifest.v1+json",
             "schemaVersion": 2
           }
-        }"#]].assert_eq(&shown.replace(&digest(&scripted()), "MODULE"));
+        }"#]]
+    .assert_eq(&shown.replace(&digest(&scripted()), "MODULE"));
     Ok(())
 }
 
