@@ -133,7 +133,8 @@ fn installed(
     Ok(folder)
 }
 
-fn run(command: &mut Command) -> Result<()> {
+/// Runs a tool, whose messages are shown.
+pub fn run(command: &mut Command) -> Result<()> {
     let status = command
         .stdin(Stdio::null())
         .status()

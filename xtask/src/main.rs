@@ -11,6 +11,7 @@ mod cache;
 mod cargo;
 mod debian;
 mod languages;
+mod packages;
 mod toolchain;
 
 use std::process::ExitCode;

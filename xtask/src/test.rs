@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::{cargo, controlplane, debian, guests, kopf, languages};
+use crate::{cargo, controlplane, debian, guests, kopf, languages, packages};
 
 /// Sets up what tests need and runs every test: fast ones first, the program as a whole last.
 #[derive(clap::Args)]
@@ -24,6 +24,7 @@ impl Test {
         let tools = languages::tools()?;
         guests::build_others(&tools)?;
         languages::test(&tools)?;
+        packages::check(&tools)?;
         controlplane::build()?;
         controlplane::clients()?;
         kopf::install()?;

@@ -14,7 +14,7 @@
 
 wit_bindgen::generate!({
     world: "configurator",
-    path: "../../wit",
+    path: "wit",
     pub_export_macro: true,
     default_bindings_module: "configurator_sdk::bindings",
     generate_all,

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use rust_embed::Embed;
 use toml::{Table, Value};
 
-use crate::contract;
 use crate::error::BuildError;
 use crate::language::Language;
 
@@ -154,19 +153,9 @@ impl Scaffold {
             };
             let content = match (self.language, name) {
                 (Language::Rust, "Cargo.toml") => standalone(&file.data).into_bytes(),
-                (Language::Rust, "src/bindings.rs") => {
-                    let text = String::from_utf8_lossy(&file.data);
-                    text.replace("../../wit", "wit").into_bytes()
-                }
                 _ => file.data.into_owned(),
             };
             files.push((format!("{SDK}/{name}"), content));
-        }
-        if self.language == Language::Rust {
-            let contract = contract::FILES.iter();
-            files.extend(
-                contract.map(|(name, text)| (format!("{SDK}/wit/{name}"), text.as_bytes().into())),
-            );
         }
         files
     }

@@ -103,6 +103,12 @@ impl Memory {
     /// That of a core module. Segments begin and end between words: zeros may be missing only where much is.
     fn of(core: &[u8]) -> Result<Self, String> {
         let mut segments = segments::read(core, GAP)?;
+        let apart = |before: &Segment, after: &Segment| {
+            before.start.saturating_add(before.bytes.len() + GAP) < after.start
+        };
+        if !segments.is_sorted_by(apart) {
+            return Err(UNKNOWN.to_owned());
+        }
         for Segment { start, bytes } in &mut segments {
             let missing = *start % 4;
             *start -= missing;
@@ -215,6 +221,13 @@ mod tests {
             let addresses = [256, 512, 768];
             assert_eq!(words(&made, addresses), words(&component, addresses));
         }
+    }
+
+    #[test]
+    fn data_that_is_not_in_order_is_refused() {
+        let frame = String::from_utf8_lossy(FRAME);
+        let late = format!(r#"{TRUE}{frame}") (data (i32.const 100) "late"#);
+        immortalise(&component(&late)).unwrap_err();
     }
 
     #[test]

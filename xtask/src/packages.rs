@@ -1,0 +1,119 @@
+//! The packages of the SDKs, as each ecosystem publishes them. Go and C publish their sources: what their tests compile.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use crate::languages::{Tools, run};
+use crate::{cache, cargo};
+
+/// Makes each package, installs it where nothing else of the SDK is, and uses it.
+///
+/// # Errors
+/// When a package cannot be made, or lacks what its users need; what the tool wrote stands above.
+pub fn check(tools: &Tools) -> Result<()> {
+    // cargo compiles what it has packed.
+    cargo::run(&["package", "--package", "configurator-sdk", "--allow-dirty"])?;
+    javascript().context("the package of guest-sdk/javascript")?;
+    python(tools).context("the package of guest-sdk/python")
+}
+
+fn javascript() -> Result<()> {
+    let folder = empty("npm")?;
+    eprintln!("xtask: packing guest-sdk/javascript");
+    let mut pack = Command::new("npm");
+    pack.args(["pack", "--loglevel=error", "--pack-destination"])
+        .arg(&folder)
+        .current_dir(cargo::workspace().join("guest-sdk/javascript"));
+    run(&mut pack)?;
+    fs::write(folder.join("package.json"), r#"{"private": true}"#)?;
+    let mut install = Command::new("npm");
+    install
+        .args(["install", "--offline", "--no-package-lock", "--no-audit"])
+        .args(["--no-fund", "--loglevel=error"])
+        .arg(packed(&folder, "tgz")?)
+        .current_dir(&folder);
+    run(&mut install)?;
+    let uses = "
+        import { handlers, Input, Output, request } from 'configurator-sdk';
+        import { CONFIG_MAP } from 'configurator-sdk/kubernetes';
+        import 'configurator-sdk/configstore';
+        import 'configurator-sdk/secretstore';
+        import 'configurator-sdk/http';
+        import { access } from 'node:fs/promises';
+        await access(new URL(import.meta.resolve('configurator-sdk').replace(/js$/, 'd.ts')));
+    ";
+    let mut node = Command::new("node");
+    node.args(["--input-type=module", "--eval", uses])
+        .current_dir(&folder);
+    run(&mut node)
+}
+
+fn python(tools: &Tools) -> Result<()> {
+    let folder = empty("python")?;
+    eprintln!("xtask: packing guest-sdk/python");
+    // The build writes beside its sources.
+    let sources = folder.join("sources");
+    copy(&cargo::workspace().join("guest-sdk/python"), &sources)?;
+    let python = tools.python_venv.join("bin/python");
+    let pip = || {
+        let mut command = Command::new(&python);
+        command
+            .args(["-m", "pip", "--quiet", "--no-input"])
+            .arg("--disable-pip-version-check");
+        command
+    };
+    run(pip()
+        .args(["wheel", "--no-deps", "--wheel-dir"])
+        .arg(&folder)
+        .arg(&sources))?;
+    let site = folder.join("site");
+    run(pip()
+        .args(["install", "--no-deps", "--no-index", "--target"])
+        .arg(&site)
+        .arg(packed(&folder, "whl")?))?;
+    let uses = "
+import importlib.resources
+from configurator_sdk import Input, Output, handler, request
+from configurator_sdk.kubernetes import CONFIG_MAP
+assert importlib.resources.files('configurator_sdk').joinpath('py.typed').is_file()
+";
+    run(Command::new(&python)
+        .args(["-c", uses])
+        .env("PYTHONPATH", &site)
+        .current_dir(&folder))
+}
+
+/// A folder of the cache with nothing in it.
+fn empty(name: &str) -> Result<PathBuf> {
+    let folder = cache::dir()?.join("packages").join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder)
+            .with_context(|| format!("cannot clear {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    Ok(folder)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (path, copied) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy(&path, &copied)?;
+        } else {
+            fs::copy(&path, &copied).with_context(|| format!("cannot copy {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn packed(folder: &Path, extension: &str) -> Result<PathBuf> {
+    let entries = folder.read_dir()?.flatten().map(|entry| entry.path());
+    let mut found = entries.filter(|path| path.extension().is_some_and(|is| is == extension));
+    let package = found.next();
+    package.with_context(|| format!("there is no .{extension} in {}", folder.display()))
+}
