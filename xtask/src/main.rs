@@ -4,6 +4,7 @@ mod bench;
 mod controlplane;
 mod demo;
 mod guests;
+mod install;
 mod kopf;
 mod test;
 
@@ -30,6 +31,8 @@ struct Cli {
 enum Task {
     /// Show the main job, from nothing: modules are built, objects appear, are configured, change and go.
     Demo(demo::Demo),
+    /// Build the program, and put it where cargo puts programs.
+    Install(install::Install),
     /// Set up what tests need, and run every test.
     Test(test::Test),
     /// Check everything: format, lints, documentation, tests.
@@ -45,6 +48,7 @@ enum Task {
 fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Demo(demo) => demo.run(),
+        Task::Install(install) => install.run(),
         Task::Test(test) => test.run(),
         Task::Ci(ci) => ci.run(),
         Task::Bench(bench) => bench.run(),
