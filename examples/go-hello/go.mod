@@ -1,4 +1,4 @@
-module go-hello
+module example.com/go-hello
 
 go 1.24
 

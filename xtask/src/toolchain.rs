@@ -5,14 +5,14 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use configurator_build::rust_toolchain::{TARGET, Toolchain, debian_misses};
 
-use crate::debian;
+use crate::{cargo, debian};
 
 /// Finds a toolchain, and installs what is missing where that is possible.
 ///
 /// In this order: the ordinary one, if it has the target; Debian's, if it is complete; the ordinary one, if rustup can
 /// add the target; Debian's, if its packages can be installed.
 pub fn provide() -> Result<Toolchain> {
-    if let Ok(found) = Toolchain::find() {
+    if let Ok(found) = Toolchain::find(&cargo::workspace()) {
         return Ok(found);
     }
     eprintln!("guests: the target {TARGET} is not installed: trying `rustup target add {TARGET}`");
@@ -20,7 +20,7 @@ pub fn provide() -> Result<Toolchain> {
         .args(["target", "add", TARGET])
         .status()
         .is_ok_and(|status| status.success());
-    if added && let Ok(found) = Toolchain::find() {
+    if added && let Ok(found) = Toolchain::find(&cargo::workspace()) {
         return Ok(found);
     }
     let packages = Toolchain::DEBIAN_PACKAGES.join(" ");
@@ -35,5 +35,5 @@ pub fn provide() -> Result<Toolchain> {
         misses.is_empty(),
         "the packages {packages} are installed, and yet {misses:?} is missing.\n{by_hand}"
     );
-    Ok(Toolchain::find()?)
+    Ok(Toolchain::find(&cargo::workspace())?)
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a program writes to standard output, where it can be run and succeeds.
+/// What a program writes to standard output, which may be nothing, where it can be run and succeeds.
 pub(crate) fn answer<P: AsRef<OsStr>>(
     program: P,
     arguments: &[&str],
@@ -17,5 +17,5 @@ pub(crate) fn answer<P: AsRef<OsStr>>(
         .output()
         .ok()?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    (output.status.success() && !text.is_empty()).then_some(text)
+    output.status.success().then_some(text)
 }

@@ -12,7 +12,7 @@ use crate::component::{self, Imports};
 use crate::error::BuildError;
 use crate::language::Language;
 use crate::module::{Compiled, Workshop};
-use crate::{contract, tool};
+use crate::{contract, sdk, tool, venv};
 
 /// Installs a compiler into a module's folder.
 pub(crate) const INSTALL_ZIG: &str =
@@ -76,15 +76,16 @@ pub(crate) fn build(workshop: &mut Workshop<'_>) -> Result<Compiled, BuildError>
     workshop.run(&mut command)?;
     let core = fs::read(&core).map_err(BuildError::file("read", &core))?;
     let component = component::encode(&core, imports(&core));
+    let header = folder
+        .join(&manifest.sdk)
+        .join("include/configurator_sdk.h");
+    let sdk = sdk::of_sources([header], "#define CONFIGURATOR_SDK_VERSION ");
     Ok(Compiled {
         component: component.map_err(|message| workshop.refused(&manifest.name, message))?,
         name: manifest.name,
         version: manifest.version,
         compiler,
-        sdk: (
-            "configurator-sdk (C)".to_owned(),
-            env!("CARGO_PKG_VERSION").to_owned(),
-        ),
+        sdk: ("configurator-sdk (C)".to_owned(), sdk),
     })
 }
 
@@ -172,15 +173,17 @@ fn compiler(workshop: &Workshop<'_>) -> Result<(Command, String), BuildError> {
             return Ok((command, version));
         }
     }
-    let venv = workshop.tools.python_venv.as_deref();
-    let installed = venv.map(|venv| venv.join("bin/python-zig"));
-    let own = folder.join(".venv/bin/python-zig");
-    let zigs: Vec<PathBuf> = [own]
-        .into_iter()
-        .chain(installed)
+    let venvs = venv::of(folder, workshop.tools.python_venv.as_deref());
+    let installed = venvs.iter().map(|venv| venv.join("bin/python-zig"));
+    let zigs: Vec<PathBuf> = installed
         .chain(["zig", "python-zig"].map(PathBuf::from))
         .collect();
-    let zig = tool::need(Language::C, "zig, or a WASI SDK", &zigs, INSTALL)?;
+    let zig = tool::find(&zigs).ok_or_else(|| BuildError::MissingTool {
+        language: Language::C,
+        what: "zig, or a WASI SDK".to_owned(),
+        why: format!("zig is neither in {}, nor on the PATH", venv::PLACE),
+        install: INSTALL.to_owned(),
+    })?;
     let version = answer(&zig, &["version"], folder).unwrap_or_default();
     let mut command = Command::new(zig);
     command.args(["cc", "-target", "wasm32-wasi"]);

@@ -155,9 +155,11 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let aside = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    fs::write(&aside, bytes)
-        .and_then(|()| fs::rename(&aside, path))
-        .map_err(BuildError::file("write", path))
+    let written = fs::write(&aside, bytes).and_then(|()| fs::rename(&aside, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&aside);
+    }
+    written.map_err(BuildError::file("write", path))
 }
 
 #[cfg(test)]

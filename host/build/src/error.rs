@@ -37,6 +37,16 @@ pub enum BuildError {
         /// The most characters.
         limit: usize,
     },
+    /// What a new module is to be called is something else in its language.
+    #[error(
+        "{name:?} cannot be the name of a module in {language}, where it means something else: choose another, such as {name}-config"
+    )]
+    Reserved {
+        /// What it was to be called.
+        name: String,
+        /// Of the module.
+        language: Language,
+    },
     /// A new module would be where something is.
     #[error("{folder} is not empty: a new module needs a folder of its own")]
     Taken {

@@ -1,7 +1,7 @@
 //! Modules in Go: a Go module whose package at its root declares handlers.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use crate::error::BuildError;
 use crate::language::Language;
 use crate::module::{Compiled, Workshop};
 use crate::preinitialise::preinitialise;
-use crate::{contract, tool};
+use crate::{contract, sdk, tool};
 
 const INSTALL: &str = "see https://go.dev/doc/install, or, on Debian: sudo apt-get install golang";
 /// The main program, the glue between the bindings and the SDK, and what the bindings' generator expects of its own package.
@@ -53,6 +53,9 @@ const FILES: [(&str, &str); 11] = [
     ),
 ];
 
+/// The SDK's path.
+const SDK: &str = "configurator.dev/sdk";
+
 /// The oldest version of the language that what is written beside the module is in.
 const LANGUAGE: &str = "1.24";
 
@@ -86,6 +89,15 @@ pub(crate) fn build(workshop: &mut Workshop<'_>) -> Result<Compiled, BuildError>
         INSTALL,
     )?;
     let version = answer(&go, &["env", "GOVERSION"], &folder).unwrap_or_default();
+    let own = version.trim_start_matches("go");
+    if version.starts_with("go1") && later(own, LANGUAGE) != own {
+        return Err(BuildError::MissingTool {
+            language: Language::Go,
+            what: format!("Go {LANGUAGE} or newer"),
+            why: format!("{} is {version}", go.display()),
+            install: INSTALL.to_owned(),
+        });
+    }
     workshop.step(&version);
     let mut describe = Command::new(&go);
     describe.args(["mod", "edit", "-json"]).current_dir(&folder);
@@ -93,7 +105,7 @@ pub(crate) fn build(workshop: &mut Workshop<'_>) -> Result<Compiled, BuildError>
     let manifest: Manifest = serde_json::from_str(&said)
         .map_err(|error| BuildError::manifest(folder.join("go.mod"), error))?;
     let path = manifest.module.path;
-    let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
+    let name = name_of(&path).to_owned();
 
     // What another version of this program has left would be compiled as well.
     let _ = fs::remove_dir_all(workshop.work.join("go"));
@@ -127,6 +139,9 @@ pub(crate) fn build(workshop: &mut Workshop<'_>) -> Result<Compiled, BuildError>
     );
     workshop.write("go/go.work", work.as_bytes())?;
     let core = workshop.work.join("core.wasm");
+    let found = answer(&go, &["list", "-m", "-f", "{{.Dir}}", SDK], &folder);
+    let version_of = found.map(|sdk| Path::new(&sdk).join("version.go"));
+    let sdk = sdk::of_sources(version_of, "const Version = ");
     let mut command = Command::new(go);
     command
         .args(["build", "-buildmode=c-shared", "-trimpath"])
@@ -155,10 +170,7 @@ pub(crate) fn build(workshop: &mut Workshop<'_>) -> Result<Compiled, BuildError>
         name,
         version: None,
         compiler: version.trim_start_matches("go").to_owned(),
-        sdk: (
-            "configurator-sdk (Go)".to_owned(),
-            env!("CARGO_PKG_VERSION").to_owned(),
-        ),
+        sdk: ("configurator-sdk (Go)".to_owned(), sdk),
     })
 }
 
@@ -178,11 +190,28 @@ fn started(workshop: &mut Workshop<'_>, name: &str, core: Vec<u8>) -> Result<Vec
     }))
 }
 
+/// The last part of a module's path, but for one that only says which major version it is: `greeter` of `example.com/greeter/v2`.
+fn name_of(path: &str) -> &str {
+    let is_major = |part: &str| {
+        let number = part.strip_prefix('v').unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts.as_slice() {
+        [_, .., name, major] if is_major(major) => name,
+        [.., name] => name,
+        [] => path,
+    }
+}
+
 /// The later of two versions of the language.
 fn later<'v>(one: &'v str, other: &'v str) -> &'v str {
     let numbers = |version: &str| -> Vec<u32> {
         let parts = version.split('.');
-        parts.map(|part| part.parse().unwrap_or(0)).collect()
+        // As in `25rc1`.
+        let digits = parts.map(|part| part.split(|c: char| !c.is_ascii_digit()).next());
+        let number = |digits: Option<&str>| digits.and_then(|digits| digits.parse().ok());
+        digits.map(|digits| number(digits).unwrap_or(0)).collect()
     };
     match numbers(one) > numbers(other) {
         true => one,
@@ -195,9 +224,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_module_is_called_as_the_last_part_of_its_path() {
+        for (path, expected) in [
+            ("greeter", "greeter"),
+            ("example.com/greeter", "greeter"),
+            ("example.com/greeter/v2", "greeter"),
+            ("example.com/v2", "v2"),
+            ("example.com/values", "values"),
+        ] {
+            assert_eq!(name_of(path), expected, "{path}");
+        }
+    }
+
+    #[test]
     fn versions_are_compared_by_their_numbers() {
         assert_eq!(later("1.9", "1.24"), "1.24");
         assert_eq!(later("1.25.3", "1.25"), "1.25.3");
         assert_eq!(later("", "1.24"), "1.24");
+        assert_eq!(later("1.25rc1", "1.24"), "1.25rc1");
     }
 }

@@ -1,5 +1,6 @@
 //! Modules in JavaScript and TypeScript: a package of npm.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,10 +13,12 @@ use crate::contract::WORLD;
 use crate::error::BuildError;
 use crate::language::Language;
 use crate::module::{Compiled, Workshop};
-use crate::tool;
+use crate::{sdk, tool};
 
 const INSTALL_NODE: &str =
     "see https://nodejs.org/en/download, or, on Debian: sudo apt-get install nodejs npm";
+/// The oldest major version that runs the packages.
+const OLDEST_NODE: u32 = 20;
 const INSTALL_PACKAGES: &str = "npm install --save-dev componentize-qjs@0.4 esbuild";
 /// Programs of npm that the script needs, as folders of `node_modules`.
 const PACKAGES: [&str; 2] = ["componentize-qjs", "esbuild"];
@@ -28,6 +31,8 @@ struct Manifest {
     version: Option<String>,
     /// The file whose default export are the handlers.
     main: Option<String>,
+    #[serde(default)]
+    dependencies: HashMap<String, String>,
 }
 
 pub(crate) fn build(workshop: &mut Workshop<'_>) -> Result<Compiled, BuildError> {
@@ -44,6 +49,14 @@ pub(crate) fn build(workshop: &mut Workshop<'_>) -> Result<Compiled, BuildError>
         INSTALL_NODE,
     )?;
     let compiler = answer(&node, &["--version"], &folder).unwrap_or_default();
+    if is_older(&compiler, OLDEST_NODE) {
+        return Err(BuildError::MissingTool {
+            language: Language::JavaScript,
+            what: format!("Node.js {OLDEST_NODE} or newer"),
+            why: format!("{} is {compiler}", node.display()),
+            install: INSTALL_NODE.to_owned(),
+        });
+    }
     let modules = node_modules(&folder, workshop.tools.node_modules.as_deref())?;
     workshop.step(&format!("node {compiler}"));
     let wit = workshop.contract()?;
@@ -70,9 +83,36 @@ pub(crate) fn build(workshop: &mut Workshop<'_>) -> Result<Compiled, BuildError>
         compiler: compiler.trim_start_matches('v').to_owned(),
         sdk: (
             "configurator-sdk (JavaScript)".to_owned(),
-            env!("CARGO_PKG_VERSION").to_owned(),
+            sdk_version(
+                &folder,
+                &manifest.dependencies,
+                workshop.tools.node_modules.as_deref(),
+            ),
         ),
     })
+}
+
+/// Whether a version such as `v18.20.4` is before this one; what is no version is not.
+fn is_older(version: &str, oldest: u32) -> bool {
+    let major = version.trim_start_matches('v').split('.').next();
+    major
+        .and_then(|major| major.parse::<u32>().ok())
+        .is_some_and(|major| major < oldest)
+}
+
+/// That of the package where the bundle takes it from: where Node.js finds it, or the folder that the manifest names.
+fn sdk_version(
+    folder: &Path,
+    dependencies: &HashMap<String, String>,
+    given: Option<&Path>,
+) -> String {
+    let installed = folder.ancestors().map(|folder| folder.join("node_modules"));
+    let installed = installed.map(|modules| modules.join(sdk::NAME));
+    let named = dependencies.get(sdk::NAME);
+    let named = named.and_then(|place| Some(folder.join(place.strip_prefix("file:")?)));
+    let given = given.map(|modules| modules.join(sdk::NAME));
+    let packages = installed.chain(named).chain(given);
+    sdk::of_packages(packages.map(|package| package.join("package.json")))
 }
 
 /// The folder that has the packages: the module's, one of a workspace above it, or the given one.
@@ -135,6 +175,14 @@ mod tests {
     fn with_packages(modules: &Path, packages: &[&str]) {
         for package in packages {
             fs::create_dir_all(modules.join(package)).unwrap();
+        }
+    }
+
+    #[test]
+    fn old_versions_are_known_by_their_numbers() {
+        assert!(is_older("v18.20.4", 20));
+        for other in ["v20.0.0", "v100.1.0", "", "nightly"] {
+            assert!(!is_older(other, 20), "{other}");
         }
     }
 

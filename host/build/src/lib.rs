@@ -24,9 +24,13 @@ mod c;
 #[cfg(feature = "languages")]
 mod contract;
 #[cfg(feature = "languages")]
+mod git;
+#[cfg(feature = "languages")]
 mod go;
 #[cfg(feature = "languages")]
 mod javascript;
+#[cfg(feature = "languages")]
+mod name;
 #[cfg(feature = "languages")]
 mod preinitialise;
 #[cfg(feature = "languages")]
@@ -34,9 +38,13 @@ mod python;
 #[cfg(feature = "languages")]
 mod rust;
 #[cfg(feature = "languages")]
+mod sdk;
+#[cfg(feature = "languages")]
 mod segments;
 #[cfg(feature = "languages")]
 mod tool;
+#[cfg(feature = "languages")]
+mod venv;
 
 pub use error::BuildError;
 pub use language::Language;

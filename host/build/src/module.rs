@@ -1,17 +1,16 @@
 //! From a folder to a component in a file.
 
-use std::fs;
+use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::de::DeserializeOwned;
 
-use crate::answer::answer;
 use crate::component::Metadata;
 use crate::error::BuildError;
 use crate::language::Language;
-use crate::{c, component, contract, go, javascript, python, rust, tool};
+use crate::{c, component, contract, git, go, javascript, name, python, rust, tool};
 
 /// What to build, and where.
 #[derive(Debug, Clone)]
@@ -108,6 +107,7 @@ impl Build {
         let language = self.language.map_or_else(|| Language::of(&folder), Ok)?;
         let work = self.cache.join(work_name(&folder));
         fs::create_dir_all(&work).map_err(BuildError::file("make", &work))?;
+        let _turn = turn(&work, progress)?;
         let mut workshop = Workshop {
             folder: &folder,
             work: &work,
@@ -121,21 +121,29 @@ impl Build {
             Language::Python => python::build(&mut workshop),
             Language::C => c::build(&mut workshop),
         }?;
+        let revision = match self.with_revision {
+            true => git::revision(&folder, language.manifest()),
+            false => None,
+        };
+        let file = name::of_file(&compiled.name)
+            .map_err(|message| BuildError::manifest(folder.join(language.manifest()), message))?;
         let metadata = Metadata {
             name: compiled.name,
-            version: compiled.version,
-            revision: self.with_revision.then(|| revision(&folder)).flatten(),
-            source: self.with_revision.then(|| source(&folder)).flatten(),
+            version: compiled
+                .version
+                .or_else(|| revision.as_ref().and_then(|_| git::version(&folder))),
+            source: revision.as_ref().and_then(|_| git::source(&folder)),
+            revision,
             language: (language.to_string(), compiled.compiler),
             sdk: compiled.sdk,
         };
         let component = metadata
             .embed(&compiled.component)
             .map_err(|message| workshop.refused(&metadata.name, message))?;
-        let file = || format!("{}.wasm", metadata.name.replace('-', "_"));
+        let file = format!("{file}.wasm");
         let path = match &self.output {
-            None => folder.join(file()),
-            Some(output) if output.is_dir() => output.join(file()),
+            None => folder.join(file),
+            Some(output) if output.is_dir() => output.join(file),
             Some(output) => output.clone(),
         };
         component::write(&path, &component)?;
@@ -195,28 +203,21 @@ impl Workshop<'_> {
     }
 }
 
+/// Builds of one folder follow each other: each writes into the same place.
+fn turn(work: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> Result<File, BuildError> {
+    let path = work.join(".lock");
+    let lock = File::create(&path).map_err(BuildError::file("make", &path))?;
+    if lock.try_lock().is_err() {
+        progress(Progress::Step("another build of this folder ends first"));
+        lock.lock().map_err(BuildError::file("lock", &path))?;
+    }
+    Ok(lock)
+}
+
 /// Folders of one name at different places work at different places.
 fn work_name(folder: &Path) -> String {
     let mut hash = DefaultHasher::new();
     folder.hash(&mut hash);
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     format!("{name}-{:016x}", hash.finish())
-}
-
-/// That of the sources, where git knows them.
-fn revision(folder: &Path) -> Option<String> {
-    let revision = answer("git", &["rev-parse", "HEAD"], folder)?;
-    let changes = answer("git", &["status", "--porcelain", "."], folder);
-    Some(match changes {
-        None => revision,
-        Some(_) => format!("{revision}-dirty"),
-    })
-}
-
-/// Where the sources come from, without what might be a password.
-fn source(folder: &Path) -> Option<String> {
-    let url = answer("git", &["remote", "get-url", "origin"], folder)?;
-    let (scheme, rest) = url.split_once("://")?;
-    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
-    matches!(scheme, "http" | "https" | "ssh" | "git").then(|| format!("{scheme}://{rest}"))
 }

@@ -3,7 +3,7 @@
 mod immortal;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use crate::contract::WORLD;
 use crate::error::BuildError;
 use crate::language::Language;
 use crate::module::{Compiled, Workshop};
-use crate::tool;
+use crate::{sdk, tool, venv};
 
 /// Installs what builds a module into its folder.
 pub(crate) const INSTALL: &str =
@@ -65,7 +65,7 @@ pub(crate) fn build(workshop: &mut Workshop<'_>) -> Result<Compiled, BuildError>
     let paths = own
         .paths
         .unwrap_or_else(|| vec![".".to_owned(), "sdk".to_owned()]);
-    let venvs = venvs(&folder, workshop.tools.python_venv.as_deref());
+    let venvs = venv::of(&folder, workshop.tools.python_venv.as_deref());
     let program = program(&venvs)?;
     let compiler = answer(&program, &["--version"], &folder).unwrap_or_default();
     let compiler = compiler.rsplit(' ').next().unwrap_or_default().to_owned();
@@ -83,8 +83,9 @@ pub(crate) fn build(workshop: &mut Workshop<'_>) -> Result<Compiled, BuildError>
     if let Some(parent) = entry.parent() {
         command.arg("--python-path").arg(parent);
     }
-    for path in paths {
-        command.arg("--python-path").arg(folder.join(path));
+    let paths: Vec<PathBuf> = paths.iter().map(|path| folder.join(path)).collect();
+    for path in &paths {
+        command.arg("--python-path").arg(path);
     }
     // The order of sets is part of what is pre-initialised. Where Python fails, its own traceback says enough.
     command
@@ -108,17 +109,21 @@ pub(crate) fn build(workshop: &mut Workshop<'_>) -> Result<Compiled, BuildError>
         compiler,
         sdk: (
             "configurator-sdk (Python)".to_owned(),
-            env!("CARGO_PKG_VERSION").to_owned(),
+            sdk_version(&paths, &venvs),
         ),
     })
 }
 
-/// The virtual environments to look at: those of the folder and the ones above it, then the given one.
-fn venvs(folder: &Path, given: Option<&Path>) -> Vec<PathBuf> {
-    let own = folder.ancestors().map(|folder| folder.join(".venv"));
-    own.filter(|venv| venv.is_dir())
-        .chain(given.map(Path::to_owned))
-        .collect()
+/// That of the package where Python finds it: below one of the paths, or in an environment.
+fn sdk_version(paths: &[PathBuf], venvs: &[PathBuf]) -> String {
+    let libraries = venvs.iter().map(|venv| venv.join("lib"));
+    let versions = libraries.filter_map(|lib| lib.read_dir().ok()).flatten();
+    let installed = versions
+        .flatten()
+        .map(|python| python.path().join("site-packages"));
+    let sites = paths.iter().cloned().chain(installed);
+    let files = sites.map(|site| site.join("configurator_sdk/__init__.py"));
+    sdk::of_sources(files, "__version__ = ")
 }
 
 /// componentize-py: that of an environment, or the one on the PATH.
@@ -137,31 +142,7 @@ fn program(venvs: &[PathBuf]) -> Result<PathBuf, BuildError> {
     tool::find(&candidates).ok_or_else(|| BuildError::MissingTool {
         language: Language::Python,
         what: "componentize-py".to_owned(),
-        why: "it is neither in the `.venv` of the module's folder or one above, nor on the PATH"
-            .to_owned(),
+        why: format!("it is neither in {}, nor on the PATH", venv::PLACE),
         install: INSTALL.to_owned(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_environment_nearer_to_the_module_comes_first() {
-        let root = tempfile::tempdir().unwrap();
-        let module = root.path().join("modules/one");
-        for folder in [&module, root.path()] {
-            fs::create_dir_all(folder.join(".venv")).unwrap();
-        }
-        let given = Path::new("/given");
-        assert_eq!(
-            venvs(&module, Some(given))[..],
-            [
-                module.join(".venv"),
-                root.path().join(".venv"),
-                given.to_owned()
-            ]
-        );
-    }
 }

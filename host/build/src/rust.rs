@@ -1,7 +1,7 @@
 //! Modules in Rust: a crate with the library type `cdylib`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
@@ -9,8 +9,7 @@ use crate::component::{self, Imports};
 use crate::error::BuildError;
 use crate::module::{Compiled, Workshop};
 use crate::rust_toolchain::Toolchain;
-
-const SDK: &str = "configurator-sdk";
+use crate::sdk;
 
 /// What matters of a crate's manifest.
 #[derive(Deserialize)]
@@ -21,26 +20,15 @@ struct Manifest {
 #[derive(Deserialize)]
 struct Package {
     name: String,
-    version: Option<toml::Value>,
-}
-
-/// What matters of a lock file.
-#[derive(Deserialize, Default)]
-struct Lock {
-    #[serde(default)]
-    package: Vec<Locked>,
-}
-
-#[derive(Deserialize)]
-struct Locked {
-    name: String,
-    version: String,
 }
 
 /// A line that cargo writes.
 #[derive(Deserialize)]
 struct Message {
     reason: String,
+    /// As in `path+file:///modules/greeter#0.1.0`, or `…/greeter#other-name@0.1.0`.
+    #[serde(default)]
+    package_id: String,
     #[serde(default)]
     manifest_path: PathBuf,
     #[serde(default)]
@@ -57,7 +45,7 @@ pub(crate) fn build(workshop: &mut Workshop<'_>) -> Result<Compiled, BuildError>
             "it is that of a workspace: name the folder of one of its crates",
         )
     })?;
-    let toolchain = Toolchain::find()?;
+    let toolchain = Toolchain::find(&folder)?;
     workshop.step(&format!("{toolchain}"));
     let mut command = toolchain.command(&folder);
     command.args([
@@ -73,8 +61,12 @@ pub(crate) fn build(workshop: &mut Workshop<'_>) -> Result<Compiled, BuildError>
         message.reason == "compiler-artifact" && message.manifest_path == path
     });
     let is_core = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "wasm");
-    let core = own.flat_map(|message| message.filenames).find(is_core);
-    let core = core.ok_or_else(|| {
+    let mut made = own.flat_map(|message| {
+        let version = version_of(&message.package_id);
+        let files = message.filenames.into_iter().filter(is_core);
+        files.map(move |file| (file, version.clone()))
+    });
+    let (core, version) = made.next().ok_or_else(|| {
         BuildError::manifest(
             &path,
             "it makes no WebAssembly: under [lib], it needs crate-type = [\"cdylib\"]",
@@ -82,29 +74,40 @@ pub(crate) fn build(workshop: &mut Workshop<'_>) -> Result<Compiled, BuildError>
     })?;
     let core = fs::read(&core).map_err(BuildError::file("read", &core))?;
     let component = component::encode(&core, Imports::Nothing);
-    let version = package.version.and_then(|version| match version {
-        toml::Value::String(version) => Some(version),
-        // Inherited from a workspace.
-        _ => None,
-    });
     Ok(Compiled {
         component: component.map_err(|message| workshop.refused(&package.name, message))?,
         name: package.name,
         version,
         compiler: toolchain.version().to_owned(),
-        sdk: (SDK.to_owned(), sdk_version(&folder)),
+        sdk: (sdk::NAME.to_owned(), sdk::of_crate(&folder)),
     })
 }
 
-/// As it is locked, here or in the workspace above.
-fn sdk_version(folder: &Path) -> String {
-    let locks = folder.ancestors().map(|folder| folder.join("Cargo.lock"));
-    let lock = locks
-        .filter_map(|path| fs::read_to_string(path).ok())
-        .next();
-    let lock: Lock = lock
-        .and_then(|text| toml::from_str(&text).ok())
-        .unwrap_or_default();
-    let found = lock.package.into_iter().find(|locked| locked.name == SDK);
-    found.map(|locked| locked.version).unwrap_or_default()
+/// That of the package of this id, also where its manifest inherits it from a workspace.
+fn version_of(package_id: &str) -> Option<String> {
+    let (_, named) = package_id.rsplit_once('#')?;
+    let version = named.rsplit('@').next()?;
+    version
+        .starts_with(|c: char| c.is_ascii_digit())
+        .then(|| version.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_has_its_version_in_its_id() {
+        for (id, expected) in [
+            ("path+file:///modules/greeter#0.1.0", Some("0.1.0")),
+            (
+                "path+file:///modules/a#greeter@1.2.3-rc.1",
+                Some("1.2.3-rc.1"),
+            ),
+            ("path+file:///modules/greeter", None),
+            ("", None),
+        ] {
+            assert_eq!(version_of(id).as_deref(), expected, "{id}");
+        }
+    }
 }

@@ -36,25 +36,29 @@ impl Toolchain {
     /// The Debian packages that are a toolchain together.
     pub const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld-19"];
 
-    /// Finds one.
+    /// Finds the one for this folder, which may have a `rust-toolchain.toml`.
     ///
     /// # Errors
     /// When there is none that has the target; with the commands that install it.
-    pub fn find() -> Result<Self, BuildError> {
-        let found = match (has_target(), debian_misses().is_empty()) {
-            (true, _) => Self::of(Kind::Ordinary),
-            (false, true) => Self::of(Kind::Debian),
+    pub fn find(folder: &Path) -> Result<Self, BuildError> {
+        let found = match (has_target(folder), debian_misses().is_empty()) {
+            (true, _) => Self::of(Kind::Ordinary, folder),
+            (false, true) => Self::of(Kind::Debian, folder),
             (false, false) => None,
         };
-        found.ok_or_else(|| missing(&rustc().to_string_lossy()))
+        found.ok_or_else(|| {
+            let rustc = rustc();
+            let is_there = answer(&rustc, &["--version"], folder).is_some();
+            missing(&rustc.to_string_lossy(), is_there)
+        })
     }
 
-    fn of(kind: Kind) -> Option<Self> {
+    fn of(kind: Kind, folder: &Path) -> Option<Self> {
         let rustc = match kind {
             Kind::Ordinary => rustc(),
             Kind::Debian => DEBIAN_RUSTC.into(),
         };
-        let said = answer(rustc, &["--version"], Path::new("."))?;
+        let said = answer(rustc, &["--version"], folder)?;
         let version = version_of(&said)?.to_owned();
         Some(Self { kind, version })
     }
@@ -113,13 +117,20 @@ impl std::fmt::Display for Toolchain {
     }
 }
 
-fn missing(rustc: &str) -> BuildError {
+fn missing(rustc: &str, is_there: bool) -> BuildError {
+    let (why, rustup) = match is_there {
+        true => (format!("{rustc} has no such target"), ""),
+        false => (
+            format!("{rustc} cannot be run"),
+            "see https://rustup.rs, and then: ",
+        ),
+    };
     BuildError::MissingTool {
         language: Language::Rust,
         what: format!("rustc with the target {TARGET}"),
-        why: format!("{rustc} has no such target"),
+        why,
         install: format!(
-            "rustup target add {TARGET}\nor, on Debian: sudo apt-get install {}",
+            "{rustup}rustup target add {TARGET}\nor, on Debian: sudo apt-get install {}",
             Toolchain::DEBIAN_PACKAGES.join(" ")
         ),
     }
@@ -140,11 +151,10 @@ fn rustc() -> OsString {
     env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())
 }
 
-/// Whether the ordinary toolchain has the standard library of the target.
-#[must_use]
-pub fn has_target() -> bool {
+/// Whether the ordinary toolchain of this folder has the standard library of the target.
+fn has_target(folder: &Path) -> bool {
     let arguments = ["--print", "target-libdir", "--target", TARGET];
-    let folder = answer(rustc(), &arguments, Path::new("."));
+    let folder = answer(rustc(), &arguments, folder);
     folder.is_some_and(|folder| holds_std(Path::new(&folder)))
 }
 
@@ -184,7 +194,12 @@ mod tests {
             to build a module in Rust, rustc with the target wasm32-unknown-unknown is needed, and is not there: rustc has no such target
             rustup target add wasm32-unknown-unknown
             or, on Debian: sudo apt-get install rustc-web cargo-web rust-web-src lld-19"#]]
-        .assert_eq(&missing("rustc").to_string());
+        .assert_eq(&missing("rustc", true).to_string());
+        expect![[r#"
+            to build a module in Rust, rustc with the target wasm32-unknown-unknown is needed, and is not there: rustc cannot be run
+            see https://rustup.rs, and then: rustup target add wasm32-unknown-unknown
+            or, on Debian: sudo apt-get install rustc-web cargo-web rust-web-src lld-19"#]]
+        .assert_eq(&missing("rustc", false).to_string());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use toml::{Table, Value};
 
 use crate::error::BuildError;
 use crate::language::Language;
+use crate::name;
 
 /// The smallest module in each language.
 #[derive(Embed)]
@@ -39,8 +40,6 @@ struct Sdks;
 const WORKSPACE: &str = include_str!("../../../Cargo.toml");
 /// Where the SDK is, below a new module.
 const SDK: &str = "sdk";
-/// The longest name of a module; it becomes part of names of Kubernetes.
-const MAX_NAME: usize = 50;
 
 /// A module to make.
 #[derive(Debug, Clone)]
@@ -70,7 +69,7 @@ impl Scaffold {
     /// # Errors
     /// When the name is none, the folder is not empty, or a file cannot be written.
     pub fn make(&self) -> Result<Vec<PathBuf>, BuildError> {
-        check_name(&self.name)?;
+        name::check(&self.name, self.language)?;
         let is_taken = fs::read_dir(&self.folder).is_ok_and(|mut entries| entries.next().is_some());
         if is_taken || self.folder.is_file() {
             return Err(BuildError::Taken {
@@ -104,13 +103,13 @@ impl Scaffold {
         Ok(())
     }
 
-    /// What it ignores: what builds leave in its folder.
+    /// What git leaves out: what builds write into its folder, and where the documentation has a host keep its files.
     fn ignored(&self) -> &'static str {
         match self.language {
-            Language::Rust => "*.wasm\n/target/\n",
-            Language::Go | Language::C => "*.wasm\n/.venv/\n",
-            Language::JavaScript => "*.wasm\nnode_modules/\n",
-            Language::Python => "*.wasm\n/.venv/\n__pycache__/\n",
+            Language::Rust => "*.wasm\n/data/\n/target/\n",
+            Language::Go | Language::C => "*.wasm\n/data/\n/.venv/\n",
+            Language::JavaScript => "*.wasm\n/data/\nnode_modules/\n",
+            Language::Python => "*.wasm\n/data/\n/.venv/\n__pycache__/\n",
         }
     }
 
@@ -201,21 +200,6 @@ strip = true
     }
 }
 
-fn check_name(name: &str) -> Result<(), BuildError> {
-    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let is_name = name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.chars().all(is_plain)
-        && !name.ends_with('-')
-        && name.len() <= MAX_NAME;
-    if is_name {
-        return Ok(());
-    }
-    Err(BuildError::Name {
-        name: name.to_owned(),
-        limit: MAX_NAME,
-    })
-}
-
 /// The manifest of a crate of this workspace without what it inherits, and without what only its own tests need.
 fn standalone(manifest: &[u8]) -> String {
     let text = String::from_utf8_lossy(manifest);
@@ -262,8 +246,6 @@ fn merged(inherited: Value, own: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
-
     use super::*;
 
     #[test]
@@ -272,28 +254,6 @@ mod tests {
         let text = standalone(&sdk.data);
         assert!(!text.contains("workspace"), "{text}");
         assert!(text.contains("optional = true"), "{text}");
-    }
-
-    #[test]
-    fn names_are_those_of_kubernetes() {
-        for good in ["a", "pod-config", "v2"] {
-            check_name(good).unwrap();
-        }
-        for bad in [
-            "",
-            "-a",
-            "a-",
-            "2b",
-            "Web",
-            "a_b",
-            "a/b",
-            "é",
-            &"a".repeat(51),
-        ] {
-            assert!(check_name(bad).is_err(), "{bad}");
-        }
-        expect![[r#""../x" is no name for a module: lower-case letters, digits and hyphens, a letter first, at most 50 characters"#]]
-            .assert_eq(&check_name("../x").unwrap_err().to_string());
     }
 
     #[test]

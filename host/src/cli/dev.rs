@@ -1,5 +1,6 @@
 //! `configurator dev`: a module while it is being written.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc;
@@ -8,21 +9,26 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
-use configurator_build::{Build, BuildError, Built, Tools};
+use configurator_build::{Build, BuildError, Built, Language, Tools};
 use configurator_guest::functions::CompiledFunctions;
 use notify::{EventKind, RecursiveMode, Watcher as _};
+use tokio::sync::watch;
 
 use super::build::{shown, tell, work_folder};
-use super::run::{self, RunArgs};
+use super::run::{self, Renewed, RunArgs};
 use super::simulate::Player;
 use super::terminal::{BAD, FAINT, GOOD};
 
 /// How long nothing must be written before what was written is built: editors write in several steps.
 const QUIET: Duration = Duration::from_millis(50);
+/// How long is waited for that at most.
+const MAX_QUIET: Duration = Duration::from_secs(2);
 /// How often the host looks whether the module is another.
 const LOOK: Duration = Duration::from_millis(100);
-/// Folders in which nobody writes sources.
-const NO_SOURCES: [&str; 5] = ["target", "node_modules", "__pycache__", ".venv", ".git"];
+/// The Configurator of a module, in its folder.
+const DECLARATION: &str = "configurator.yaml";
+/// Folders in which nobody writes sources, beside hidden ones.
+const NO_SOURCES: [&str; 3] = ["target", "node_modules", "__pycache__"];
 
 /// Work on a module.
 #[derive(Args)]
@@ -30,20 +36,28 @@ pub struct DevArgs {
     /// The folder of its sources, with its `configurator.yaml` and its scenarios.
     #[arg(default_value = ".", value_name = "DIR")]
     folder: PathBuf,
+    /// The language, where the folder has manifests of several.
+    #[arg(long)]
+    language: Option<Language>,
     #[command(flatten)]
     run: Box<RunArgs>,
 }
 
-/// Builds a module, plays its scenarios, and runs it in a host of its own; and all of that anew with each change of its sources.
+/// Builds a module, plays its scenarios, and runs it in a host of its own; and all of that anew with each change of its sources. A change of its
+/// Configurator is applied as well.
 ///
 /// # Errors
-/// When it cannot be built the first time, or the host cannot run.
+/// When something that builds it is missing, or the host cannot run.
 pub fn dev(args: DevArgs) -> anyhow::Result<ExitCode> {
-    let DevArgs { folder, mut run } = args;
+    let DevArgs {
+        folder,
+        language,
+        mut run,
+    } = args;
     let folder = folder
         .canonicalize()
         .with_context(|| format!("cannot find {}", folder.display()))?;
-    let declaration = folder.join("configurator.yaml");
+    let declaration = folder.join(DECLARATION);
     anyhow::ensure!(
         declaration.is_file(),
         "{} is not there: it declares what the module is for, and `configurator new` makes one",
@@ -60,15 +74,30 @@ pub fn dev(args: DevArgs) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot watch {}", folder.display()))?;
     // The scenarios and the host have it compiled once.
     let functions = CompiledFunctions::new();
-    let workbench = Workbench::new(folder, functions.clone())?;
-    anyhow::ensure!(
-        workbench.work(),
-        "the module must build once before it can run"
+    let (declared, renewals) = watch::channel(());
+    let made = run.settings()?.own_folders()?;
+    let mut workbench = Workbench::new(folder, language, made, functions.clone())?;
+    // Until it has been built once there is nothing to run.
+    while !workbench.work()? {
+        anyhow::ensure!(workbench.wait(&changed), "its folder cannot be watched");
+    }
+    run.with_module(
+        Renewed {
+            file: declaration,
+            changed: renewals,
+        },
+        LOOK,
+        functions,
     );
-    run.with_module(declaration, LOOK, functions);
     thread::Builder::new().name("dev".into()).spawn(move || {
         while workbench.wait(&changed) {
-            workbench.work();
+            match workbench.work() {
+                Ok(true) if workbench.is_declared_anew() => {
+                    declared.send_replace(());
+                }
+                Ok(_) => {}
+                Err(error) => anstream::eprintln!("{BAD}✗{BAD:#} {error:#}"),
+            }
         }
     })?;
     let ended = run::run(*run);
@@ -80,42 +109,70 @@ pub fn dev(args: DevArgs) -> anyhow::Result<ExitCode> {
 struct Workbench {
     build: Build,
     player: Player,
+    /// Folders in which the host keeps its files.
+    made: Vec<PathBuf>,
+    has_built: bool,
+    /// The Configurator as it was last applied.
+    declaration: Vec<u8>,
 }
 
 impl Workbench {
-    fn new(folder: PathBuf, functions: CompiledFunctions) -> anyhow::Result<Self> {
-        Ok(Self {
+    fn new(
+        folder: PathBuf,
+        language: Option<Language>,
+        made: Vec<PathBuf>,
+        functions: CompiledFunctions,
+    ) -> anyhow::Result<Self> {
+        let mut workbench = Self {
             player: Player::new(Some(functions))?,
+            made,
+            has_built: false,
+            declaration: Vec::new(),
             build: Build {
                 folder,
-                language: None,
+                language,
                 output: None,
                 cache: work_folder(),
                 // What is not committed yet has no revision that means anything.
                 with_revision: false,
                 tools: Tools::from_env(),
             },
-        })
+        };
+        workbench.is_declared_anew();
+        Ok(workbench)
     }
 
-    /// Builds, and plays the scenarios. The host takes over what was built by itself. Returns whether it was.
-    fn work(&self) -> bool {
+    /// Builds, and plays the scenarios. The host takes over what was built by itself. Returns whether it compiles.
+    ///
+    /// # Errors
+    /// When what stands in the way is not in the sources.
+    fn work(&mut self) -> Result<bool, BuildError> {
         let since = Instant::now();
         match self.build.run(&mut shown) {
             Ok(built) => {
                 tell(&built, since);
+                self.has_built = true;
                 self.play(&built);
-                true
+                Ok(true)
             }
-            Err(error @ BuildError::Failed { .. }) => {
-                anstream::eprintln!("{BAD}✗{BAD:#} {error}; what was built before goes on running");
-                false
+            Err(error @ (BuildError::Failed { .. } | BuildError::Manifest { .. })) => {
+                let then = match self.has_built {
+                    true => "what was built before goes on running",
+                    false => "it runs when it has been built",
+                };
+                anstream::eprintln!("{BAD}✗{BAD:#} {error}; {then}");
+                Ok(false)
             }
-            Err(error) => {
-                anstream::eprintln!("{BAD}✗{BAD:#} {error}");
-                false
-            }
+            Err(error) => Err(error),
         }
+    }
+
+    /// Whether the Configurator is another than when this was asked last.
+    fn is_declared_anew(&mut self) -> bool {
+        let now = fs::read(self.build.folder.join(DECLARATION)).unwrap_or_default();
+        let is_other = now != self.declaration;
+        self.declaration = now;
+        is_other
     }
 
     fn play(&self, built: &Built) {
@@ -143,7 +200,15 @@ impl Workbench {
                 Err(mpsc::RecvError) => return false,
             }
         }
-        while changed.recv_timeout(QUIET).is_ok() {}
+        let last = Instant::now() + MAX_QUIET;
+        let mut until = Instant::now() + QUIET;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            match changed.recv_timeout(left) {
+                Ok(event) if self.concerns(&event) => until = last.min(Instant::now() + QUIET),
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
         true
     }
 
@@ -153,18 +218,21 @@ impl Workbench {
             // Events were lost; better once too often.
             return true;
         };
-        !matches!(event.kind, EventKind::Access(_))
-            && event.paths.iter().any(|path| self.is_source(path))
+        let is_written = !matches!(event.kind, EventKind::Access(_));
+        event.need_rescan() || (is_written && event.paths.iter().any(|path| self.is_source(path)))
     }
 
     fn is_source(&self, path: &Path) -> bool {
+        if self.made.iter().any(|folder| path.starts_with(folder)) {
+            return false;
+        }
         let Ok(path) = path.strip_prefix(&self.build.folder) else {
             return false;
         };
         let mut parts = path.iter().map(|part| part.to_string_lossy());
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let is_made = name.ends_with(".wasm") || name.starts_with('.') || name.ends_with('~');
-        !is_made && !parts.any(|part| NO_SOURCES.contains(&&*part))
+        let is_made = name.ends_with(".wasm") || name.ends_with('~');
+        !is_made && !parts.any(|part| part.starts_with('.') || NO_SOURCES.contains(&&*part))
     }
 }
 
@@ -174,7 +242,9 @@ mod tests {
 
     #[test]
     fn what_builds_write_is_no_change() {
-        let workbench = Workbench::new("/module".into(), CompiledFunctions::new()).unwrap();
+        let made = vec!["/module/data".into()];
+        let functions = CompiledFunctions::new();
+        let workbench = Workbench::new("/module".into(), None, made, functions).unwrap();
         for source in [
             "/module/src/lib.rs",
             "/module/sdk/a.py",
@@ -187,8 +257,10 @@ mod tests {
             "/module/.my_module.wasm.7",
             "/module/target/release/x.d",
             "/module/node_modules/a/index.js",
+            "/module/.venv/lib/a.py",
             "/module/sdk/__pycache__/a.pyc",
             "/module/src/.lib.rs.swp",
+            "/module/data/objects.redb",
             "/elsewhere/lib.rs",
         ] {
             assert!(!workbench.is_source(Path::new(other)), "{other}");

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::servers::RegistrySettings;
 use super::settings::{LogFormat, Settings, user_folder};
-use super::terminal::{FAINT, GOOD, NAME, Terminal};
+use super::terminal::{BAD, FAINT, GOOD, NAME, Terminal};
 use super::{embedded, manifests, policy, probes, servers, telemetry};
 use crate::cluster::{self, Cluster};
 use crate::host::{Host, HostBuilder};
@@ -113,23 +113,62 @@ pub struct RunArgs {
     #[arg(skip)]
     #[serde(skip)]
     functions: Option<CompiledFunctions>,
+    /// A manifest that is applied again.
+    #[arg(skip)]
+    #[serde(skip)]
+    renewed: Option<Renewed>,
     /// Send traces here by OTLP over HTTP.
     #[arg(long, value_name = "URL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     otlp_endpoint: Option<String>,
 }
 
+/// A manifest that is applied again each time that it is said to have changed.
+#[derive(Clone)]
+pub struct Renewed {
+    /// The file.
+    pub file: PathBuf,
+    /// Says so.
+    pub changed: watch::Receiver<()>,
+}
+
 impl RunArgs {
     /// As with `-f` for this file too, whose module is being written: it is looked at so often, and takes these functions.
     pub fn with_module(
         &mut self,
-        declaration: PathBuf,
+        declaration: Renewed,
         look: Duration,
         functions: CompiledFunctions,
     ) {
-        self.files.push(declaration);
+        self.files.push(declaration.file.clone());
+        self.renewed = Some(declaration);
         self.look = Some(look);
         self.functions = Some(functions);
+    }
+
+    /// What is set by these arguments and elsewhere.
+    ///
+    /// # Errors
+    /// When a setting has no sense.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        Settings::read(self.config.as_deref(), self)
+    }
+}
+
+impl Renewed {
+    /// Applies it each time, and tells what comes of it.
+    async fn keep(mut self, client: &Client) {
+        while self.changed.changed().await.is_ok() {
+            let applied = match manifests::read(std::slice::from_ref(&self.file)) {
+                Ok(objects) => manifests::apply(client, objects).await,
+                Err(error) => Err(error),
+            };
+            match applied {
+                Ok(()) => anstream::println!("{GOOD}✓{GOOD:#} {} applied", self.file.display()),
+                Err(error) => anstream::eprintln!("{BAD}✗{BAD:#} {error:#}"),
+            }
+        }
+        std::future::pending().await
     }
 }
 
@@ -172,7 +211,7 @@ impl ShardingArgs {
 /// # Errors
 /// When a setting has no sense, a store cannot be opened, a port is in use, or a manifest is refused.
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
-    let settings = Settings::read(args.config.as_deref(), &args)?;
+    let settings = args.settings()?;
     let telemetry = telemetry::start(&settings)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -311,8 +350,15 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
             }
         }
     };
+    let renewing = async {
+        match args.renewed.clone() {
+            Some(renewed) => renewed.keep(&client).await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         () = settled => {}
+        () = renewing => {}
         signal = signal() => signal?,
     }
     if is_person && !args.until_settled {

@@ -112,6 +112,28 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The folders in which the host keeps its files, as far as they are not those of the user.
+    ///
+    /// # Errors
+    /// When there is no current folder.
+    pub fn own_folders(&self) -> std::io::Result<Vec<PathBuf>> {
+        let folders = [
+            &self.data_dir,
+            &self.record,
+            &self.module_copies,
+            &self.module_cache,
+        ];
+        folders
+            .into_iter()
+            .flatten()
+            .map(|folder| {
+                folder
+                    .canonicalize()
+                    .or_else(|_| std::path::absolute(folder))
+            })
+            .collect()
+    }
+
     /// Reads the settings. `flags` holds only what was given on the command line.
     ///
     /// # Errors

@@ -52,6 +52,13 @@ fn a_new_module_has_a_name_a_language_and_a_place() -> Result<()> {
     "#]],
     )?;
     check(
+        new("python class"),
+        &folder,
+        expect![[r#"
+        error: "class" cannot be the name of a module in Python, where it means something else: choose another, such as class-config
+    "#]],
+    )?;
+    check(
         new("cobol greeter"),
         &folder,
         expect![[r#"
@@ -168,7 +175,7 @@ fn a_tool_that_is_missing_is_named_with_the_command_that_installs_it() -> Result
         (
             "c",
             expect![[r#"
-            error: to build a module in C, zig, or a WASI SDK is needed, and is not there: neither FOLDER/greeter/.venv/bin/python-zig nor zig nor python-zig can be run
+            error: to build a module in C, zig, or a WASI SDK is needed, and is not there: zig is neither in the `.venv` of the module's folder or one above, nor on the PATH
             python3 -m venv .venv && .venv/bin/pip install ziglang==0.17.1
             or set WASI_SDK_PATH to a WASI SDK: https://github.com/WebAssembly/wasi-sdk
         "#]],
