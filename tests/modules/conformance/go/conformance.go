@@ -23,7 +23,10 @@ func init() {
 		configurator.Handler{Name: "config-basic", Run: configBasic, Description: "Plain keys."},
 		configurator.Handler{Name: "config-two-layers", Run: configTwoLayers, Description: "Leaves under two levels."},
 		configurator.Handler{Name: "config-transaction", Run: configTransaction, Description: "All or nothing."},
-		configurator.Handler{Name: "secrets", Run: secrets, Description: "Secrets."},
+		configurator.Handler{
+			Name: "secrets", Run: secrets, Description: "Secrets.",
+			Capabilities: object{"secretstore": []any{object{"names": []any{"*"}, "verbs": []any{"get", "create", "delete"}}}},
+		},
 		configurator.Handler{Name: "http", Run: endpoints, Description: "HTTP endpoints."},
 		configurator.Handler{Name: "options", Run: options, Description: "What every request can have."},
 		configurator.Handler{Name: "strategy", Run: strategy, Description: "Orders of execution."},

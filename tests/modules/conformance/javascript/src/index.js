@@ -21,7 +21,11 @@ export default handlers({
   'config-basic': { run: basic, description: 'Plain keys.' },
   'config-two-layers': { run: twoLayers, description: 'Leaves under two levels.' },
   'config-transaction': { run: allOrNothing, description: 'All or nothing.' },
-  secrets: { run: secrets, description: 'Secrets.' },
+  secrets: {
+    run: secrets,
+    description: 'Secrets.',
+    capabilities: { secretstore: [{ names: ['*'], verbs: ['get', 'create', 'delete'] }] },
+  },
   http: { run: endpoints, description: 'HTTP endpoints.' },
   options: { run: options, description: 'What every request can have.' },
   strategy: { run: strategy, description: 'Orders of execution.' },

@@ -30,7 +30,9 @@ configurator_sdk::module! {
         Handler::new("config-basic", stores::basic).description("Plain keys."),
         Handler::new("config-two-layers", stores::two_layers).description("Leaves under two levels."),
         Handler::new("config-transaction", stores::transaction).description("All or nothing."),
-        Handler::new("secrets", stores::secrets).description("Secrets."),
+        Handler::new("secrets", stores::secrets)
+            .description("Secrets.")
+            .capabilities(r#"{"secretstore":[{"names":["*"],"verbs":["get","create","delete"]}]}"#),
         Handler::new("http", requests::http).description("HTTP endpoints."),
         Handler::new("options", requests::options).description("What every request can have."),
         Handler::new("strategy", requests::strategy).description("Orders of execution."),
