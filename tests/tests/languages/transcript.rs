@@ -58,6 +58,11 @@ pub fn called(runtime: &GuestRuntime, module: &Arc<Module>, case: &Case) -> Stri
                 } = line;
                 writeln!(text, "log {} {message} {fields:?}", level.name()).unwrap();
             }
+            for (name, value) in &output.pass_through_args {
+                if case.as_written {
+                    writeln!(text, "as written {name} = {}", value.as_str()).unwrap();
+                }
+            }
             told(&mut text, output);
         }
         Err(CallFault::Handler(error)) if case.handler != "panic" => {

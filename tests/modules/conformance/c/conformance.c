@@ -25,6 +25,8 @@ CFGR_MODULE(
     {"large", large, .description = "A large document."},
     {"results", results, .description = "Reads results."},
     {"groups", groups, .description = "Reads groups of results."},
+    {"reads", reads, .description = "Reads in one of several ways.", .accepts = CFGR_ACCEPTS_EITHER},
+    {"nested-json", nested_json, .description = "Puts a document into another."},
     {"arguments", arguments, .description = "Reads and hands on arguments."},
     {"context", context, .description = "Reads the facts of the call."},
     {"state", state, .description = "Reads what it left behind.", .view = CFGR_VIEW_CHECK_LIST},

@@ -38,6 +38,10 @@ func init() {
 		configurator.Handler{Name: "large", Run: large, Description: "A large document."},
 		configurator.Handler{Name: "results", Run: results, Description: "Reads results."},
 		configurator.Handler{Name: "groups", Run: groups, Description: "Reads groups of results."},
+		configurator.Handler{
+			Name: "reads", Run: reads, Description: "Reads in one of several ways.", Accepts: configurator.AcceptsEither,
+		},
+		configurator.Handler{Name: "nested-json", Run: nestedJSON, Description: "Puts a document into another."},
 		configurator.Handler{Name: "arguments", Run: arguments, Description: "Reads and hands on arguments."},
 		configurator.Handler{Name: "context", Run: context, Description: "Reads the facts of the call."},
 		configurator.Handler{

@@ -3,10 +3,10 @@
 import { handlers } from 'configurator-sdk';
 
 import { batch, either } from './batch.js';
-import { deep, large, numbers, object, unicode } from './documents.js';
+import { deep, large, nestedJson, numbers, object, unicode } from './documents.js';
 import { deletes, patches, reads, types, writes } from './kubernetes.js';
 import { chance, clock, desired, error, lines, outcome, panic, random, statuses } from './outcomes.js';
-import { args, context, groups, results, state } from './reading.js';
+import { args, context, groups, read, results, state } from './reading.js';
 import { endpoints, graph, options, strategy } from './requests.js';
 import { allOrNothing, appConf, basic, entries, secrets, twoLayers } from './stores.js';
 
@@ -37,6 +37,8 @@ export default handlers({
   large: { run: large, description: 'A large document.' },
   results: { run: results, description: 'Reads results.' },
   groups: { run: groups, description: 'Reads groups of results.' },
+  reads: { run: read, accepts: 'either', description: 'Reads in one of several ways.' },
+  'nested-json': { run: nestedJson, description: 'Puts a document into another.' },
   arguments: { run: args, description: 'Reads and hands on arguments.' },
   context: { run: context, description: 'Reads the facts of the call.' },
   state: { run: state, description: 'Reads what it left behind.', view: 'check-list' },

@@ -44,6 +44,8 @@ configurator_sdk::module! {
         Handler::new("large", documents::large).description("A large document."),
         Handler::new("results", reading::results).description("Reads results."),
         Handler::new("groups", reading::groups).description("Reads groups of results."),
+        Handler::new("reads", reading::reads).accepts(Accepts::Either).description("Reads in one of several ways."),
+        Handler::new("nested-json", documents::nested_json).description("Puts a document into another."),
         Handler::new("arguments", reading::arguments).description("Reads and hands on arguments."),
         Handler::new("context", reading::context).description("Reads the facts of the call."),
         Handler::new("state", reading::state).description("Reads what it left behind.").view(View::CheckList),
