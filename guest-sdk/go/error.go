@@ -8,7 +8,8 @@ type HandlerError struct {
 	Message string
 	// Fatal is an error that the same input will always give: the phase fails at once. Any other is retried.
 	Fatal bool
-	// RetryAfter is when, for an error that may pass; zero: after the Configurator's backoff. The contract has whole milliseconds.
+	// RetryAfter is when, for an error that may pass; zero is unsaid: after the Configurator's backoff. The
+	// contract has whole milliseconds.
 	RetryAfter time.Duration
 	// Code is looked up in the Configurator's errorCodes, in mode Machine.
 	Code string
@@ -24,7 +25,7 @@ func Retry(message string) *HandlerError { return &HandlerError{Message: message
 // Fatal is an error that no retry can help: the object is given up until it changes.
 func Fatal(message string) *HandlerError { return &HandlerError{Message: message, Fatal: true} }
 
-// After says when to begin again, in place of the Configurator's backoff.
+// After says when to begin again, in place of the Configurator's backoff. Zero leaves it to that.
 func (e *HandlerError) After(delay time.Duration) *HandlerError {
 	e.RetryAfter = delay
 	return e

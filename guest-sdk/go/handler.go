@@ -19,6 +19,9 @@ type Handler struct {
 	// ParametersSchema is the JSON Schema of spec.parameters, as a value that [JSONOf] can write; nil: none. `configurator inspect`
 	// shows it; the host does not hold the parameters to it, so the handler has to.
 	ParametersSchema any
+	// Capabilities is what the handler may ask for at most, in the form of the Configurator's spec.capabilities, as a value that
+	// [JSONOf] can write; nil: nothing is said. A host does not run the module where a Configurator grants less.
+	Capabilities any
 }
 
 // View is what a person sees for a handler.

@@ -84,6 +84,14 @@ func (i *Input) ObjectJSON() JSON {
 	return i.Objects[0].JSON
 }
 
+// Event is why the object is in the run. Of a batch, the first.
+func (i *Input) Event() WatchEvent {
+	if len(i.Objects) == 0 {
+		return WatchModified
+	}
+	return i.Objects[0].Event
+}
+
 // Result is the result of the request of this name. It is an error where there is none, which is so of a request that failed with
 // OnErrorDrop: use [Input.ResultOpt] for those.
 func (i *Input) Result(requestName string) (*RequestResult, error) {
@@ -92,7 +100,7 @@ func (i *Input) Result(requestName string) (*RequestResult, error) {
 		return nil, missing(previous, "result", requestName, i.Results.keys())
 	}
 	if entry.IsGroup {
-		return nil, Fatal(fmt.Sprintf("`%s` is a group of results, not the result of one request: read it with Group", requestName))
+		return nil, Fatal(fmt.Sprintf("`%s` is a group of results, not the result of one request: read it as a group", requestName))
 	}
 	return entry.one(), nil
 }
@@ -107,7 +115,7 @@ func (i *Input) Group(groupBy string) ([]RequestResult, error) {
 		return nil, missing(previous, "result", groupBy, i.Results.keys())
 	}
 	if !entry.IsGroup {
-		return nil, Fatal(fmt.Sprintf("`%s` is the result of one request, not a group: read it with Result", groupBy))
+		return nil, Fatal(fmt.Sprintf("`%s` is the result of one request, not a group: read it as a result", groupBy))
 	}
 	return entry.Results, nil
 }

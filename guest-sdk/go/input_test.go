@@ -64,9 +64,9 @@ func TestWhatIsMissingIsNamedWithWhatIsThere(t *testing.T) {
 	_, err = configuratortest.Input(object{}).Group("node")
 	checkFatal(t, err, "no result `node`: the previous phase left no results")
 	_, err = input.Result("pods")
-	checkFatal(t, err, "`pods` is a group of results, not the result of one request: read it with Group")
+	checkFatal(t, err, "`pods` is a group of results, not the result of one request: read it as a group")
 	_, err = input.Group("node")
-	checkFatal(t, err, "`node` is the result of one request, not a group: read it with Result")
+	checkFatal(t, err, "`node` is the result of one request, not a group: read it as a result")
 }
 
 func TestALeafFindsWhatItAskedForAndNoted(t *testing.T) {
@@ -96,6 +96,9 @@ func TestALeafFindsWhatItAskedForAndNoted(t *testing.T) {
 
 func TestABatchHasObjects(t *testing.T) {
 	batch := configuratortest.Batch(1, 2)
+	if configuratortest.Input(object{}).Event() != configurator.WatchModified || batch.Event() != configurator.WatchModified {
+		t.Error("the event is that of the first object")
+	}
 	if !batch.IsBatch || len(batch.Objects) != 2 || batch.ObjectJSON() != "1" {
 		t.Errorf("got %+v", batch)
 	}

@@ -30,7 +30,7 @@ func (j JSON) read(into any, what string) error {
 }
 
 // At is the value under these names, from the outermost object inwards, and that of the document itself without any. It is nothing where
-// one of them is missing.
+// one of them is missing. Where an object has a name more than once, the last counts, as it does for Read.
 func (j JSON) At(path ...string) Value {
 	text := string(j)
 	return Value{text[skipSpace(text, 0):]}.At(path...)

@@ -2,6 +2,7 @@ package configurator
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,15 @@ func TestScalarsAreRead(t *testing.T) {
 	if got := document.At("big").Int(); got != 9223372036854775807 {
 		t.Errorf("got %d", got)
 	}
+	if got := document.At("big").Uint(); got != 9223372036854775807 {
+		t.Errorf("got %d", got)
+	}
+	if beyond := JSON("18446744073709551615").At(); beyond.Uint() != math.MaxUint64 || beyond.Int() != 0 {
+		t.Errorf("got %d and %d", beyond.Uint(), beyond.Int())
+	}
+	if got := JSON("-1").At().Uint(); got != 0 {
+		t.Errorf("got %d", got)
+	}
 	if got := document.At("fraction").Float(); got != 0.5 {
 		t.Errorf("got %g", got)
 	}
@@ -52,6 +62,17 @@ func TestScalarsAreRead(t *testing.T) {
 	other := document.At("nested")
 	if other.Text() != "" || other.Int() != 0 || other.Float() != 0 || other.Bool() {
 		t.Error("an object is no scalar")
+	}
+}
+
+func TestOfANameThatComesTwiceTheLastCounts(t *testing.T) {
+	twice := JSON(`{"a": {"b": 1, "b": {"c": 2}}, "a": {"b": 3, "\u0062": [4]}, "z": 0}`)
+	if got := twice.At("a", "b").JSON(); got != "[4]" {
+		t.Errorf("got %s", got)
+	}
+	var read struct{ A struct{ B []int } }
+	if err := JSON(`{"a": {"b": [3]}, "a": {"b": [4]}}`).Read(&read); err != nil || read.A.B[0] != 4 {
+		t.Errorf("got %v, %v", read, err)
 	}
 }
 

@@ -8,12 +8,13 @@ type Outcome interface{ isOutcome() }
 // Done: the handler's work is complete.
 type Done struct{}
 
-// Again: enter the handler again with the requests' results; after this time, or at once where there is none.
+// Again: enter the handler again with the requests' results; after this time, or at once where it is zero.
 type Again struct{ After time.Duration }
 
 // Wait: leave memory, and enter the handler again at the first of these.
 type Wait struct {
-	// After is a time; zero: none.
+	// After is a time. Zero is none, not one that is over at once: then only Signals and Objects count. To be entered at once, end with
+	// Again.
 	After time.Duration
 	// Signals are their names.
 	Signals []string

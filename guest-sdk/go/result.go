@@ -3,6 +3,7 @@ package configurator
 import (
 	"encoding/json"
 	"fmt"
+	"unicode/utf8"
 )
 
 // Results are what became of requests, in their order.
@@ -235,7 +236,7 @@ func (r *HTTPResponse) Header(name string) string {
 
 // Read reads the body, as [JSON.Read] does. It is a fatal error where it is no JSON.
 func (r *HTTPResponse) Read(into any) error {
-	if !json.Valid(r.Body) {
+	if !utf8.Valid(r.Body) || !json.Valid(r.Body) {
 		return Fatal("the body of the answer is no JSON")
 	}
 	return JSON(r.Body).read(into, "the body of the answer")

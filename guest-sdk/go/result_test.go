@@ -64,8 +64,10 @@ func TestAnAnswerOfAnEndpointIsRead(t *testing.T) {
 	if err := response.Read(&body); err != nil || !body.Tea {
 		t.Errorf("got %+v, %v", body, err)
 	}
-	response.Body = []byte("tea")
-	checkFatal(t, response.Read(&body), "the body of the answer is no JSON")
+	for _, other := range []string{"tea", "", "{} {}", "\"\xff\"", "\ufeff{}"} {
+		response.Body = []byte(other)
+		checkFatal(t, response.Read(&body), "the body of the answer is no JSON")
+	}
 	_, err = answered().Response()
 	checkFatal(t, err, "the result `pods` is none of an HTTP request")
 }

@@ -31,7 +31,7 @@ func (o Object) With(name string, value any) Object { return append(o, Member{na
 func (o Object) MarshalJSON() ([]byte, error) { return appendObject(nil, o) }
 
 // JSONOf writes a value as JSON: a [JSON] or a [Value] as it is; maps, lists, texts, numbers and an [Object] without reflection; all else as
-// encoding/json does. A nil list is an empty one. The signs <, > and & stay themselves.
+// encoding/json does, which takes the spaces out of a JSON within. A nil list is an empty one. The signs <, > and & stay themselves.
 //
 // It is a fatal [HandlerError] when the value has no form in JSON.
 func JSONOf(value any) (JSON, error) {

@@ -52,7 +52,8 @@ func (v Value) Kind() Kind {
 	}
 }
 
-// At is the value under these names, from the outermost object inwards; nothing where one of them is missing.
+// At is the value under these names, from the outermost object inwards; nothing where one of them is missing. Where an object has a name more
+// than once, the last counts, as it does for Read.
 func (v Value) At(path ...string) Value {
 	at := 0
 	for _, name := range path {
@@ -78,9 +79,18 @@ func (v Value) Text() string {
 	return unquoted(v.text[1:max(1, end-1)])
 }
 
-// Int is the integer that it is; zero where it is none of 64 bits.
+// Int is the integer that it is; zero where it is none of 64 bits with a sign: for what is beyond 2^63-1 there is [Value.Uint].
 func (v Value) Int() int64 {
 	number, err := strconv.ParseInt(v.number(), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
+// Uint is the integer that it is; zero where it is none of 64 bits, or below zero.
+func (v Value) Uint() uint64 {
+	number, err := strconv.ParseUint(v.number(), 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -152,12 +162,16 @@ func member(text string, at int) (string, int) {
 	return text[at+1 : end-1], skipSpace(text, colon+1)
 }
 
-// Where the value of this member begins, of the object that begins here; -1 where there is none.
+// Where the value of this member begins, of the object that begins here, or of the last where there are several; -1 where there is none.
 func memberOf(text string, at int, wanted string) int {
+	found := -1
 	for at = begin(text, at, '{'); ; {
 		name, value := member(text, at)
-		if value < 0 || isText(name, wanted) {
-			return value
+		if value < 0 {
+			return found
+		}
+		if isText(name, wanted) {
+			found = value
 		}
 		at = skipComma(text, skipValue(text, value))
 	}

@@ -240,3 +240,29 @@ fn lines_of(output: &HandlerOutput) -> String {
     write!(text, "{rest:#?}").unwrap();
     text
 }
+
+/// All but the compiler: see the folder's page.
+#[test]
+fn what_a_released_module_is_made_of_is_pinned() {
+    let mut versions = 0;
+    for entry in fs::read_dir(guests::workspace().join("tests/compat")).unwrap() {
+        let folder = entry.unwrap().path();
+        if !folder.is_dir() {
+            continue;
+        }
+        versions += 1;
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        assert!(
+            manifest.contains("\nrust-version = "),
+            "{}",
+            folder.display()
+        );
+        let (_, rest) = manifest.split_once("[dependencies]\n").unwrap();
+        let dependencies = rest.lines().take_while(|line| !line.is_empty());
+        for line in dependencies {
+            assert!(line.contains("\"=") && !line.contains("path"), "{line}");
+        }
+        assert!(folder.join("Cargo.lock").is_file());
+    }
+    assert!(versions > 0);
+}

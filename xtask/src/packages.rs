@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::languages::{Tools, run};
 use crate::{cache, cargo};
@@ -14,19 +14,36 @@ use crate::{cache, cargo};
 /// # Errors
 /// When a package cannot be made, or lacks what its users need; what the tool wrote stands above.
 pub fn check(tools: &Tools) -> Result<()> {
-    // cargo compiles what it has packed.
-    cargo::run(&["package", "--package", "configurator-sdk", "--allow-dirty"])?;
+    rust().context("the package of guest-sdk/rust")?;
     javascript().context("the package of guest-sdk/javascript")?;
     python(tools).context("the package of guest-sdk/python")
 }
 
+fn rust() -> Result<()> {
+    // cargo compiles what it has packed.
+    let package = ["package", "--package", "configurator-sdk", "--allow-dirty"];
+    cargo::run(&package)?;
+    let listed = cargo::command()
+        .args(package)
+        .arg("--list")
+        .current_dir(cargo::workspace())
+        .output()?;
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    for file in ["LICENSE", "README.md", "wit/handler.wit"] {
+        let is_there = listed.lines().any(|line| line == file);
+        ensure!(is_there, "{file} is not in it");
+    }
+    Ok(())
+}
+
 fn javascript() -> Result<()> {
     let folder = empty("npm")?;
+    let sources = cargo::workspace().join("guest-sdk/javascript");
     eprintln!("xtask: packing guest-sdk/javascript");
     let mut pack = Command::new("npm");
     pack.args(["pack", "--loglevel=error", "--pack-destination"])
         .arg(&folder)
-        .current_dir(cargo::workspace().join("guest-sdk/javascript"));
+        .current_dir(&sources);
     run(&mut pack)?;
     fs::write(folder.join("package.json"), r#"{"private": true}"#)?;
     let mut install = Command::new("npm");
@@ -36,14 +53,17 @@ fn javascript() -> Result<()> {
         .arg(packed(&folder, "tgz")?)
         .current_dir(&folder);
     run(&mut install)?;
+    let package = folder.join("node_modules/configurator-sdk");
+    holds(&package, "LICENSE")?;
+    for source in sources.join("src").read_dir()?.flatten() {
+        holds(&package.join("src"), source.file_name())?;
+    }
     let uses = "
         import { handlers, Input, Output, request } from 'configurator-sdk';
         import { CONFIG_MAP } from 'configurator-sdk/kubernetes';
         import 'configurator-sdk/configstore';
         import 'configurator-sdk/secretstore';
         import 'configurator-sdk/http';
-        import { access } from 'node:fs/promises';
-        await access(new URL(import.meta.resolve('configurator-sdk').replace(/js$/, 'd.ts')));
     ";
     let mut node = Command::new("node");
     node.args(["--input-type=module", "--eval", uses])
@@ -74,6 +94,9 @@ fn python(tools: &Tools) -> Result<()> {
         .args(["install", "--no-deps", "--no-index", "--target"])
         .arg(&site)
         .arg(packed(&folder, "whl")?))?;
+    let version = env!("CARGO_PKG_VERSION");
+    let about = site.join(format!("configurator_sdk-{version}.dist-info"));
+    holds(&about, "licenses/LICENSE")?;
     let uses = "
 import importlib.resources
 from configurator_sdk import Input, Output, handler, request
@@ -84,6 +107,12 @@ assert importlib.resources.files('configurator_sdk').joinpath('py.typed').is_fil
         .args(["-c", uses])
         .env("PYTHONPATH", &site)
         .current_dir(&folder))
+}
+
+fn holds(folder: &Path, file: impl AsRef<Path>) -> Result<()> {
+    let path = folder.join(file);
+    ensure!(path.is_file(), "{} is not in it", path.display());
+    Ok(())
 }
 
 /// A folder of the cache with nothing in it.
@@ -116,4 +145,42 @@ fn packed(folder: &Path, extension: &str) -> Result<PathBuf> {
     let mut found = entries.filter(|path| path.extension().is_some_and(|is| is == extension));
     let package = found.next();
     package.with_context(|| format!("there is no .{extension} in {}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(file: &str) -> String {
+        fs::read_to_string(cargo::workspace().join(file)).unwrap()
+    }
+
+    #[test]
+    fn every_package_brings_the_licence() {
+        for language in ["c", "go", "javascript", "python", "rust"] {
+            let file = format!("guest-sdk/{language}/LICENSE");
+            assert_eq!(read(&file), read("LICENSE"), "{file}");
+        }
+    }
+
+    #[test]
+    fn every_package_says_the_version_of_the_workspace() {
+        let version = env!("CARGO_PKG_VERSION");
+        for (file, said) in [
+            ("javascript/package.json", r#""version": "VERSION","#),
+            ("python/pyproject.toml", r#"version = "VERSION""#),
+            ("go/version.go", r#"const Version = "VERSION""#),
+            (
+                "c/include/configurator_sdk.h",
+                r#"#define CONFIGURATOR_SDK_VERSION "VERSION""#,
+            ),
+        ] {
+            let said = said.replace("VERSION", version);
+            let text = read(&format!("guest-sdk/{file}"));
+            assert!(
+                text.lines().any(|line| line.trim() == said),
+                "{file}: {said}"
+            );
+        }
+    }
 }

@@ -33,6 +33,9 @@
 #ifndef CONFIGURATOR_SDK_H
 #define CONFIGURATOR_SDK_H
 
+/* Of this SDK. */
+#define CONFIGURATOR_SDK_VERSION "0.1.0"
+
 #include "configurator/error.h"
 #include "configurator/handler.h"
 #include "configurator/input.h"

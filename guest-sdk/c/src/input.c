@@ -11,6 +11,10 @@ cfgr_json cfgr_input_object(const cfgr_input *input) {
     return input->object_count == 0 ? (cfgr_json){0} : cfgr_watched_object(&input->objects[0]);
 }
 
+cfgr_watch_event cfgr_input_event(const cfgr_input *input) {
+    return input->object_count == 0 ? CFGR_MODIFIED : input->objects[0].event;
+}
+
 static const cfgr_result_entry *find(cfgr_result_entries entries, const char *key) {
     for (size_t i = 0; i < entries.count; i++) {
         if (cfgr_equal(entries.items[i].key, key)) {
@@ -72,7 +76,7 @@ const cfgr_error *cfgr_input_result(const cfgr_input *input, const char *request
     CFGR_TRY(entry(input, request_name, &found));
     if (found->is_group) {
         return cfgr_fatal(cfgr_concat(
-            "`", request_name, "` is a group of results, not the result of one request: read it with `cfgr_input_group`"));
+            "`", request_name, "` is a group of results, not the result of one request: read it as a group"));
     }
     *result = &found->results.items[0];
     return NULL;
@@ -88,7 +92,7 @@ const cfgr_error *cfgr_input_group(const cfgr_input *input, const char *group_by
     CFGR_TRY(entry(input, group_by, &found));
     if (!found->is_group) {
         return cfgr_fatal(
-            cfgr_concat("`", group_by, "` is the result of one request, not a group: read it with `cfgr_input_result`"));
+            cfgr_concat("`", group_by, "` is the result of one request, not a group: read it as a result"));
     }
     *group = found->results;
     return NULL;

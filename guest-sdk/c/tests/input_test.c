@@ -38,9 +38,9 @@ static void what_is_missing_is_named_with_what_is_there(void) {
     expect_fatal(cfgr_input_argument(&input, "layer", &value), "no argument `layer`: the previous phase left layers");
     expect_fatal(cfgr_input_result(&empty, "node", &result), "no result `node`: the previous phase left no results");
     expect_fatal(cfgr_input_result(&input, "pods", &result),
-                 "`pods` is a group of results, not the result of one request: read it with `cfgr_input_group`");
+                 "`pods` is a group of results, not the result of one request: read it as a group");
     expect_fatal(cfgr_input_group(&input, "node", &group),
-                 "`node` is the result of one request, not a group: read it with `cfgr_input_result`");
+                 "`node` is the result of one request, not a group: read it as a result");
     CFGR_EXPECT(cfgr_input_find_argument(&input, "no") == NULL);
 }
 
@@ -65,6 +65,7 @@ static void a_leaf_finds_what_it_asked_for_and_noted(void) {
 static void a_batch_is_a_list_of_objects(void) {
     cfgr_input input = cfgr_test_batch(cfgr_test_json("[1, 2]"));
     cfgr_test_event(&input, CFGR_DELETED);
+    CFGR_EXPECT(cfgr_input_event(&input) == CFGR_DELETED);
     CFGR_EXPECT(input.is_batch && input.object_count == 2 && input.objects[1].event == CFGR_DELETED);
     CFGR_EXPECT_TEXT(cfgr_json_text(cfgr_input_object(&input)), "1");
     CFGR_EXPECT_TEXT(cfgr_json_text(cfgr_watched_object(&input.objects[1])), "2");

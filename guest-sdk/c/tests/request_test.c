@@ -1,5 +1,8 @@
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "configurator_test.h"
 #include "tests.h"
@@ -78,6 +81,20 @@ static void secrets_and_endpoints_are_asked(void) {
     CFGR_EXPECT(cfgr_http_post("https://a.example/").body == NULL);
 }
 
+static void a_secret_with_a_value_that_is_absent_is_a_mistake(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        /* What it says of its end is no line of the test. */
+        close(STDERR_FILENO);
+        cfgr_secret_create_with("db", cfgr_get(CFGR_OBJECT(), "password"));
+        _exit(0);
+    }
+    int status = 0;
+    CFGR_EXPECT(waitpid(child, &status, 0) == child);
+    CFGR_EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    CFGR_EXPECT_TEXT(cfgr_secret_create_with("db", cfgr_null()).value, "null");
+}
+
 static void options_are_said_by_name(void) {
     cfgr_output output = {0};
     char name[] = "a";
@@ -99,5 +116,6 @@ void test_requests(void) {
     each_entry_of_the_config_store_has_its_place();
     a_transaction_keeps_the_order();
     secrets_and_endpoints_are_asked();
+    a_secret_with_a_value_that_is_absent_is_a_mistake();
     options_are_said_by_name();
 }

@@ -15,8 +15,12 @@ func (s Secret) Get() configurator.Operation { return s.operation(configurator.S
 // Create makes it with a value that the host generates; one that exists is success.
 func (s Secret) Create() configurator.Operation { return s.operation(configurator.SecretCreate, nil) }
 
-// CreateWith makes it with this value; one that exists is success and keeps its value.
+// CreateWith makes it with this value; one that exists is success and keeps its value. The value nil is null.
 func (s Secret) CreateWith(value any) configurator.Operation {
+	// Without a value the host would make one up.
+	if value == nil {
+		value = configurator.JSON("null")
+	}
 	return s.operation(configurator.SecretCreate, value)
 }
 

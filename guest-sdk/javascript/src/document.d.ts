@@ -1,4 +1,7 @@
-/** A document that is JSON text already. It is handed on as it is, byte for byte; any other string is a JSON string. */
+/**
+ * A document that is JSON text already. It is handed on as it is, byte for byte, by itself or within another document; any other string is a
+ * JSON string.
+ */
 export class Json<T = any> {
   constructor(text: string);
   /** The text. */
@@ -7,7 +10,7 @@ export class Json<T = any> {
   readonly value: T;
   /** What it says; integers beyond 2^53 are BigInts. Slower. */
   readonly exact: any;
-  /** Within another document it is read and written again. */
+  /** For a `JSON.stringify` of your own, which has no form for the text as it stands. */
   toJSON(): unknown;
   toString(): string;
 }

@@ -18,13 +18,28 @@ export interface HandlerDeclaration {
    * parameters to it, so the handler has to.
    */
   parametersSchema?: unknown;
+  /**
+   * What it may ask for at most, in the form of the Configurator's `spec.capabilities`. A host does not run the module where a
+   * Configurator grants less. Without it nothing is said.
+   */
+  capabilities?: unknown;
+}
+
+/** A handler as the host is told of it, with its documents as JSON texts. */
+export interface HandlerDescription {
+  name: string;
+  description: string;
+  view: string;
+  accepts: string;
+  parametersSchema?: string;
+  capabilities?: string;
 }
 
 /** The handlers of a module. */
 export class Handlers {
   constructor(declared: Record<string, Run | HandlerDeclaration>);
   /** What the module has, in the order of declaration. */
-  describe(): { handlers: { name: string; description: string; view: string; accepts: string; parametersSchema?: string }[] };
+  describe(): { handlers: HandlerDescription[] };
   /** Calls the handler of this name as the host does: whatever it throws is a `HandlerError`. */
   call(name: string, input: Input): Output;
 }

@@ -10,6 +10,8 @@ import { Output } from './output.js';
  * - `accepts`: whether it takes one object, a batch, or both: `one`, `batch`, `either`.
  * - `parametersSchema`: the JSON Schema that the Configurator's `spec.parameters` must meet. `configurator inspect` shows it; the host does
  *   not hold the parameters to it, so the handler has to.
+ * - `capabilities`: what it may ask for at most, in the form of the Configurator's `spec.capabilities`. A host does not run the module
+ *   where a Configurator grants less. Without it nothing is said.
  */
 export function handlers(declared) {
   return new Handlers(declared);
@@ -21,12 +23,13 @@ export class Handlers {
 
   constructor(declared) {
     for (const [name, one] of Object.entries(declared)) {
-      const { run, description = '', view = 'none', accepts = 'one', parametersSchema } = typeof one === 'function' ? { run: one } : one;
+      const declaration = typeof one === 'function' ? { run: one } : one;
+      const { run, description = '', view = 'none', accepts = 'one', parametersSchema, capabilities } = declaration;
       if (!name || typeof run !== 'function') {
         throw new TypeError(`the handler "${name}" needs a name and a function`);
       }
-      const schema = parametersSchema === undefined ? undefined : text(parametersSchema);
-      this.#all.set(name, { run, said: { name, description, view, accepts, parametersSchema: schema } });
+      const documents = { parametersSchema: optional(parametersSchema), capabilities: optional(capabilities) };
+      this.#all.set(name, { run, said: { name, description, view, accepts, ...documents } });
     }
     if (this.#all.size === 0) {
       throw new TypeError('a module needs at least one handler');
@@ -64,6 +67,10 @@ export class Handlers {
       throw failure(error);
     }
   }
+}
+
+function optional(value) {
+  return value === undefined ? undefined : text(value);
 }
 
 function kind(value) {

@@ -7,11 +7,13 @@
  * A request of any method, in upper case. The URL holds no credentials. A body that is a string is sent in UTF-8.
  *
  * The header `host` is refused, since it follows from the URL; `content-length` must be that of the body. The host adds an
- * `Idempotency-Key` unless there is one: the same on every attempt of the request, also after a restart of the host.
+ * `Idempotency-Key` unless there is one: the same on every attempt of the request, also after a restart of the host. `headers` are values by
+ * name, or pairs of both, in which a name may come again.
  */
 export function send(method, url, { headers = {}, body } = {}) {
   const sent = typeof body === 'string' ? new TextEncoder().encode(body) : body;
-  return { tag: 'http', val: { method, url, headers: Object.entries(headers), body: sent } };
+  const pairs = Symbol.iterator in headers ? [...headers] : Object.entries(headers);
+  return { tag: 'http', val: { method, url, headers: pairs, body: sent } };
 }
 
 /** A GET. */

@@ -62,7 +62,7 @@ export interface Request {
   readonly dependsOn: string[];
   readonly readyWhen?: { tag: 'exists' | 'observed' } | { tag: 'expression'; val: string };
   readonly once: boolean;
-  readonly timeout?: bigint;
+  readonly timeout?: number;
   readonly operation: Operation;
 }
 

@@ -20,9 +20,9 @@ export class HttpResponse {
   /** What the body says. A fatal error where it is no JSON. */
   json() {
     try {
-      return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(this.body));
-    } catch (error) {
-      throw new HandlerError(`the body of the answer is no JSON: ${error.message}`, { fatal: true });
+      return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(this.body));
+    } catch {
+      throw new HandlerError('the body of the answer is no JSON', { fatal: true });
     }
   }
 }

@@ -17,7 +17,7 @@ export class Results {
     if (tag === 'one') {
       return new Result(val);
     }
-    const message = `\`${name}\` is a group of results, not the result of one request: read it with \`input.group\``;
+    const message = `\`${name}\` is a group of results, not the result of one request: read it as a group`;
     throw new HandlerError(message, { fatal: true });
   }
 
@@ -33,7 +33,7 @@ export class Results {
     if (tag === 'group') {
       return val.map((one) => new Result(one));
     }
-    const message = `\`${key}\` is the result of one request, not a group: read it with \`input.result\``;
+    const message = `\`${key}\` is the result of one request, not a group: read it as a result`;
     throw new HandlerError(message, { fatal: true });
   }
 

@@ -7,7 +7,7 @@ import { component, connect } from 'configurator-sdk/component';
 const nothing = () => new Output();
 
 const declared = handlers({
-  root: { run: nothing, description: 'Does nothing.', parametersSchema: { type: 'object' } },
+  root: { run: nothing, description: 'Does nothing.', parametersSchema: { type: 'object' }, capabilities: { secretstore: [] } },
   'write-all': { run: nothing, accepts: 'batch', view: 'check-list' },
   either: { run: nothing, accepts: 'either' },
   plain: nothing,
@@ -69,6 +69,8 @@ test('the description lists every handler', () => {
     ['plain', 'one', 'none'],
   ]);
   assert.equal(declared.describe().handlers[0].parametersSchema, '{"type":"object"}');
+  assert.equal(declared.describe().handlers[0].capabilities, '{"secretstore":[]}');
+  assert.equal(declared.describe().handlers[1].capabilities, undefined);
 });
 
 test('a module has handlers, and each is a function with a name', () => {

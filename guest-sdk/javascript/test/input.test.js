@@ -57,9 +57,9 @@ test('what is missing is named with what is there', () => {
 
 test('a group is not a result', () => {
   const input = phase();
-  const group = '`pods` is a group of results, not the result of one request: read it with `input.group`';
+  const group = '`pods` is a group of results, not the result of one request: read it as a group';
   assert.throws(() => input.result('pods'), isFatal(group));
-  const one = '`node` is the result of one request, not a group: read it with `input.result`';
+  const one = '`node` is the result of one request, not a group: read it as a result';
   assert.throws(() => input.group('node'), isFatal(one));
 });
 

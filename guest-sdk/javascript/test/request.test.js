@@ -140,6 +140,9 @@ test('a secret has the value that the host or the handler makes', () => {
 test('an HTTP request has method, headers and body', () => {
   const { val } = post('https://a/', { headers: { x: 'y' }, body: 'é' });
   assert.deepEqual(val, { method: 'POST', url: 'https://a/', headers: [['x', 'y']], body: new Uint8Array([195, 169]) });
+  const cookies = [['cookie', 'a=1'], ['cookie', 'b=2']];
+  assert.deepEqual(get('https://a/', { headers: cookies }).val.headers, cookies);
+  assert.deepEqual(get('https://a/', { headers: new Map([['x', 'y']]) }).val.headers, [['x', 'y']]);
   assert.deepEqual(said(get('https://a/').val), { method: 'GET', url: 'https://a/', headers: [] });
   assert.deepEqual(send('PUT', 'https://a/', { body: new Uint8Array([0]) }).val.body, new Uint8Array([0]));
 });

@@ -69,7 +69,7 @@ request('a', new Basic('k').get(), { onError: 'catchError' });
 
 const declared = handlers({
   root,
-  wait: { run: wait, accepts: 'either', view: 'check-list', description: 'Waits.', parametersSchema: { type: 'object' } },
+  wait: { run: wait, accepts: 'either', view: 'check-list', description: 'Waits.', parametersSchema: { type: 'object' }, capabilities: {} },
 });
 
 const state = State.of({ data: { tries: 2 }, results: [Result.answered('pod', [{ n: 1 }])], error: new HandlerError('no') });
@@ -77,5 +77,7 @@ const input = Input.of({ object: { metadata: { name: 'shop' } }, last: state, ca
 const name: string = input.object.metadata.name;
 const output: Output = declared.call('root', input);
 const requests: string[] = output.requests.map((one) => one.requestName);
+const timeouts: (number | undefined)[] = output.requests.map((one) => one.timeout);
+const cookies = post('https://hooks.example.com', { headers: [['cookie', 'a=1'], ['cookie', 'b=2']] });
 const failed = Result.failed('a', 'resource-not-found', 'it is not there');
-export { failed, name, nothing, requests };
+export { cookies, failed, name, nothing, requests, timeouts };

@@ -594,6 +594,7 @@ class HandlerDescription:
     view: View
     accepts: Accepts
     parameters_schema: str | None
+    capabilities: str | None
 
 
 @dataclass

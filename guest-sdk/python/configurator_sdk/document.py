@@ -1,17 +1,20 @@
 """JSON documents: what goes to the host and comes from it.
 
-What a handler makes is written without spaces, its keys in the order in which they were put in. Integers keep all their digits, both ways;
-other numbers are floats.
+What a handler makes is written without spaces, its keys in the order in which they were put in. Integers keep their digits, both ways, up
+to the 4,300 of which Python makes an `int`; other numbers are floats.
 """
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 __all__ = ["Json", "text", "value"]
 
 
 class Json(str):
-    """A document that is JSON text already. It is handed on as it is, byte for byte; any other `str` is a JSON string."""
+    """A document that is JSON text already. It is handed on as it is, byte for byte, by itself or within another document; any other `str`
+    is a JSON string.
+    """
 
     __slots__ = ()
 
@@ -24,19 +27,50 @@ def text(document: Any) -> str:
     if type(document) is Json:
         return str(document)
     written = _encode(document)
+    encode = _encode
     if not written.isascii():
         try:
             written.encode()
         except UnicodeEncodeError:
             # Half of a surrogate pair has no form in UTF-8, only as an escape.
-            return _encode_ascii(document)
-    return written
+            encode = _encode_ascii
+            written = encode(document)
+    return _written(document, encode) if _holds_json(document) else written
 
 
 def value(document: str) -> Any:
-    """What JSON text says."""
-    return json.loads(document)
+    """What JSON text says. A `ValueError` where it is none."""
+    return _decode(document)
 
 
+def _holds_json(document: Any) -> bool:
+    """Whether a part of the document is JSON text already, which the encoder takes for any `str`."""
+    parts = document.values() if isinstance(document, dict) else document if isinstance(document, (list, tuple)) else ()
+    for part in parts:
+        kind = type(part)
+        if kind is Json or (kind not in _SIMPLE and _holds_json(part)):
+            return True
+    return False
+
+
+def _written(document: Any, encode: Callable[[Any], str]) -> str:
+    """The document, which can be encoded, with the parts that are JSON text already as they stand."""
+    if type(document) is Json:
+        return str(document)
+    if isinstance(document, dict):
+        # A key need not be a `str`: the encoder says what becomes of it.
+        members = (encode({key: 0})[1:-2] + _written(part, encode) for key, part in document.items())
+        return "{" + ",".join(members) + "}"
+    if isinstance(document, (list, tuple)):
+        return "[" + ",".join([_written(part, encode) for part in document]) + "]"
+    return encode(document)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_SIMPLE = frozenset({str, int, float, bool, type(None)})
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_decode = json.JSONDecoder(parse_constant=_refuse).decode

@@ -31,6 +31,7 @@ def handler(
     view: View = View.NONE,
     accepts: Accepts = Accepts.ONE,
     parameters_schema: Any = None,
+    capabilities: Any = None,
 ) -> Callable[[Decorated], Decorated]:
     """Makes a function the handler of this name. The function stays as it is, and can be called by tests.
 
@@ -39,6 +40,8 @@ def handler(
     - `accepts`: whether it takes one object, a batch, or both.
     - `parameters_schema`: the JSON Schema that the Configurator's `spec.parameters` must meet. `configurator inspect` shows it; the host
       does not hold the parameters to it, so the handler has to.
+    - `capabilities`: what it may ask for at most, in the form of the Configurator's `spec.capabilities`. A host does not run the module
+      where a Configurator grants less. Without it nothing is said.
     """
 
     def register(run: Decorated) -> Decorated:
@@ -47,7 +50,8 @@ def handler(
         if name in _HANDLERS:
             raise ValueError(f"two handlers have the name {name!r}")
         schema = None if parameters_schema is None else document.text(parameters_schema)
-        described = wire.HandlerDescription(name, description, view, accepts, schema)
+        limits = None if capabilities is None else document.text(capabilities)
+        described = wire.HandlerDescription(name, description, view, accepts, schema, limits)
         _HANDLERS[name] = _Handler(run, described)
         return run
 

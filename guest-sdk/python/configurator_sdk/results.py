@@ -32,7 +32,7 @@ class HttpResponse:
         try:
             return document.value(self.body.decode())
         except ValueError as error:
-            raise HandlerError(f"the body of the answer is no JSON: {error}", fatal=True) from error
+            raise HandlerError("the body of the answer is no JSON", fatal=True) from error
 
 
 class Result:
@@ -164,7 +164,7 @@ class Results:
         entry = self._entry(name)
         if isinstance(entry, wire.ResultEntry_One):
             return Result(entry.value)
-        message = f"`{name}` is a group of results, not the result of one request: read it with `input.group`"
+        message = f"`{name}` is a group of results, not the result of one request: read it as a group"
         raise HandlerError(message, fatal=True)
 
     def result_opt(self, name: str) -> Result | None:
@@ -177,7 +177,7 @@ class Results:
         entry = self._entry(key)
         if isinstance(entry, wire.ResultEntry_Group):
             return [Result(one) for one in entry.value]
-        message = f"`{key}` is the result of one request, not a group: read it with `input.result`"
+        message = f"`{key}` is the result of one request, not a group: read it as a result"
         raise HandlerError(message, fatal=True)
 
     def group_opt(self, key: str) -> list[Result]:

@@ -14,6 +14,23 @@ class TestDocuments(unittest.TestCase):
         self.assertEqual(document.text(Json('{ "a" : 1E400 }')), '{ "a" : 1E400 }')
         self.assertEqual(document.text("{}"), '"{}"')
 
+    def test_text_that_is_json_already_stays_as_it_is_within_a_document(self):
+        part = Json('{ "n" : 1E400, "é": 0.10 }')
+        self.assertEqual(document.text({"a": part}), '{"a":{ "n" : 1E400, "é": 0.10 }}')
+        self.assertEqual(document.text([{"a": (part, "é\ud834")}, 1]), '[{"a":[%s,"\\u00e9\\ud834"]},1]' % part)
+        self.assertEqual(document.text({1: part, None: "x", False: 0.5}), '{"1":%s,"null":"x","false":0.5}' % part)
+        self.assertEqual(document.text({Json("key"): part, "b": "{}"}), '{"key":%s,"b":"{}"}' % part)
+
+    def test_what_is_no_json_is_not_read(self):
+        for text in ["NaN", "[-Infinity]", "\ufeff{}", "{'a': 1}", ""]:
+            with self.assertRaises(ValueError):
+                document.value(text)
+
+    def test_an_integer_is_read_up_to_4300_digits(self):
+        self.assertEqual(document.text(document.value("9" * 4300)), "9" * 4300)
+        with self.assertRaises(ValueError):
+            document.value("9" * 4301)
+
     def test_what_has_no_form_in_json_is_refused(self):
         for nothing in [math.nan, math.inf]:
             with self.assertRaises(ValueError):

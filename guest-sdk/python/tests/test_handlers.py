@@ -6,7 +6,7 @@ from configurator_sdk import Accepts, HandlerError, Input, Output, View, call, h
 from configurator_sdk.handlers import describe
 
 
-@handler("root", description="Does nothing.", parameters_schema={"type": "object"})
+@handler("root", description="Does nothing.", parameters_schema={"type": "object"}, capabilities={"secretstore": []})
 def root(input):
     return Output()
 
@@ -78,6 +78,8 @@ class TestCalls(unittest.TestCase):
             ],
         )
         self.assertEqual(describe().handlers[0].parameters_schema, '{"type":"object"}')
+        self.assertEqual(describe().handlers[0].capabilities, '{"secretstore":[]}')
+        self.assertIsNone(describe().handlers[1].capabilities)
 
     def test_names_are_used_once(self):
         for name in ["", "root"]:

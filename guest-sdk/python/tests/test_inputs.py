@@ -71,12 +71,12 @@ class TestResults(unittest.TestCase):
         check(
             self,
             lambda: self.input.result("pods"),
-            "`pods` is a group of results, not the result of one request: read it with `input.group`",
+            "`pods` is a group of results, not the result of one request: read it as a group",
         )
         check(
             self,
             lambda: self.input.group("node"),
-            "`node` is the result of one request, not a group: read it with `input.result`",
+            "`node` is the result of one request, not a group: read it as a result",
         )
 
     def test_what_one_phase_passes_on_the_next_one_reads(self):

@@ -185,6 +185,8 @@ class TestStores(unittest.TestCase):
     def test_an_http_request_has_method_headers_and_body(self):
         post = http.post("https://a/", headers={"x": "y"}, body="é").value
         self.assertEqual((post.method, post.headers, post.body), ("POST", [("x", "y")], "é".encode()))
+        cookies = [("cookie", "a=1"), ("cookie", "b=2")]
+        self.assertEqual(http.get("https://a/", headers=cookies).value.headers, cookies)
         self.assertEqual(said(http.get("https://a/").value), {"method": "GET", "url": "https://a/", "headers": []})
         self.assertEqual(http.send("PUT", "https://a/", body=b"\0").value.body, b"\0")
 

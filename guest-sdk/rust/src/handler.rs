@@ -28,6 +28,7 @@ pub struct Handler {
     view: View,
     accepts: Accepts,
     parameters_schema: Option<&'static str>,
+    capabilities: Option<&'static str>,
 }
 
 impl Handler {
@@ -43,6 +44,7 @@ impl Handler {
             view: View::None,
             accepts: Accepts::One,
             parameters_schema: None,
+            capabilities: None,
         }
     }
 
@@ -73,6 +75,14 @@ impl Handler {
     #[must_use]
     pub const fn parameters_schema(mut self, schema: &'static str) -> Handler {
         self.parameters_schema = Some(schema);
+        self
+    }
+
+    /// What the handler may ask for at most: JSON in the form of the Configurator's `spec.capabilities`. A host does
+    /// not run the module where a Configurator grants less. Without it nothing is said.
+    #[must_use]
+    pub const fn capabilities(mut self, capabilities: &'static str) -> Handler {
+        self.capabilities = Some(capabilities);
         self
     }
 
@@ -150,6 +160,7 @@ impl Registry {
             view: handler.view,
             accepts: handler.accepts,
             parameters_schema: handler.parameters_schema.map(str::to_owned),
+            capabilities: handler.capabilities.map(str::to_owned),
         };
         ModuleDescription {
             handlers: self.handlers.iter().map(describe).collect(),
@@ -186,7 +197,9 @@ mod tests {
     }
 
     static HANDLERS: Registry = Registry::new(&[
-        Handler::new("root", nothing).description("Does nothing."),
+        Handler::new("root", nothing)
+            .description("Does nothing.")
+            .capabilities(r#"{"secretstore":[]}"#),
         Handler::new("write-all", nothing)
             .accepts(Accepts::Batch)
             .view(View::CheckList),
@@ -235,6 +248,15 @@ mod tests {
                 ("write-all".to_owned(), Accepts::Batch, View::CheckList),
                 ("either".to_owned(), Accepts::Either, View::None),
             ]
+        );
+        let capabilities = HANDLERS
+            .describe()
+            .handlers
+            .into_iter()
+            .map(|h| h.capabilities);
+        assert_eq!(
+            capabilities.collect::<Vec<_>>(),
+            [Some(r#"{"secretstore":[]}"#.to_owned()), None, None]
         );
     }
 

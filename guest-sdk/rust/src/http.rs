@@ -14,6 +14,7 @@
 //! ```
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::bindings::configurator::handler::requests::{HttpRequest, HttpResponse, Operation};
 use crate::{HandlerError, json};
@@ -76,14 +77,52 @@ impl HttpResponse {
     /// # Errors
     /// Fatal, when it is not a `T` in JSON.
     pub fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, HandlerError> {
-        let text = std::str::from_utf8(&self.body)
-            .map_err(|_| HandlerError::fatal("the body of the answer is no text"))?;
-        json::read(text, "the body of the answer")
+        let text = std::str::from_utf8(&self.body).ok();
+        let document = text.filter(|text| serde_json::from_str::<&RawValue>(text).is_ok());
+        let document =
+            document.ok_or_else(|| HandlerError::fatal("the body of the answer is no JSON"))?;
+        json::read(document, "the body of the answer")
     }
 }
 
 impl From<Http> for Operation {
     fn from(http: Http) -> Operation {
         Operation::Http(http.request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read<T: for<'a> Deserialize<'a>>(body: &[u8]) -> Result<T, HandlerError> {
+        HttpResponse {
+            status: 200,
+            headers: Vec::new(),
+            body: body.to_owned(),
+        }
+        .json()
+    }
+
+    #[test]
+    fn a_body_is_read_where_it_is_json() {
+        assert_eq!(read::<Value>(br#" {"a": 1} "#).unwrap(), json!({"a": 1}));
+        for body in [
+            &b""[..],
+            b"tea",
+            b"{} {}",
+            b"\"\xff\"",
+            b"\xef\xbb\xbf{}",
+            b"NaN",
+        ] {
+            let error = read::<Value>(body).unwrap_err();
+            assert!(error.fatal);
+            expect!["the body of the answer is no JSON"].assert_eq(&error.message);
+        }
+        expect!["cannot read the body of the answer as u8: invalid type: map, expected u8 at line 1 column 0"]
+            .assert_eq(&read::<u8>(b"{}").unwrap_err().message);
     }
 }

@@ -5,8 +5,8 @@ use std::slice;
 use serde::Deserialize;
 
 use crate::{
-    HandlerError, Input, InputBuilder, RequestResult, ResourceObject, ResultEntry, WatchedObject,
-    json,
+    HandlerError, Input, InputBuilder, RequestResult, ResourceObject, ResultEntry, WatchEvent,
+    WatchedObject, json,
 };
 
 /// Who leaves results and arguments.
@@ -55,6 +55,13 @@ impl Input {
             .map_or("null", |watched| &watched.object)
     }
 
+    /// Why the object is in the run. Of a batch, the first.
+    pub fn event(&self) -> WatchEvent {
+        self.objects()
+            .first()
+            .map_or(WatchEvent::Modified, |watched| watched.event)
+    }
+
     /// All objects of the run: one, or those of the batch, which is never empty.
     pub fn objects(&self) -> &[WatchedObject] {
         match &self.resource_object {
@@ -72,7 +79,7 @@ impl Input {
         match self.entry(request_name)? {
             ResultEntry::One(result) => Ok(result),
             ResultEntry::Group(_) => Err(HandlerError::fatal(format!(
-                "`{request_name}` is a group of results, not the result of one request: read it with `input.group`"
+                "`{request_name}` is a group of results, not the result of one request: read it as a group"
             ))),
         }
     }
@@ -93,7 +100,7 @@ impl Input {
         match self.entry(group_by)? {
             ResultEntry::Group(results) => Ok(results),
             ResultEntry::One(_) => Err(HandlerError::fatal(format!(
-                "`{group_by}` is the result of one request, not a group: read it with `input.result`"
+                "`{group_by}` is the result of one request, not a group: read it as a result"
             ))),
         }
     }
@@ -333,14 +340,12 @@ mod tests {
         check(
             input.result("pods"),
             expect![
-                "`pods` is a group of results, not the result of one request: read it with `input.group`"
+                "`pods` is a group of results, not the result of one request: read it as a group"
             ],
         );
         check(
             input.group("node"),
-            expect![
-                "`node` is the result of one request, not a group: read it with `input.result`"
-            ],
+            expect!["`node` is the result of one request, not a group: read it as a result"],
         );
     }
 
@@ -361,7 +366,11 @@ mod tests {
 
     #[test]
     fn a_batch_is_a_slice_of_objects() {
-        let input = Input::builder().batch([json!(1), json!(2)]).build();
+        let input = Input::builder()
+            .batch([json!(1), json!(2)])
+            .event(WatchEvent::Deleted)
+            .build();
+        assert_eq!(input.event(), WatchEvent::Deleted);
         let numbers: Vec<u8> = input
             .objects()
             .iter()

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use crate::HandlerError;
 
@@ -16,6 +17,11 @@ use crate::HandlerError;
 ///
 /// assert_eq!(Json::from(serde_json::json!({"a": 1})).as_str(), r#"{"a":1}"#);
 /// assert_eq!(Json::from("null").as_str(), "null");
+///
+/// // Within what is serialised, it is written as it stands.
+/// let part = Json::from(r#"{ "n": 1E400 }"#);
+/// assert_eq!(Json::of(&[part])?.as_str(), r#"[{ "n": 1E400 }]"#);
+/// # Ok::<(), configurator_sdk::HandlerError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Json(String);
@@ -69,6 +75,14 @@ impl From<&serde_json::Value> for Json {
     }
 }
 
+/// As it stands, where the whole is written as text. A [`serde_json::Value`] has its own form of it, and of its numbers.
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -88,4 +102,18 @@ pub(crate) fn read<'a, T: serde::Deserialize<'a>>(
             std::any::type_name::<T>()
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_within_another_stays_as_it_stands() {
+        let part = Json::from(r#"{ "b": 0.10, "a": 12345678901234567890123 }"#);
+        let whole = Json::of(&std::collections::BTreeMap::from([("part", &part)])).unwrap();
+        assert_eq!(whole.as_str(), format!(r#"{{"part":{part}}}"#));
+        let error = Json::of(&[Json::from("{")]).unwrap_err();
+        assert!(error.fatal, "{error}");
+    }
 }

@@ -81,6 +81,15 @@
 //! In mode Chain, [`Output::data`], [`Output::progress`], [`Output::output`] and [`Output::details`] are checked and then left unread,
 //! and in the input `last` and `outputs` are absent or empty.
 //!
+//! # Numbers, time and chance
+//!
+//! A number is what it is read into. In a [`serde_json::Value`] an integer beyond `u64` and `i64` becomes an `f64`, and a number beyond
+//! that is an error; what is handed on as text, with [`Input::object_json`] or [`Output::pass_json`], loses nothing. A [`Json`] within
+//! a struct that is written stays as it stands.
+//!
+//! The time is [`Context::now`], when this entry began, and chance is [`Context::seed`]: both are the same when the same call is made again. A
+//! module has no clock, on which `std::time` panics, and no other chance.
+//!
 //! # Features
 //!
 //! - `bump-allocator` (default): on wasm32, an allocator that never frees. It suits an instance that lives for one

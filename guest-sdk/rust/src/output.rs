@@ -9,7 +9,7 @@ use crate::bindings::configurator::handler::requests::Requests;
 use crate::error::milliseconds;
 use crate::{
     BatchErrorStrategy, DesiredSet, Event, EventType, ExecuteStrategy, HandlerError, Json,
-    ObjectRef, Outcome, Output, Progress, Request, StatusUpdate, Wake,
+    ObjectKey, ObjectRef, Outcome, Output, Progress, Request, StatusUpdate, Wake,
 };
 
 impl Output {
@@ -125,7 +125,7 @@ impl Output {
     }
 
     /// A Kubernetes Event about the object, published once the requests of this phase have gone through. In a batch,
-    /// push to the field `events` with `of` set.
+    /// each Event must name its object: see [`Output::event_of`].
     #[must_use]
     pub fn event(
         mut self,
@@ -135,6 +135,24 @@ impl Output {
     ) -> Output {
         self.events.push(Event {
             of: None,
+            event_type,
+            reason: reason.into(),
+            message: message.into(),
+        });
+        self
+    }
+
+    /// A Kubernetes Event about one object of the batch.
+    #[must_use]
+    pub fn event_of(
+        mut self,
+        of: ObjectRef,
+        event_type: EventType,
+        reason: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Output {
+        self.events.push(Event {
+            of: Some(of),
             event_type,
             reason: reason.into(),
             message: message.into(),
@@ -190,6 +208,14 @@ impl Output {
     }
 
     /// Leave memory; enter this handler again at the first of these. Refused in mode Chain.
+    ///
+    /// ```
+    /// use configurator_sdk::{Output, Wake};
+    /// use std::time::Duration;
+    ///
+    /// let output = Output::new().wait(Wake::new().after(Duration::from_secs(60)).signal("go"));
+    /// # assert!(matches!(output.outcome, configurator_sdk::Outcome::Wait(wake) if wake.after == Some(60_000)));
+    /// ```
     #[must_use]
     pub fn wait(mut self, wake: Wake) -> Output {
         self.outcome = Outcome::Wait(wake);
@@ -246,6 +272,44 @@ impl fmt::Display for Output {
     }
 }
 
+impl Wake {
+    /// At nothing, until something is added.
+    pub fn new() -> Wake {
+        Wake {
+            after: None,
+            signals: Vec::new(),
+            objects: Vec::new(),
+        }
+    }
+
+    /// After this long; at once for none.
+    #[must_use]
+    pub fn after(mut self, delay: Duration) -> Wake {
+        self.after = Some(milliseconds(delay));
+        self
+    }
+
+    /// At a signal of this name.
+    #[must_use]
+    pub fn signal(mut self, name: impl Into<String>) -> Wake {
+        self.signals.push(name.into());
+        self
+    }
+
+    /// When this object changes.
+    #[must_use]
+    pub fn object(mut self, key: ObjectKey) -> Wake {
+        self.objects.push(key);
+        self
+    }
+}
+
+impl Default for Wake {
+    fn default() -> Wake {
+        Wake::new()
+    }
+}
+
 impl ObjectRef {
     /// The object of this name; the namespace is empty for one without.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> ObjectRef {
@@ -275,6 +339,35 @@ mod tests {
                 message: "half".to_owned()
             })
         );
+    }
+
+    #[test]
+    fn an_event_of_a_batch_names_its_object() {
+        let of = ObjectRef::new("shop", "web");
+        let output = Output::new()
+            .event(EventType::Normal, "Seen", "it was seen")
+            .event_of(of.clone(), EventType::Warning, "Gone", "it is gone");
+        let named: Vec<_> = output.events.into_iter().map(|event| event.of).collect();
+        assert_eq!(named, [None, Some(of)]);
+    }
+
+    #[test]
+    fn a_handler_waits_for_the_first_of_several() {
+        let key = crate::kubernetes::POD.key(("shop", "web"));
+        let wake = Wake::new()
+            .after(Duration::ZERO)
+            .signal("go")
+            .signal("stop")
+            .object(key.clone());
+        assert_eq!(
+            wake,
+            Wake {
+                after: Some(0),
+                signals: vec!["go".to_owned(), "stop".to_owned()],
+                objects: vec![key],
+            }
+        );
+        assert_eq!(Wake::default().after, None);
     }
 
     #[test]

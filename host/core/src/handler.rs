@@ -333,6 +333,8 @@ pub struct HandlerDescription {
     pub accepts: Accepts,
     /// JSON Schema of `spec.parameters`.
     pub parameters_schema: Option<Document>,
+    /// What it may ask for at most, in the form of `spec.capabilities`; absent where it says nothing.
+    pub capabilities: Option<Document>,
 }
 
 /// What a module says of itself.

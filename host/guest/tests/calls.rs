@@ -46,7 +46,7 @@ fn a_module_is_described_once_and_shared() {
     let runtime = runtime();
     let bytes = Guest::new()
         .describe(json!({"handlers": [
-            {"name": "root", "description": "First", "view": "check-list", "accepts": "one"},
+            {"name": "root", "description": "First", "view": "check-list", "accepts": "one", "capabilities": "{\"http\": []}"},
             {"name": "write", "accepts": "batch", "parameters-schema": "{\"type\": \"object\"}"},
         ]}))
         .build();
@@ -73,6 +73,9 @@ fn a_module_is_described_once_and_shared() {
                     view: CheckList,
                     accepts: One,
                     parameters_schema: None,
+                    capabilities: Some(
+                        {"http": []},
+                    ),
                 },
                 HandlerDescription {
                     name: "write",
@@ -82,6 +85,7 @@ fn a_module_is_described_once_and_shared() {
                     parameters_schema: Some(
                         {"type": "object"},
                     ),
+                    capabilities: None,
                 },
             ],
         }

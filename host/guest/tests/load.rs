@@ -276,6 +276,14 @@ fn a_module_that_describes_itself_wrongly() {
             r#"a.wasm does not describe itself: the output is invalid: handler "a": parameters-schema is not well-formed JSON: EOF while parsing an object at line 1 column 1"#
         ]],
     );
+    check(
+        &Guest::new()
+            .describe(json!({"handlers": [{"name": "a", "capabilities": "{"}]}))
+            .build(),
+        expect![[
+            r#"a.wasm does not describe itself: the output is invalid: handler "a": capabilities is not well-formed JSON: EOF while parsing an object at line 1 column 1"#
+        ]],
+    );
 }
 
 #[test]

@@ -76,6 +76,9 @@ pub fn inspect(file: &Path) -> anyhow::Result<ExitCode> {
         if let Some(schema) = &handler.parameters_schema {
             anstream::println!("    {FAINT}parameters{FAINT:#} {schema}");
         }
+        if let Some(capabilities) = &handler.capabilities {
+            anstream::println!("    {FAINT}asks for at most{FAINT:#} {capabilities}");
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -38,6 +38,9 @@ pub struct Case {
     cause: Option<Value>,
     #[serde(default)]
     pub seed: u64,
+    /// Documents that are passed on are told as they stand.
+    #[serde(default)]
+    pub as_written: bool,
 }
 
 #[derive(Deserialize)]
@@ -81,8 +84,13 @@ struct Failure {
 #[serde(deny_unknown_fields)]
 struct Response {
     status: u16,
+    #[serde(default)]
     headers: Vec<(String, String)>,
+    #[serde(default)]
     body: String,
+    /// In place of a body, one that need not be text.
+    #[serde(default)]
+    bytes: Vec<u8>,
 }
 
 #[derive(Deserialize)]
@@ -116,6 +124,7 @@ impl Case {
             last: None,
             cause: None,
             seed,
+            as_written: false,
         }
     }
 
@@ -212,7 +221,10 @@ fn result(answer: &Answer) -> RequestResult {
         http_response: answer.response.as_ref().map(|response| HttpResponse {
             status: response.status,
             headers: response.headers.clone(),
-            body: response.body.clone().into_bytes(),
+            body: match response.bytes.as_slice() {
+                [] => response.body.clone().into_bytes(),
+                bytes => bytes.to_owned(),
+            },
         }),
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
+use configurator_core::document::Document;
 use configurator_core::handler::{
     CallFault, CallLimits, HandlerOutput, ModuleDescription, Outcome,
 };
@@ -17,12 +18,18 @@ use crate::case::Case;
 pub fn described(description: &ModuleDescription) -> String {
     let mut text = String::from("handlers\n");
     for handler in &description.handlers {
-        let schema = handler.parameters_schema.as_ref();
-        let schema = schema.map(|schema| canonical::text(schema.as_str()));
+        let written = |document: &Option<Document>| {
+            document.as_ref().map(|one| canonical::text(one.as_str()))
+        };
         writeln!(
             text,
-            "  {}: {} view {:?}, accepts {:?}, parameters {schema:?}",
-            handler.name, handler.description, handler.view, handler.accepts
+            "  {}: {} view {:?}, accepts {:?}, parameters {:?}, capabilities {:?}",
+            handler.name,
+            handler.description,
+            handler.view,
+            handler.accepts,
+            written(&handler.parameters_schema),
+            written(&handler.capabilities)
         )
         .unwrap();
     }
@@ -50,6 +57,11 @@ pub fn called(runtime: &GuestRuntime, module: &Arc<Module>, case: &Case) -> Stri
                     fields,
                 } = line;
                 writeln!(text, "log {} {message} {fields:?}", level.name()).unwrap();
+            }
+            for (name, value) in &output.pass_through_args {
+                if case.as_written {
+                    writeln!(text, "as written {name} = {}", value.as_str()).unwrap();
+                }
             }
             told(&mut text, output);
         }

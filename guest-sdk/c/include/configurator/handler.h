@@ -35,6 +35,9 @@ typedef struct cfgr_handler {
     /* The JSON Schema that the Configurator's `spec.parameters` must meet, or NULL. `configurator inspect` shows it; the host does not hold
      * the parameters to it, so the handler has to. */
     const char *parameters_schema;
+    /* What the handler may ask for at most: JSON in the form of the Configurator's `spec.capabilities`, or NULL, where nothing is said. A
+     * host does not run the module where a Configurator grants less. */
+    const char *capabilities;
 } cfgr_handler;
 
 /*

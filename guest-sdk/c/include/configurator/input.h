@@ -133,6 +133,9 @@ typedef struct cfgr_input {
 /* The object, read; of a batch, the first. */
 cfgr_json cfgr_input_object(const cfgr_input *input);
 
+/* Why the object is in the run; of a batch, the first. */
+cfgr_watch_event cfgr_input_event(const cfgr_input *input);
+
 /*
  * The result of the request of this name. Fatal when there is none, or when a group has this key; the message lists the results that there
  * are. A request that failed with CFGR_DROP_ERROR has no result: use cfgr_input_find_result for those.

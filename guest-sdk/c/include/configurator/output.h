@@ -79,7 +79,7 @@ typedef struct cfgr_object_keys {
 
 /* What to wait for: the first of these. */
 typedef struct cfgr_wake {
-    /* 0: no time. */
+    /* 0: no time, so only signals and objects count. To be entered at once, use cfgr_output_again. */
     uint64_t after_ms;
     /* Names of signals. */
     cfgr_names signals;
@@ -183,7 +183,7 @@ void cfgr_output_pass(cfgr_output *output, const char *key, cfgr_json value);
 /* Enter this handler again with the requests' results: at once. Refused in mode Chain, where the next phase gets the results. */
 void cfgr_output_again(cfgr_output *output);
 
-/* The same after this long. Refused in mode Chain, where cfgr_retry with `retry_after_ms` begins the run again. */
+/* The same after this long; 0: at once. Refused in mode Chain, where cfgr_retry with `retry_after_ms` begins the run again. */
 void cfgr_output_again_after(cfgr_output *output, uint64_t milliseconds);
 
 /*

@@ -28,7 +28,8 @@ cfgr_secret cfgr_secret_get(const char *name);
 /* Creates the secret with a value that the host generates; one that exists is success. */
 cfgr_secret cfgr_secret_create(const char *name);
 
-/* Creates the secret with this value; one that exists is success and keeps its value. */
+/* Creates the secret with this value; one that exists is success and keeps its value. A value that is absent is a mistake of the handler, and
+ * ends the call: cfgr_null() is one. */
 cfgr_secret cfgr_secret_create_with(const char *name, cfgr_json value);
 
 /* Deletes the secret. One that is absent is success. */

@@ -580,6 +580,7 @@ void exports_configurator_handler_handler_describe(exports_configurator_handler_
         items[i].view = (uint8_t)handler->view;
         items[i].accepts = (uint8_t)handler->accepts;
         OPTION_OUT(items[i].parameters_schema, handler->parameters_schema);
+        OPTION_OUT(items[i].capabilities, handler->capabilities);
     }
     to->handlers = (exports_configurator_handler_handler_list_handler_description_t){items, cfgr_handler_count};
 }

@@ -150,6 +150,9 @@ impl Reader {
             parameters_schema: self.optional_json(handler.parameters_schema, || {
                 format!("handler {name:?}: parameters-schema")
             })?,
+            capabilities: self.optional_json(handler.capabilities, || {
+                format!("handler {name:?}: capabilities")
+            })?,
             name,
         })
     }

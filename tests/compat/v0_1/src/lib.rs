@@ -31,6 +31,8 @@ impl Guest for Module {
             view,
             accepts,
             parameters_schema: schema.map(str::to_owned),
+            capabilities: schema
+                .map(|_| r#"{"secretstore":[{"names":["db"],"verbs":["get"]}]}"#.to_owned()),
         };
         ModuleDescription {
             handlers: vec![

@@ -7,8 +7,8 @@
 cfgr_handle kubernetes_reads, kubernetes_writes, kubernetes_patches, kubernetes_deletes, kubernetes_types;
 cfgr_handle config_entries, config_app_conf, config_basic, config_two_layers, config_transaction, secrets;
 cfgr_handle http, options, strategy, graph;
-cfgr_handle object, numbers, unicode, deep, large;
-cfgr_handle results, groups, arguments, context, state;
+cfgr_handle object, numbers, unicode, deep, large, nested_json;
+cfgr_handle results, groups, reads, arguments, context, state;
 cfgr_handle statuses, error, panic, outcome, desired, log_lines, clock_of_language, chance, random_number;
 cfgr_handle batch, either;
 

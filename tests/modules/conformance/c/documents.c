@@ -104,3 +104,11 @@ const cfgr_error *large(const cfgr_input *input, cfgr_output *output) {
     cfgr_output_pass(output, "items", cfgr_array(&items));
     return NULL;
 }
+
+/* Puts the argument `raw` into documents, as it stands. */
+const cfgr_error *nested_json(const cfgr_input *input, cfgr_output *output) {
+    cfgr_json raw = cfgr_raw(cfgr_input_find_argument(input, "raw"));
+    cfgr_output_pass(output, "object", CFGR_OBJECT({"a", raw}));
+    cfgr_output_pass(output, "list", CFGR_ARRAY(cfgr_integer(1), CFGR_ARRAY(raw, raw), cfgr_string("é")));
+    return NULL;
+}

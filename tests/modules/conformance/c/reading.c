@@ -110,6 +110,47 @@ const cfgr_error *groups(const cfgr_input *input, cfgr_output *output) {
     return NULL;
 }
 
+/* Reads the result `asked`, as `how` says. */
+static const cfgr_error *read_result(const cfgr_input *input, const char *how, cfgr_json *read) {
+    const cfgr_result *asked;
+    CFGR_TRY(cfgr_input_result(input, "asked", &asked));
+    if (cfgr_equal(how, "succeeded")) {
+        *read = cfgr_bool(true);
+        return cfgr_result_succeeded(asked);
+    }
+    if (cfgr_equal(how, "object")) {
+        return cfgr_result_object(asked, read);
+    }
+    if (cfgr_equal(how, "objects")) {
+        return cfgr_result_objects(asked, read);
+    }
+    const cfgr_http_response *response;
+    CFGR_TRY(cfgr_result_response(asked, &response));
+    *read = cfgr_response_json(response);
+    return cfgr_is_absent(*read) ? cfgr_fatal("the body of the answer is no JSON") : NULL;
+}
+
+/* Reads the result or the group `asked`, or why the object is in the run, as the parameter `read` says. */
+const cfgr_error *reads(const cfgr_input *input, cfgr_output *output) {
+    static const char *const events[] = {"added", "modified", "deleted", "resync"};
+    const char *how;
+    cfgr_json read;
+    CFGR_TRY(parameter(input, "read", &how));
+    if (cfgr_equal(how, "group")) {
+        cfgr_results group;
+        CFGR_TRY(cfgr_input_group(input, "asked", &group));
+        read = names(group);
+    } else if (cfgr_equal(how, "answers")) {
+        read = names(cfgr_input_answers(input, "asked"));
+    } else if (cfgr_equal(how, "event")) {
+        read = cfgr_string(events[cfgr_input_event(input)]);
+    } else {
+        CFGR_TRY(read_result(input, how, &read));
+    }
+    cfgr_output_pass(output, "read", read);
+    return NULL;
+}
+
 const cfgr_error *arguments(const cfgr_input *input, cfgr_output *output) {
     cfgr_json argument;
     uint64_t count = 0;

@@ -23,7 +23,10 @@ func init() {
 		configurator.Handler{Name: "config-basic", Run: configBasic, Description: "Plain keys."},
 		configurator.Handler{Name: "config-two-layers", Run: configTwoLayers, Description: "Leaves under two levels."},
 		configurator.Handler{Name: "config-transaction", Run: configTransaction, Description: "All or nothing."},
-		configurator.Handler{Name: "secrets", Run: secrets, Description: "Secrets."},
+		configurator.Handler{
+			Name: "secrets", Run: secrets, Description: "Secrets.",
+			Capabilities: object{"secretstore": []any{object{"names": []any{"*"}, "verbs": []any{"get", "create", "delete"}}}},
+		},
 		configurator.Handler{Name: "http", Run: endpoints, Description: "HTTP endpoints."},
 		configurator.Handler{Name: "options", Run: options, Description: "What every request can have."},
 		configurator.Handler{Name: "strategy", Run: strategy, Description: "Orders of execution."},
@@ -35,6 +38,10 @@ func init() {
 		configurator.Handler{Name: "large", Run: large, Description: "A large document."},
 		configurator.Handler{Name: "results", Run: results, Description: "Reads results."},
 		configurator.Handler{Name: "groups", Run: groups, Description: "Reads groups of results."},
+		configurator.Handler{
+			Name: "reads", Run: reads, Description: "Reads in one of several ways.", Accepts: configurator.AcceptsEither,
+		},
+		configurator.Handler{Name: "nested-json", Run: nestedJSON, Description: "Puts a document into another."},
 		configurator.Handler{Name: "arguments", Run: arguments, Description: "Reads and hands on arguments."},
 		configurator.Handler{Name: "context", Run: context, Description: "Reads the facts of the call."},
 		configurator.Handler{

@@ -68,3 +68,11 @@ func large(input *configurator.Input) (*configurator.Output, error) {
 	}
 	return configurator.NewOutput().Pass("items", items), nil
 }
+
+// Puts the argument `raw` into documents, as it stands.
+func nestedJSON(input *configurator.Input) (*configurator.Output, error) {
+	raw := input.ArgJSON("raw")
+	return configurator.NewOutput().
+		Pass("object", object{"a": raw}).
+		Pass("list", list{1, []configurator.JSON{raw, raw}, "é"}), nil
+}

@@ -65,14 +65,15 @@ func results(input *configurator.Input) (*configurator.Output, error) {
 		Pass("absent", input.ResultOpt("absent") != nil), nil
 }
 
-func groups(input *configurator.Input) (*configurator.Output, error) {
-	names := func(group []configurator.RequestResult) []string {
-		names := []string{}
-		for _, one := range group {
-			names = append(names, one.RequestName)
-		}
-		return names
+func names(group []configurator.RequestResult) []string {
+	names := []string{}
+	for _, one := range group {
+		names = append(names, one.RequestName)
 	}
+	return names
+}
+
+func groups(input *configurator.Input) (*configurator.Output, error) {
 	pods, err := input.Group("pods")
 	if err != nil {
 		return nil, err
@@ -87,6 +88,54 @@ func groups(input *configurator.Input) (*configurator.Output, error) {
 		Pass("pods", names(pods)).
 		Pass("failed", failed).
 		Pass("none", names(input.GroupOpt("none"))), nil
+}
+
+// Reads the result or the group `asked`, or why the object is in the run, as the parameter `read` says.
+func reads(input *configurator.Input) (*configurator.Output, error) {
+	how, err := parameter(input, "read")
+	if err != nil {
+		return nil, err
+	}
+	var read any
+	switch how {
+	case "group":
+		group, err := input.Group("asked")
+		if err != nil {
+			return nil, err
+		}
+		read = names(group)
+	case "answers":
+		read = names(input.Answers("asked"))
+	case "event":
+		read = input.Event().String()
+	default:
+		result, err := input.Result("asked")
+		if err != nil {
+			return nil, err
+		}
+		if read, err = readResult(result, how); err != nil {
+			return nil, err
+		}
+	}
+	return configurator.NewOutput().Pass("read", read), nil
+}
+
+func readResult(result *configurator.RequestResult, how string) (read any, err error) {
+	switch how {
+	case "succeeded":
+		return true, result.Succeeded()
+	case "object":
+		err = result.Object(&read)
+		return read, err
+	case "objects":
+		return result.Objects()
+	default:
+		response, err := result.Response()
+		if err == nil {
+			err = response.Read(&read)
+		}
+		return read, err
+	}
 }
 
 // Reads an argument and hands it on beside another, untouched.

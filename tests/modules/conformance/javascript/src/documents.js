@@ -52,3 +52,9 @@ export function large(input) {
   const item = (_, index) => ({ index, name: `item-${index}`, even: index % 2 === 0, tags: ['a', 'b', null] });
   return new Output().pass('items', Array.from({ length }, item));
 }
+
+/** Puts the argument `raw` into documents, as it stands. */
+export function nestedJson(input) {
+  const raw = input.argJson('raw');
+  return new Output().pass('object', { a: raw }).pass('list', [1, [raw, raw], 'é']);
+}

@@ -3,10 +3,10 @@
 import { handlers } from 'configurator-sdk';
 
 import { batch, either } from './batch.js';
-import { deep, large, numbers, object, unicode } from './documents.js';
+import { deep, large, nestedJson, numbers, object, unicode } from './documents.js';
 import { deletes, patches, reads, types, writes } from './kubernetes.js';
 import { chance, clock, desired, error, lines, outcome, panic, random, statuses } from './outcomes.js';
-import { args, context, groups, results, state } from './reading.js';
+import { args, context, groups, read, results, state } from './reading.js';
 import { endpoints, graph, options, strategy } from './requests.js';
 import { allOrNothing, appConf, basic, entries, secrets, twoLayers } from './stores.js';
 
@@ -21,7 +21,11 @@ export default handlers({
   'config-basic': { run: basic, description: 'Plain keys.' },
   'config-two-layers': { run: twoLayers, description: 'Leaves under two levels.' },
   'config-transaction': { run: allOrNothing, description: 'All or nothing.' },
-  secrets: { run: secrets, description: 'Secrets.' },
+  secrets: {
+    run: secrets,
+    description: 'Secrets.',
+    capabilities: { secretstore: [{ names: ['*'], verbs: ['get', 'create', 'delete'] }] },
+  },
   http: { run: endpoints, description: 'HTTP endpoints.' },
   options: { run: options, description: 'What every request can have.' },
   strategy: { run: strategy, description: 'Orders of execution.' },
@@ -33,6 +37,8 @@ export default handlers({
   large: { run: large, description: 'A large document.' },
   results: { run: results, description: 'Reads results.' },
   groups: { run: groups, description: 'Reads groups of results.' },
+  reads: { run: read, accepts: 'either', description: 'Reads in one of several ways.' },
+  'nested-json': { run: nestedJson, description: 'Puts a document into another.' },
   arguments: { run: args, description: 'Reads and hands on arguments.' },
   context: { run: context, description: 'Reads the facts of the call.' },
   state: { run: state, description: 'Reads what it left behind.', view: 'check-list' },

@@ -32,13 +32,30 @@ export function results(input) {
     .pass('absent', input.resultOpt('absent') !== undefined);
 }
 
+function names(group) {
+  return group.map(({ name }) => name);
+}
+
 export function groups(input) {
-  const names = (group) => group.map(({ name }) => name);
   const pods = input.group('pods');
   return new Output()
     .pass('pods', names(pods))
     .pass('failed', pods.filter(({ error }) => error).length)
     .pass('none', names(input.groupOpt('none')));
+}
+
+/** Reads the result or the group `asked`, or why the object is in the run, as the parameter `read` says. */
+export function read(input) {
+  const ways = {
+    succeeded: () => input.result('asked').succeeded() !== undefined,
+    object: () => input.result('asked').object,
+    objects: () => input.result('asked').objects,
+    json: () => input.result('asked').response.json(),
+    group: () => names(input.group('asked')),
+    answers: () => names(input.answers('asked')),
+    event: () => input.event,
+  };
+  return new Output().pass('read', ways[parameter(input, 'read')]());
 }
 
 /** Reads an argument and hands it on beside another, untouched. */

@@ -1,8 +1,9 @@
 """What a handler is given beside its object."""
 
+from collections.abc import Callable
 from typing import Any
 
-from configurator_sdk import HandlerError, Input, Output, RequestError, Result, View, handler
+from configurator_sdk import Accepts, HandlerError, Input, Output, RequestError, Result, View, handler
 
 from .parameter import parameter
 
@@ -67,6 +68,28 @@ def groups(input: Input) -> Output:
         .pass_on("failed", sum(one.error is not None for one in pods))
         .pass_on("none", [one.name for one in input.group_opt("none")])
     )
+
+
+@handler("reads", description="Reads in one of several ways.", accepts=Accepts.EITHER)
+def reads(input: Input) -> Output:
+    """Reads the result or the group `asked`, or why the object is in the run, as the parameter `read` says."""
+    ways: dict[str, Callable[[], Any]] = {
+        "succeeded": lambda: input.result("asked").succeeded() is not None,
+        "object": lambda: input.result("asked").object,
+        "objects": lambda: input.result("asked").objects,
+        "json": lambda: input.result("asked").response.json(),
+        "group": lambda: [one.name for one in input.group("asked")],
+        "answers": lambda: [one.name for one in input.answers("asked")],
+        "event": lambda: input.event.name.lower(),
+    }
+    return Output().pass_on("read", ways[parameter(input, "read")]())
+
+
+@handler("nested-json", description="Puts a document into another.")
+def nested_json(input: Input) -> Output:
+    """Puts the argument `raw` into documents, as it stands."""
+    raw = input.arg_json("raw")
+    return Output().pass_on("object", {"a": raw}).pass_on("list", [1, (raw, raw), "é"])
 
 
 @handler("arguments", description="Reads and hands on arguments.")

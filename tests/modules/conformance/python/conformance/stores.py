@@ -57,7 +57,11 @@ def all_or_nothing(input: Input) -> Output:
     return Output(request("all", all))
 
 
-@handler("secrets", description="Secrets.")
+@handler(
+    "secrets",
+    description="Secrets.",
+    capabilities={"secretstore": [{"names": ["*"], "verbs": ["get", "create", "delete"]}]},
+)
 def secrets(input: Input) -> Output:
     db = Secret("db")
     return Output(

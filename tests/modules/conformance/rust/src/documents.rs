@@ -1,7 +1,9 @@
 //! Documents: read, made and handed on.
 
+use std::collections::BTreeMap;
+
 use configurator_sdk::kubernetes::CONFIG_MAP;
-use configurator_sdk::{HandlerError, Input, Output, Request};
+use configurator_sdk::{HandlerError, Input, Json, Output, Request};
 use serde_json::{Value, json};
 
 pub fn object(input: &Input) -> Result<Output, HandlerError> {
@@ -9,6 +11,14 @@ pub fn object(input: &Input) -> Result<Output, HandlerError> {
     Output::new()
         .pass("read", &object)
         .map(|output| output.pass_json("untouched", input.object_json()))
+}
+
+/// Puts the argument `raw` into documents, as it stands.
+pub fn nested_json(input: &Input) -> Result<Output, HandlerError> {
+    let raw = Json::from(input.arg_json("raw").unwrap_or("null"));
+    Output::new()
+        .pass("object", &BTreeMap::from([("a", &raw)]))?
+        .pass("list", &(1, [&raw, &raw], "é"))
 }
 
 /// Integers of at most 53 bits and fractions, which every language has.

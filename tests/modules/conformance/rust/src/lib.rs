@@ -30,7 +30,9 @@ configurator_sdk::module! {
         Handler::new("config-basic", stores::basic).description("Plain keys."),
         Handler::new("config-two-layers", stores::two_layers).description("Leaves under two levels."),
         Handler::new("config-transaction", stores::transaction).description("All or nothing."),
-        Handler::new("secrets", stores::secrets).description("Secrets."),
+        Handler::new("secrets", stores::secrets)
+            .description("Secrets.")
+            .capabilities(r#"{"secretstore":[{"names":["*"],"verbs":["get","create","delete"]}]}"#),
         Handler::new("http", requests::http).description("HTTP endpoints."),
         Handler::new("options", requests::options).description("What every request can have."),
         Handler::new("strategy", requests::strategy).description("Orders of execution."),
@@ -42,6 +44,8 @@ configurator_sdk::module! {
         Handler::new("large", documents::large).description("A large document."),
         Handler::new("results", reading::results).description("Reads results."),
         Handler::new("groups", reading::groups).description("Reads groups of results."),
+        Handler::new("reads", reading::reads).accepts(Accepts::Either).description("Reads in one of several ways."),
+        Handler::new("nested-json", documents::nested_json).description("Puts a document into another."),
         Handler::new("arguments", reading::arguments).description("Reads and hands on arguments."),
         Handler::new("context", reading::context).description("Reads the facts of the call."),
         Handler::new("state", reading::state).description("Reads what it left behind.").view(View::CheckList),

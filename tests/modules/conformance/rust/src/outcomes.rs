@@ -39,16 +39,15 @@ pub fn outcome(input: &Input) -> Result<Output, HandlerError> {
     Ok(match parameter(input, "outcome")?.as_str() {
         "again" => output.again(),
         "again-after" => output.again_after(Duration::from_secs(5)),
-        "wait" => output.wait(Wake {
-            after: Some(60_000),
-            signals: vec!["go".to_owned(), "stop".to_owned()],
-            objects: vec![POD.key(("shop", "web")), CONFIG_MAP.key(("shop", "a"))],
-        }),
-        "wait-forever" => output.wait(Wake {
-            after: None,
-            signals: vec![],
-            objects: vec![],
-        }),
+        "wait" => output.wait(
+            Wake::new()
+                .after(Duration::from_secs(60))
+                .signal("go")
+                .signal("stop")
+                .object(POD.key(("shop", "web")))
+                .object(CONFIG_MAP.key(("shop", "a"))),
+        ),
+        "wait-forever" => output.wait(Wake::new()),
         "failed" => output
             .status(json!({"ready": false}))
             .event(EventType::Warning, "Failed", "no quota")

@@ -1,6 +1,8 @@
 //! What a handler is given beside its object.
 
-use configurator_sdk::{Cause, HandlerError, Input, Output, RequestResult, ResultEntry};
+use configurator_sdk::{
+    Cause, HandlerError, Input, Output, RequestResult, ResultEntry, WatchEvent,
+};
 use serde_json::{Map, Value, json};
 
 use crate::parameter;
@@ -85,6 +87,32 @@ pub fn groups(input: &Input) -> Result<Output, HandlerError> {
         .pass("pods", &names(pods))?
         .pass("failed", &failed)?
         .pass("none", &names(input.group_opt("none")))
+}
+
+/// Reads the result or the group `asked`, or why the object is in the run, as the parameter `read` says.
+pub fn reads(input: &Input) -> Result<Output, HandlerError> {
+    let names = |group: &[RequestResult]| -> Vec<String> {
+        group.iter().map(|one| one.request_name.clone()).collect()
+    };
+    let read: Value = match parameter(input, "read")?.as_str() {
+        "succeeded" => {
+            input.result("asked")?.succeeded()?;
+            true.into()
+        }
+        "object" => input.result("asked")?.object()?,
+        "objects" => input.result("asked")?.objects::<Value>()?.into(),
+        "json" => input.result("asked")?.response()?.json()?,
+        "group" => names(input.group("asked")?).into(),
+        "answers" => names(input.answers("asked")).into(),
+        _ => match input.event() {
+            WatchEvent::Added => "added",
+            WatchEvent::Modified => "modified",
+            WatchEvent::Deleted => "deleted",
+            WatchEvent::Resync => "resync",
+        }
+        .into(),
+    };
+    Output::new().pass("read", &read)
 }
 
 /// Reads an argument and hands it on beside another, untouched.
