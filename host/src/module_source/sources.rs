@@ -163,7 +163,9 @@ impl ModuleSource for ModuleSources {
 
     fn interval(&self, module: &ModuleSpec) -> Duration {
         self.source(module)
-            .map_or(Duration::from_secs(1), |(_, source)| source.interval(module))
+            .map_or(Duration::from_secs(1), |(_, source)| {
+                source.interval(module)
+            })
     }
 }
 
