@@ -326,3 +326,65 @@ impl ModuleSource for Registries {
         interval.unwrap_or(MIN_INTERVAL).max(MIN_INTERVAL)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use kube::client::Body;
+
+    use super::super::artifact::About;
+    use super::*;
+    use crate::module_source::DEFAULT_COPIES;
+
+    /// A cluster that answers nothing that helps.
+    fn failing_cluster() -> Client {
+        let answer = async |_: Request<Body>| {
+            let answer = Response::builder().status(500).body(Body::empty());
+            Ok::<_, std::convert::Infallible>(answer.unwrap())
+        };
+        Client::new(tower::service_fn(answer), "default")
+    }
+
+    fn module(reference: &str) -> ModuleSpec {
+        let module = serde_json::json!({"oci": {
+            "reference": reference,
+            "pullSecret": {"namespace": "shop", "name": "logins"},
+        }});
+        serde_json::from_value(module).unwrap()
+    }
+
+    #[tokio::test]
+    async fn while_the_pull_secret_cannot_be_read_a_tag_stands_for_what_it_stood_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let copies = Copies::open(folder.path(), DEFAULT_COPIES).unwrap();
+        let registries = |policy: &str| {
+            let policy = serde_json::from_str(policy).unwrap();
+            Registries::new(RegistryOptions::default(), Arc::new(policy))
+                .pull_secrets(failing_cluster())
+        };
+        let (artifact, _) = Artifact::of(b"component", &About::default());
+        let pulled = Pulled {
+            manifest: String::from_utf8(artifact.text().to_vec()).unwrap(),
+            signatures: Vec::new(),
+        };
+        let copies = Arc::new(copies);
+        let open = registries("{}").copies(copies.clone());
+        let tag = "example.com/team/a:1".to_owned();
+        let other = format!("example.com/team/a@sha256:{}", "0".repeat(64));
+        // What is kept under the name of another manifest does not pass for it.
+        let names = [&tag, &other].map(|name| by_reference(&name.parse().unwrap()));
+        open.keep(names.to_vec(), pulled, b"component".into()).await;
+
+        let fetched = open.fetch(&module(&tag)).await.unwrap();
+        assert_eq!(*fetched.bytes, *b"component");
+        let why = fetched.copied.unwrap();
+        assert!(
+            why.contains("the pull secret shop/logins cannot be read"),
+            "{why}"
+        );
+        assert!(open.fetch(&module(&other)).await.is_err());
+        let closed = registries(r#"{"registries": []}"#).copies(copies);
+        let refused = closed.fetch(&module(&tag)).await;
+        assert!(matches!(refused, Err(SourceError::Policy(_))));
+    }
+}

@@ -51,6 +51,8 @@ pub(super) struct Transport {
     base: Url,
     repository: String,
     login: Login,
+    /// As [`SILENCE`].
+    silence: Duration,
     /// What was last said of who asks, and what for.
     said: Mutex<Option<(Right, Option<HeaderValue>)>>,
 }
@@ -110,6 +112,7 @@ impl Transport {
             base,
             repository: reference.repository().to_owned(),
             login,
+            silence: SILENCE,
             said: Mutex::default(),
         })
     }
@@ -148,7 +151,7 @@ impl Transport {
     ) -> Result<Response, RegistryError> {
         let sent = self.send(Right::Pull, &url, || {
             let request = self.client.request(method.clone(), url.clone());
-            quick(request.headers(headers.clone()))
+            (request.headers(headers.clone()), Some(self.silence))
         });
         sent.await
     }
@@ -219,7 +222,7 @@ impl Transport {
         {
             return Ok(said.clone());
         }
-        let asked = quick(self.client.get(self.base.clone()));
+        let asked = (self.client.get(self.base.clone()), Some(self.silence));
         let answer = self.send_once(&self.base, asked, None).await?;
         let said = self
             .authorized(&challenges(answer.headers()), right)
@@ -287,8 +290,7 @@ impl Transport {
                 }
             }
         };
-        let (request, _) = quick(request);
-        let answer = tokio::time::timeout(SILENCE, request.send()).await;
+        let answer = tokio::time::timeout(self.silence, request.send()).await;
         let answer = answer.map_err(|_| silent())?.map_err(failed)?;
         match answer.status() {
             status if status.is_success() => {}
@@ -307,11 +309,6 @@ impl Transport {
         let token = token.filter(|token| !token.is_empty());
         secret(&format!("Bearer {}", token.ok_or_else(garbled)?))
     }
-}
-
-/// A request that is answered soon, or not at all.
-fn quick(request: RequestBuilder) -> (RequestBuilder, Option<Duration>) {
-    (request, Some(SILENCE))
 }
 
 /// A header that is not shown.
@@ -471,6 +468,7 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
+    use tokio::io::AsyncWriteExt as _;
 
     use super::*;
 
@@ -552,5 +550,39 @@ mod tests {
     fn a_token_that_no_header_can_have_is_no_token() {
         assert!(secret("Bearer a\nb").is_err());
         assert!(format!("{:?}", secret("Bearer a")).contains("Sensitive"));
+    }
+
+    /// Who answers that everything was made.
+    async fn willing() -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.readable().await;
+                let answer = b"HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n";
+                let _ = stream.write_all(answer).await;
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn an_upload_may_take_longer_than_a_question() {
+        let address = willing().await;
+        let reference: Reference = format!("{address}/a:1").parse().unwrap();
+        let options = RegistryOptions {
+            plain_http: vec![address],
+            ..RegistryOptions::default()
+        };
+        let mut transport = Transport::new(&reference, Login::anonymous(), &options).unwrap();
+        // Whatever is answered comes too late.
+        transport.silence = Duration::ZERO;
+        transport.said = Mutex::new(Some((Right::Push, None)));
+        let url = transport.url("blobs/uploads/").unwrap();
+        let asked = transport.ask(Method::GET, url.clone(), HeaderMap::new());
+        assert!(matches!(asked.await, Err(RegistryError::Unavailable(_))));
+        let kind = HeaderValue::from_static("application/octet-stream");
+        let put = transport.put(Method::PUT, url, "bytes".into(), kind);
+        assert_eq!(put.await.unwrap().status(), StatusCode::CREATED);
     }
 }
