@@ -292,12 +292,18 @@ impl Transport {
         };
         let answer = tokio::time::timeout(self.silence, request.send()).await;
         let answer = answer.map_err(|_| silent())?.map_err(failed)?;
+        let is_exchange = matches!(self.login.who(), Who::Identity(_));
         match answer.status() {
             status if status.is_success() => {}
-            // Its own error says that a token that was exchanged has had its day.
-            StatusCode::BAD_REQUEST if matches!(self.login.who(), Who::Identity(_)) => {
-                return Err(RegistryError::Unauthorized);
+            // So it says that what was to be exchanged has had its day.
+            StatusCode::BAD_REQUEST if is_exchange => return Err(RegistryError::Unauthorized),
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED if is_exchange => {
+                return Err(RegistryError::Refused(
+                    "the registry does not exchange identity tokens: it wants a login with name and password"
+                        .to_owned(),
+                ));
             }
+            StatusCode::NOT_FOUND => return Err(strange()),
             _ => return Err(refusal(answer).await),
         }
         let text = read(answer, MAX_TOKEN).await?;
