@@ -22,7 +22,7 @@ use crate::declarative::DeclarativeRequests;
 use crate::events::{self, Publisher};
 use crate::executor::Executor;
 use crate::metrics::Metrics;
-use crate::module_source::{ModuleDirectory, ModuleSource};
+use crate::module_source::{Guarded, ModuleDirectory, ModuleSource};
 use crate::observer::{NoObserver, RunObserver, SharedObserver};
 use crate::recording::Recorder;
 use crate::seal::{HostKey, StateKey};
@@ -348,9 +348,10 @@ impl HostBuilder {
             config_store,
             guest,
             call_mode: self.call_mode,
-            modules: self
-                .modules
-                .unwrap_or_else(|| Arc::new(ModuleDirectory::new("."))),
+            modules: Arc::new(Guarded(
+                self.modules
+                    .unwrap_or_else(|| Arc::new(ModuleDirectory::new("."))),
+            )),
             executor,
             declarative,
             clock,

@@ -15,8 +15,8 @@ use jiff::Timestamp;
 
 use super::terminal::{FAINT, NAME};
 use crate::module_source::oci::{
-    About, Artifact, Login, LoginError, Reference, Registry, RegistryError, RegistryOptions,
-    Signer, SigningKey, is_signed,
+    About, Artifact, Authority, Login, LoginError, Reference, Registry, RegistryError,
+    RegistryOptions, Signer, SigningKey, is_signed,
 };
 
 /// How a registry is reached, and who asks.
@@ -93,7 +93,16 @@ pub fn push(args: &PushArgs) -> anyhow::Result<ExitCode> {
         }
         Ok(artifact)
     })?;
-    let artifact = named(artifact, &args.reference)?;
+    let artifact = artifact.map_err(|error| {
+        let hint = match &error {
+            RegistryError::Missing => "; the registry may want the repository to be made first",
+            RegistryError::Failing { .. } => {
+                "; where that stays so, the registry may have no space left"
+            }
+            _ => "",
+        };
+        named(&error, &registry, hint)
+    })?;
     let signed = if key.is_some() { ", signed" } else { "" };
     anstream::println!("{NAME}{}{NAME:#}{signed}", args.reference);
     anstream::println!("{FAINT}manifest{FAINT:#} {}", artifact.digest());
@@ -118,7 +127,7 @@ pub fn pull(args: &PullArgs) -> anyhow::Result<ExitCode> {
         let bytes = registry.component(&artifact).await?;
         Ok((artifact, bytes))
     });
-    let (artifact, bytes) = named(pulled?, &args.reference)?;
+    let (artifact, bytes) = pulled?.map_err(|error| named(&error, &registry, ""))?;
     let name = args
         .reference
         .repository()
@@ -127,7 +136,7 @@ pub fn pull(args: &PullArgs) -> anyhow::Result<ExitCode> {
         .unwrap_or("module");
     let output = args.output.clone();
     let output = output.unwrap_or_else(|| PathBuf::from(format!("{name}.wasm")));
-    write(&output, &bytes).with_context(|| format!("cannot write {}", output.display()))?;
+    write(&output, &bytes).map_err(|error| unwritten(&output, error))?;
     anstream::println!("{NAME}{}{NAME:#}", output.display());
     anstream::println!("{FAINT}manifest{FAINT:#} {}", artifact.digest());
     anstream::println!("{FAINT}module  {FAINT:#} {}", artifact.component());
@@ -175,7 +184,10 @@ fn about(bytes: &[u8], file: &Path) -> anyhow::Result<About> {
 }
 
 fn registry(reference: &Reference, access: &Access) -> anyhow::Result<Registry> {
-    let ca = access.ca.iter().map(|file| Ok(read(file)?.into_bytes()));
+    let ca = access.ca.iter().map(|file| {
+        let authority = Authority::from_pem(read(file)?.as_bytes());
+        authority.with_context(|| file.display().to_string())
+    });
     let options = RegistryOptions {
         ca: ca.collect::<anyhow::Result<_>>()?,
         plain_http: match access.plain_http {
@@ -191,7 +203,7 @@ fn registry(reference: &Reference, access: &Access) -> anyhow::Result<Registry> 
         }
         None => stored_login(reference)?.unwrap_or_else(Login::anonymous),
     };
-    Ok(Registry::new(reference.clone(), login, &options))
+    Ok(Registry::new(reference.clone(), login, &options)?)
 }
 
 /// What `docker login` or `podman login` left; the first file that has a login for the registry counts.
@@ -239,6 +251,18 @@ fn write(output: &Path, bytes: &[u8]) -> std::io::Result<()> {
     written
 }
 
+fn unwritten(output: &Path, error: std::io::Error) -> anyhow::Error {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    let (kind, output) = (error.kind(), output.display());
+    let error = anyhow::Error::new(error);
+    error.context(match kind {
+        StorageFull | QuotaExceeded | FileTooLarge => {
+            format!("no space is left for {output}: free some, or name another place by --output")
+        }
+        _ => format!("cannot write {output}"),
+    })
+}
+
 fn block_on<T>(
     asked: impl Future<Output = Result<T, RegistryError>>,
 ) -> anyhow::Result<Result<T, RegistryError>> {
@@ -247,16 +271,23 @@ fn block_on<T>(
     Ok(runtime.block_on(asked))
 }
 
-/// The error says which name it is about, and what to do where a login is missing.
-fn named<T>(done: Result<T, RegistryError>, reference: &Reference) -> anyhow::Result<T> {
-    done.map_err(|error| {
-        let message = format!("{reference}: {error}");
-        match message.contains("login") {
-            true => anyhow::anyhow!(
-                "{message}; log in with `docker login {}`, or give --username",
-                reference.registry()
-            ),
-            false => anyhow::anyhow!(message),
+/// The error says which name it is about, and what to do: where a login is missing or is not enough, or else this.
+fn named(error: &RegistryError, registry: &Registry, hint: &str) -> anyhow::Error {
+    let reference = registry.reference();
+    let log_in = format!(
+        "log in with `docker login {}`, or give --username",
+        reference.registry()
+    );
+    let hint = match (error, registry.has_login()) {
+        (RegistryError::Unauthorized | RegistryError::Forbidden, false) => format!("; {log_in}"),
+        (RegistryError::Unauthorized, true) => {
+            format!("; the login that there is was not taken: {log_in}")
         }
-    })
+        (RegistryError::Forbidden, true) => {
+            "; the login that there is has it not: ask the owner of the repository for the right"
+                .to_owned()
+        }
+        _ => hint.to_owned(),
+    };
+    anyhow::anyhow!("{reference}: {error}{hint}")
 }

@@ -22,7 +22,7 @@ use super::terminal::{BAD, FAINT, GOOD, NAME, Terminal};
 use super::{embedded, manifests, policy, probes, servers, telemetry};
 use crate::cluster::{self, Cluster};
 use crate::host::{Host, HostBuilder};
-use crate::module_source::oci::{Registries, RegistryOptions};
+use crate::module_source::oci::{Authority, Registries, RegistryOptions};
 use crate::module_source::{
     ConfigMaps, Copies, DEFAULT_COPIES, ModuleDirectory, ModulePolicy, ModuleSources,
 };
@@ -460,7 +460,9 @@ fn module_sources(
     let policy = Arc::new(policy);
     let RegistrySettings { ca, plain_http } = &settings.registries;
     let ca = ca.iter().map(|file| {
-        std::fs::read(file).with_context(|| format!("cannot read registries.ca {}", file.display()))
+        let named = || format!("cannot use registries.ca {}", file.display());
+        let pem = std::fs::read(file).with_context(named)?;
+        Authority::from_pem(&pem).with_context(named)
     });
     let options = RegistryOptions {
         ca: ca.collect::<anyhow::Result<_>>()?,

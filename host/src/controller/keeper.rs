@@ -9,6 +9,7 @@ use configurator_core::handler::Accepts;
 use configurator_core::request::api_version;
 use configurator_core::time::Timestamp;
 use configurator_core::trial::{Judgement, Tally, TrialRule};
+use configurator_guest::digest::Digest;
 use configurator_guest::module::Module;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -430,6 +431,10 @@ impl Keeper {
             Ok(loaded) => {
                 self.failures = 0;
                 self.known.refusal = None;
+                // Of a copy it is not known which version it is: the module is fetched as soon as the source can be asked.
+                if loaded.copied.is_some() {
+                    self.source = None;
+                }
                 self.say_of_source(loaded.copied.clone());
                 self.roll_out(&resource, loaded).await;
             }
@@ -876,6 +881,8 @@ async fn load(
                 may_change: true,
                 ..refused("ModuleNotFound", error.to_string())
             })?;
+    // Nothing of a module runs before it is the one that is pinned, not even what describes it.
+    check_digest(resource, bytes.digest())?;
     if let Some(recorder) = recorder(shared, &configurator) {
         recorder.keep_module(&bytes);
     }
@@ -884,7 +891,7 @@ async fn load(
         CallMode::Inline => shared.guest.load_blocking(bytes, &source),
     };
     let module = loaded.map_err(|error| refused("ModuleInvalid", error.to_string()))?;
-    check_module(resource, &configurator, &module)?;
+    check_handlers(&configurator, &module)?;
     let earlier = earlier.filter(|digest| *digest != module.digest().to_string());
     let stable = match (trial::rule(resource), earlier) {
         (Some(_), Some(earlier)) => stable(shared, resource, &configurator, earlier).await,
@@ -1048,7 +1055,13 @@ pub(crate) fn check_module(
     configurator: &Configurator,
     module: &Module,
 ) -> Result<(), Refused> {
-    let digest = module.digest().to_string();
+    check_digest(resource, module.digest())?;
+    check_handlers(configurator, module)
+}
+
+/// Whether the module is the one that the Configurator pins, where it pins one.
+fn check_digest(resource: &resource::Configurator, digest: &Digest) -> Result<(), Refused> {
+    let digest = digest.to_string();
     if let Some(wanted) = &resource.spec.module.digest
         && *wanted != digest
     {
@@ -1058,7 +1071,7 @@ pub(crate) fn check_module(
             ..refused("DigestMismatch", message)
         });
     }
-    check_handlers(configurator, module)
+    Ok(())
 }
 
 /// Whether the module has the handlers that the Configurator names.

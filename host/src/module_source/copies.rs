@@ -3,8 +3,7 @@
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
 use configurator_guest::bytes::ModuleBytes;
@@ -20,6 +19,10 @@ const MAX_RECORDS: usize = 1_000;
 const MODULE: &str = ".wasm";
 /// What records end in.
 const RECORD: &str = ".json";
+/// What files begin with that are being written.
+const ASIDE: &str = ".";
+/// For how long a file may be written; after that, nobody does any more.
+const MAX_WRITING: Duration = Duration::from_secs(3600);
 
 /// A folder of modules by their digests, and of what names stood for when they were last asked for.
 ///
@@ -29,7 +32,6 @@ const RECORD: &str = ".json";
 pub struct Copies {
     folder: PathBuf,
     max_size: u64,
-    written: AtomicU64,
 }
 
 impl Copies {
@@ -59,11 +61,12 @@ impl Copies {
                 "others may write to it; take that right from them with `chmod go-w`",
             ));
         }
-        Ok(Self {
-            folder,
+        let copies = Self {
+            folder: folder.clone(),
             max_size,
-            written: AtomicU64::new(0),
-        })
+        };
+        copies.sweep().map_err(named)?;
+        Ok(copies)
     }
 
     /// The module of this digest. One that is damaged is removed.
@@ -76,10 +79,7 @@ impl Copies {
             let _ = fs::remove_file(&path);
             return None;
         }
-        // The time of its last use decides what goes; not worth a warning where it cannot be set.
-        if let Ok(file) = fs::File::open(&path) {
-            let _ = file.set_modified(now());
-        }
+        used(&path);
         Some(bytes)
     }
 
@@ -90,7 +90,7 @@ impl Copies {
             return;
         };
         if path.exists() {
-            return;
+            return used(&path);
         }
         let kept = self.write(&path, bytes).and_then(|()| self.evict(&path));
         if let Err(error) = kept {
@@ -102,7 +102,9 @@ impl Copies {
     #[must_use]
     pub fn record<R: DeserializeOwned>(&self, name: &str) -> Option<R> {
         let path = self.record_path(name)?;
-        serde_json::from_slice(&fs::read(path).ok()?).ok()
+        let record = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+        used(&path);
+        Some(record)
     }
 
     /// Records something of this name, in place of what was there.
@@ -114,7 +116,7 @@ impl Copies {
             return;
         };
         if fs::read(&path).is_ok_and(|old| old == text) {
-            return;
+            return used(&path);
         }
         let kept = self.write(&path, &text).and_then(|()| self.forget());
         if let Err(error) = kept {
@@ -135,15 +137,33 @@ impl Copies {
 
     /// Writes aside and renames, so that nobody reads half of it.
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let number = self.written.fetch_add(1, Ordering::Relaxed);
-        let aside = self
-            .folder
-            .join(format!(".{}.{number}", std::process::id()));
+        // Hosts that share the folder may be containers, in which all have the same number.
+        let number = getrandom::u64().map_err(io::Error::other)?;
+        let aside = self.folder.join(format!("{ASIDE}{number:016x}"));
         let written = fs::write(&aside, bytes).and_then(|()| fs::rename(&aside, path));
         if written.is_err() {
             let _ = fs::remove_file(&aside);
         }
         written
+    }
+
+    /// Removes what was being written when a host crashed.
+    fn sweep(&self) -> io::Result<()> {
+        let oldest = now().checked_sub(MAX_WRITING);
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if !entry.file_name().to_string_lossy().starts_with(ASIDE) {
+                continue;
+            }
+            // Another host may be removing it at the same time.
+            let Ok(metadata) = entry.metadata() else {
+                continue;
+            };
+            if metadata.is_file() && metadata.modified().ok() < oldest {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+        Ok(())
     }
 
     /// Removes modules until they have no more bytes than they may; the newest stays.
@@ -187,6 +207,13 @@ impl Copies {
             }
         }
         Ok(files)
+    }
+}
+
+/// The time of its last use decides what goes; not worth a warning where it cannot be set.
+fn used(path: &Path) {
+    if let Ok(file) = fs::File::open(path) {
+        let _ = file.set_modified(now());
     }
 }
 
@@ -239,9 +266,7 @@ mod tests {
         for (age, bytes) in [(3, b"aaaa"), (2, b"bbbb")] {
             copies.put(&bytes.into());
             let path = copies.path(&digest(bytes), MODULE).unwrap();
-            let file = fs::File::open(path).unwrap();
-            let used = now() - std::time::Duration::from_secs(age);
-            file.set_modified(used).unwrap();
+            self::age(&path, Duration::from_secs(age));
         }
         assert!(copies.get(&digest(b"aaaa")).is_some());
         copies.put(&b"cccc".into());
@@ -258,6 +283,42 @@ mod tests {
         copies.put_record("a", &"first");
         copies.put_record("a", &"second");
         assert_eq!(copies.record("a"), Some("second".to_owned()));
+    }
+
+    fn age(path: &Path, age: Duration) {
+        let file = fs::File::open(path).unwrap();
+        file.set_modified(now() - age).unwrap();
+    }
+
+    #[test]
+    fn a_record_that_is_used_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let copies = Copies::open(folder.path(), 0).unwrap();
+        for name in ["read", "written", "old"] {
+            copies.put_record(name, &name);
+            let path = copies.record_path(name).unwrap();
+            age(&path, Duration::from_secs(60));
+        }
+        assert_eq!(copies.record("read"), Some("read".to_owned()));
+        copies.put_record("written", &"written");
+        for number in 0..MAX_RECORDS - 2 {
+            copies.put_record(&number.to_string(), &number);
+        }
+        assert_eq!(copies.record::<String>("old"), None);
+        assert_eq!(copies.record("read"), Some("read".to_owned()));
+        assert_eq!(copies.record("written"), Some("written".to_owned()));
+    }
+
+    #[test]
+    fn what_a_crash_left_is_swept_and_what_is_being_written_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let [left, now] = ["left", "now"].map(|name| folder.path().join(format!("{ASIDE}{name}")));
+        for path in [&left, &now] {
+            fs::write(path, b"half").unwrap();
+        }
+        age(&left, MAX_WRITING * 2);
+        Copies::open(folder.path(), 0).unwrap();
+        assert_eq!((left.exists(), now.exists()), (false, true));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod config_map;
 mod copies;
 mod directory;
+mod guarded;
 #[cfg(feature = "oci")]
 pub mod oci;
 mod policy;
@@ -17,6 +18,7 @@ use configurator_guest::bytes::ModuleBytes;
 pub use self::config_map::ConfigMaps;
 pub use self::copies::{Copies, DEFAULT_COPIES};
 pub use self::directory::ModuleDirectory;
+pub(crate) use self::guarded::Guarded;
 pub use self::policy::{ModulePolicy, PolicyError};
 pub use self::sources::ModuleSources;
 use crate::resource::ModuleSpec;

@@ -15,7 +15,8 @@ use crate::resource::ModuleSpec;
 
 /// The sources of a host, each for the Configurators that name it: `spec.module.file`, `configMap` or `oci`.
 ///
-/// With copies, a module that `spec.module.digest` pins is also found where its source has another one by now, or cannot be asked.
+/// With copies, a module that `spec.module.digest` pins is also found where its source has another one by now, or cannot be asked. What came from
+/// one kind of source is never found for another: each kind has rules of its own for what may run.
 #[derive(Default)]
 pub struct ModuleSources {
     files: Option<ModuleDirectory>,
@@ -69,7 +70,11 @@ impl ModuleSources {
         self
     }
 
-    fn source(&self, module: &ModuleSpec) -> Result<&dyn ModuleSource, SourceError> {
+    /// The source that a Configurator names, and its kind.
+    fn source(
+        &self,
+        module: &ModuleSpec,
+    ) -> Result<(&'static str, &dyn ModuleSource), SourceError> {
         let files = self.files.as_ref().map(|files| files as &dyn ModuleSource);
         let maps = self.config_maps.as_ref();
         let maps = maps.map(|maps| maps as &dyn ModuleSource);
@@ -85,7 +90,8 @@ impl ModuleSources {
             ("oci", module.oci.is_some(), registries),
         ];
         let named = sources.iter().find(|(_, is_named, _)| *is_named);
-        named.and_then(|(_, _, source)| *source).ok_or_else(|| {
+        let named = named.and_then(|(kind, _, source)| Some((*kind, (*source)?)));
+        named.ok_or_else(|| {
             let known = sources.iter().filter(|(_, _, source)| source.is_some());
             let known: Vec<&str> = known.map(|(name, _, _)| *name).collect();
             SourceError::NoSource {
@@ -94,27 +100,43 @@ impl ModuleSources {
         })
     }
 
-    async fn keep(&self, bytes: ModuleBytes) {
+    /// Keeps a module that this kind of source has given.
+    async fn keep(&self, kind: &'static str, bytes: ModuleBytes) {
         if let Some(copies) = self.copies.clone() {
-            let _ = tokio::task::spawn_blocking(move || copies.put(&bytes)).await;
+            let kept = tokio::task::spawn_blocking(move || {
+                copies.put(&bytes);
+                copies.put_record(&origin(kind, &bytes.digest().to_string()), &kind);
+            });
+            let _ = kept.await;
         }
     }
 
-    async fn copy(&self, digest: &str) -> Option<ModuleBytes> {
+    /// The module of this digest, where this kind of source has given it before.
+    async fn copy(&self, kind: &'static str, digest: &str) -> Option<ModuleBytes> {
         let copies = self.copies.clone()?;
         let digest = digest.to_owned();
-        let found = tokio::task::spawn_blocking(move || copies.get(&digest)).await;
-        found.ok().flatten()
+        let found = tokio::task::spawn_blocking(move || {
+            copies.record::<String>(&origin(kind, &digest))?;
+            copies.get(&digest)
+        });
+        found.await.ok().flatten()
     }
+}
+
+/// Under what name it is recorded that a kind of source has given the module of this digest.
+fn origin(kind: &str, digest: &str) -> String {
+    format!("{kind} {digest}")
 }
 
 #[async_trait]
 impl ModuleSource for ModuleSources {
     async fn fetch(&self, module: &ModuleSpec) -> Result<Fetched, SourceError> {
-        let source = self.source(module)?;
-        if module.oci.is_none() {
-            self.policy.check_unsigned(module)?;
+        let (kind, source) = self.source(module)?;
+        // A registry has copies of its own, and vouches for them: only it knows who has signed them.
+        if module.oci.is_some() {
+            return source.fetch(module).await;
         }
+        self.policy.check_unsigned(module)?;
         let fetched = source.fetch(module).await;
         let has =
             |fetched: &Fetched, digest: &String| fetched.bytes.digest().to_string() == *digest;
@@ -125,23 +147,65 @@ impl ModuleSource for ModuleSources {
             (Ok(fetched), Some(digest)) if !has(fetched, digest) => digest,
             (Err(_), Some(digest)) => digest,
             (Ok(found), _) => {
-                self.keep(found.bytes.clone()).await;
+                self.keep(kind, found.bytes.clone()).await;
                 return fetched;
             }
         };
-        // A registry vouches for its own copies: only it knows who has signed them.
-        match self.copy(digest).await {
-            Some(bytes) if module.oci.is_none() => Ok(bytes.into()),
-            _ => fetched,
+        match self.copy(kind, digest).await {
+            Some(bytes) => Ok(bytes.into()),
+            None => fetched,
         }
     }
 
     async fn version(&self, module: &ModuleSpec) -> Result<Option<String>, SourceError> {
-        self.source(module)?.version(module).await
+        self.source(module)?.1.version(module).await
     }
 
     fn interval(&self, module: &ModuleSpec) -> Duration {
         self.source(module)
-            .map_or(Duration::from_secs(1), |source| source.interval(module))
+            .map_or(Duration::from_secs(1), |(_, source)| {
+                source.interval(module)
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::module_source::DEFAULT_COPIES;
+
+    fn named(file: &str, bytes: &[u8]) -> ModuleSpec {
+        ModuleSpec {
+            file: Some(file.to_owned()),
+            digest: Some(ModuleBytes::from(bytes).digest().to_string()),
+            ..ModuleSpec::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_file_was_is_found_again_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let copies = Copies::open(folder.path().join("copies"), DEFAULT_COPIES).unwrap();
+        let copies = Arc::new(copies);
+        let sources = ModuleSources::new()
+            .files(ModuleDirectory::new(folder.path()))
+            .copies(copies.clone());
+        let file = folder.path().join("a.wasm");
+        std::fs::write(&file, b"one").unwrap();
+        let fetched = sources.fetch(&named("a.wasm", b"one")).await.unwrap();
+        assert_eq!(*fetched.bytes, *b"one");
+
+        // The file has something else, has gone, or has another name by now.
+        std::fs::write(&file, b"two").unwrap();
+        for name in ["a.wasm", "b.wasm"] {
+            let fetched = sources.fetch(&named(name, b"one")).await.unwrap();
+            assert_eq!(*fetched.bytes, *b"one");
+        }
+        // What is there without ever having been a file came from a source with other rules.
+        copies.put(&b"three".into());
+        let fetched = sources.fetch(&named("a.wasm", b"three")).await.unwrap();
+        assert_eq!(*fetched.bytes, *b"two");
+        let missing = sources.fetch(&named("b.wasm", b"three")).await;
+        assert!(matches!(missing, Err(SourceError::Io { .. })));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use configurator_host::host::HostBuilder;
 use configurator_host::module_source::oci::{
-    About, Artifact, Login, Reference, Registries, Registry, RegistryOptions,
+    About, Artifact, Authority, Login, Reference, Registries, Registry, RegistryOptions,
 };
 use configurator_host::module_source::{
     ConfigMaps, Copies, DEFAULT_COPIES, ModulePolicy, ModuleSources,
@@ -29,7 +29,7 @@ pub fn variant(number: u8) -> Vec<u8> {
 
 pub fn options(server: &RegistryServer) -> RegistryOptions {
     RegistryOptions {
-        ca: vec![std::fs::read(&server.ca).unwrap()],
+        ca: vec![Authority::from_pem(&std::fs::read(&server.ca).unwrap()).unwrap()],
         plain_http: Vec::new(),
     }
 }
@@ -37,7 +37,7 @@ pub fn options(server: &RegistryServer) -> RegistryOptions {
 /// A name in the registry, for whoever this is.
 pub fn at(server: &RegistryServer, name: &str, login: Login) -> Registry {
     let reference: Reference = format!("{}/{name}", server.address).parse().unwrap();
-    Registry::new(reference, login, &options(server))
+    Registry::new(reference, login, &options(server)).unwrap()
 }
 
 pub async fn push(server: &RegistryServer, name: &str, module: Vec<u8>) -> Result<Artifact> {

@@ -1,7 +1,7 @@
 //! Registries that answer what they should not.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -30,8 +30,36 @@ pub enum Said {
     Nothing,
 }
 
-/// What it says to a path.
-type Answer = Arc<dyn Fn(&str) -> Said + Send + Sync>;
+/// A request.
+pub struct Asked {
+    pub method: String,
+    pub path: String,
+    /// Its first line and its headers, in lower case.
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Asked {
+    fn of(head: &str) -> Self {
+        let mut words = head.split_whitespace().map(ToOwned::to_owned);
+        Self {
+            method: words.next().unwrap_or_default(),
+            path: words.next().unwrap_or_default(),
+            head: head.to_lowercase(),
+            body: Vec::new(),
+        }
+    }
+
+    /// How many bytes its body has.
+    fn length(&self) -> usize {
+        let length = self.head.split("content-length: ").nth(1);
+        let length = length.and_then(|rest| rest.split("\r\n").next());
+        length.map_or(0, |length| length.parse().unwrap())
+    }
+}
+
+/// What it says to a request.
+type Answer = Arc<dyn Fn(&Asked) -> Said + Send + Sync>;
 
 /// A registry without TLS that answers so. How often it was asked is counted.
 pub async fn registry(answer: Answer) -> Result<(String, Arc<AtomicUsize>)> {
@@ -56,12 +84,15 @@ async fn talk(mut stream: TcpStream, answer: Answer, asked: Arc<AtomicUsize>) {
         };
         request.extend_from_slice(&part[..read]);
         while let Some(end) = position(&request, END) {
-            let head = String::from_utf8_lossy(&request[..end]).into_owned();
-            request.drain(..end + END.len());
+            let mut one = Asked::of(&String::from_utf8_lossy(&request[..end]));
+            let whole = end + END.len() + one.length();
+            if request.len() < whole {
+                break;
+            }
+            one.body = request[end + END.len()..whole].to_vec();
+            request.drain(..whole);
             asked.fetch_add(1, Ordering::Relaxed);
-            let mut words = head.split_whitespace();
-            let (method, path) = (words.next(), words.next().unwrap_or_default());
-            let said = answer(path);
+            let said = answer(&one);
             let is_last = matches!(said, Said::Last(_));
             let mut bytes = match said {
                 Said::This(bytes) | Said::Last(bytes) => bytes,
@@ -71,7 +102,7 @@ async fn talk(mut stream: TcpStream, answer: Answer, asked: Arc<AtomicUsize>) {
                 }
                 Said::Nothing => return std::future::pending().await,
             };
-            if let (Some("HEAD"), Some(head)) = (method, position(&bytes, END)) {
+            if let ("HEAD", Some(head)) = (&*one.method, position(&bytes, END)) {
                 bytes.truncate(head + END.len());
             }
             if stream.write_all(&bytes).await.is_err() || is_last {
@@ -114,7 +145,8 @@ async fn check(
     answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
     message: &str,
 ) -> Result<()> {
-    let (address, _) = registry(Arc::new(move |path: &str| Said::This(answer(path)))).await?;
+    let answer = move |asked: &Asked| Said::This(answer(&asked.path));
+    let (address, _) = registry(Arc::new(answer)).await?;
     let options = RegistryOptions {
         plain_http: vec![address.clone()],
         ..RegistryOptions::default()
@@ -156,14 +188,164 @@ async fn other_bytes_than_the_manifest_says_are_not_taken() -> Result<()> {
         "more than the 10 bytes that the manifest says",
     )
     .await?;
-    check(|_| ok(&manifest(b"x", 1 << 40)), "134217728 are allowed").await
+    check(|_| ok(&manifest(b"x", 1 << 40)), "134217728 are allowed").await?;
+    check(
+        |_| ok(&vec![b' '; 5 << 20]),
+        "the registry answers more than the 4194304 bytes",
+    )
+    .await
+}
+
+/// What a registry says to who has no token, and that its token server is there as well.
+pub fn challenge(address: &str) -> Vec<u8> {
+    let realm = format!("http://{address}/token");
+    format!("HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer realm=\"{realm}\",service=\"tests\"\r\ncontent-length: 0\r\n\r\n").into_bytes()
+}
+
+/// Where whoever asks believes that the registry is.
+pub fn host_of(asked: &Asked) -> String {
+    let host = asked.head.split("host: ").nth(1).unwrap_or_default();
+    host.split("\r\n").next().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn a_token_that_no_request_can_have_ends_nothing() -> Result<()> {
+    let has_good_tokens = Arc::new(AtomicBool::new(false));
+    let is_good = has_good_tokens.clone();
+    let (address, _) = registry(Arc::new(move |asked: &Asked| {
+        let is_good = is_good.load(Ordering::Relaxed);
+        Said::This(match &*asked.path {
+            path if path.starts_with("/token") && is_good => ok(br#"{"token": "good"}"#),
+            path if path.starts_with("/token") => ok(br#"{"token": "a\nb"}"#),
+            _ if !asked.head.contains("authorization: bearer good") => challenge(&host_of(asked)),
+            path if path.contains("/blobs/") => ok(&variant(1)),
+            _ => ok(&manifest(&variant(1), variant(1).len())),
+        })
+    }))
+    .await?;
+    let options = RegistryOptions {
+        plain_http: vec![address.clone()],
+        ..RegistryOptions::default()
+    };
+    let world = world(options, Given::default()).await?;
+    world.apply(&configurator(&module(&address))).await?;
+    told(
+        &world,
+        ("False", "ModuleNotFound"),
+        "a token that no request can have",
+    )
+    .await?;
+    has_good_tokens.store(true, Ordering::Relaxed);
+    runs(&world, &variant(1)).await?;
+    world.stop().await
+}
+
+/// What goes wrong with a registry that was well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trouble {
+    None,
+    /// Something between answers in its place.
+    Garbage,
+    /// Who gives tokens is away.
+    Tokens,
+    /// The tag has moved, and the module cannot be had.
+    Half,
+    /// The tag has moved to what somebody may not have.
+    Denied,
+}
+
+#[tokio::test]
+async fn whatever_is_wrong_with_a_registry_a_tag_stands_for_what_it_stood_for() -> Result<()> {
+    let trouble = Arc::new(Mutex::new(Trouble::None));
+    let now = trouble.clone();
+    let (address, _) = registry(Arc::new(move |asked: &Asked| {
+        let now = *now.lock().unwrap();
+        let shown = variant(if now == Trouble::Half { 2 } else { 1 });
+        Said::This(match (now, &*asked.path) {
+            (Trouble::Garbage, _) => ok(b"<html>welcome</html>"),
+            (Trouble::Tokens, path) if path.starts_with("/token") => {
+                status("503 Service Unavailable")
+            }
+            (Trouble::Denied, path) if path.starts_with("/token") => status("403 Forbidden"),
+            (_, path) if path.starts_with("/token") => ok(br#"{"access_token": "good"}"#),
+            _ if !asked.head.contains("authorization: bearer good") => challenge(&host_of(asked)),
+            (Trouble::Half, path) if path.contains("/blobs/") => status("503 Service Unavailable"),
+            (_, path) if path.contains("/blobs/") => ok(&shown),
+            _ => ok(&manifest(&shown, shown.len())),
+        })
+    }))
+    .await?;
+    let options = RegistryOptions {
+        plain_http: vec![address.clone()],
+        ..RegistryOptions::default()
+    };
+    let folder = tempfile::tempdir()?;
+    let given = Given {
+        copies: Some(folder.path()),
+        ..Given::default()
+    };
+    let first = world(options.clone(), given.clone()).await?;
+    first.apply(&configurator(&module(&address))).await?;
+    runs(&first, &variant(1)).await?;
+    first.stop().await?;
+    for (wrong, why) in [
+        (Trouble::Garbage, "what is no manifest"),
+        (Trouble::Tokens, "it answers 503"),
+        (Trouble::Half, "it answers 503"),
+    ] {
+        *trouble.lock().unwrap() = wrong;
+        let world = world(options.clone(), given.clone()).await?;
+        world.apply(&configurator(&module(&address))).await?;
+        runs(&world, &variant(1)).await?;
+        told(&world, ("True", "SourceUnavailable"), why).await?;
+        world.stop().await?;
+    }
+    // Who is told that they may not have it does not have it.
+    *trouble.lock().unwrap() = Trouble::Denied;
+    let world = world(options, given).await?;
+    world.apply(&configurator(&module(&address))).await?;
+    told(&world, ("False", "ModuleNotFound"), "does not let whoever").await?;
+    world.stop().await
+}
+
+#[tokio::test]
+async fn a_tag_that_moved_while_its_module_could_not_be_had_is_taken_later() -> Result<()> {
+    let shown = Arc::new(Mutex::new((1, true)));
+    let now = shown.clone();
+    let (address, _) = registry(Arc::new(move |asked: &Asked| {
+        let (number, is_whole) = *now.lock().unwrap();
+        let module = variant(number);
+        Said::This(match asked.path.contains("/blobs/") {
+            true if is_whole => ok(&module),
+            true => status("503 Service Unavailable"),
+            false => ok(&manifest(&module, module.len())),
+        })
+    }))
+    .await?;
+    let options = RegistryOptions {
+        plain_http: vec![address.clone()],
+        ..RegistryOptions::default()
+    };
+    let folder = tempfile::tempdir()?;
+    let given = Given {
+        copies: Some(folder.path()),
+        ..Given::default()
+    };
+    let world = world(options, given).await?;
+    world.apply(&configurator(&module(&address))).await?;
+    runs(&world, &variant(1)).await?;
+    *shown.lock().unwrap() = (2, false);
+    told(&world, ("True", "SourceUnavailable"), "it answers 503").await?;
+    *shown.lock().unwrap() = (2, true);
+    runs(&world, &variant(2)).await?;
+    world.stop().await
 }
 
 #[tokio::test]
 async fn one_that_says_nothing_holds_nothing_up() -> Result<()> {
-    let (slow, asked) = registry(Arc::new(|_: &str| Said::Nothing)).await?;
-    let (good, _) = registry(Arc::new(|path: &str| {
-        Said::This(match path.contains("/blobs/") {
+    let (slow, asked) = registry(Arc::new(|_: &Asked| Said::Nothing)).await?;
+    let (good, _) = registry(Arc::new(|asked: &Asked| {
+        Said::This(match asked.path.contains("/blobs/") {
             true => ok(&variant(1)),
             false => ok(&manifest(&variant(1), variant(1).len())),
         })

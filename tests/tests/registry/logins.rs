@@ -1,14 +1,24 @@
 //! Registries that know who asks.
 
+use std::sync::Arc;
+
 use anyhow::Result;
-use configurator_host::module_source::oci::{About, Login};
+use configurator_host::module_source::oci::{About, Login, RegistryOptions};
 use configurator_tests::registry::RegistryServer;
 use serde_json::{Value, json};
 
-use crate::bench::{Given, at, configurator, oci, options, runs, told, variant, world};
+use crate::bench::{
+    Given, at, configurator, oci, options, runs, status as status_of, told, variant, world,
+};
+use crate::liars::{Asked, Said, challenge, host_of, manifest, module, ok, registry, status};
 
 fn secret(name: &str, registry: &str, password: &str) -> Value {
-    let auths = json!({"auths": {registry: {"username": "me", "password": password}}});
+    let login = json!({"username": "me", "password": password});
+    logins(name, &json!({registry: login}))
+}
+
+fn logins(name: &str, auths: &Value) -> Value {
+    let auths = json!({"auths": auths});
     json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {"namespace": "shop", "name": name},
@@ -64,10 +74,60 @@ async fn a_pull_secret_has_the_login() -> Result<()> {
         .await?;
     with("opaque").await?;
     told(&world, ("False", "ModuleNotFound"), "is of another type").await?;
+    // What a person has written into it by mistake stays there.
+    let pasted = logins("pasted", &json!({&server.address: "czNjcmV0OnMzY3JldA=="}));
+    world.apply(&pasted).await?;
+    with("pasted").await?;
+    told(&world, ("False", "ModuleNotFound"), "cannot be used").await?;
+    let said = status_of(&world).await?.to_string();
+    assert!(!said.contains("czNjcmV0"), "{said}");
     world
         .apply(&secret("right", &server.address, "right"))
         .await?;
     with("right").await?;
+    runs(&world, &variant(1)).await?;
+    world.stop().await
+}
+
+#[tokio::test]
+async fn an_identity_token_is_exchanged() -> Result<()> {
+    let (address, _) = registry(Arc::new(|asked: &Asked| {
+        let body = String::from_utf8_lossy(&asked.body).into_owned();
+        Said::This(match (&*asked.method, &*asked.path) {
+            ("POST", "/token") => {
+                let scope = "scope=repository%3Ateam%2Fscripted%3Apull";
+                let wanted = [
+                    scope,
+                    "service=tests",
+                    "grant_type=refresh_token",
+                    "refresh_token=long%0Alived",
+                ];
+                match wanted.iter().all(|wanted| body.contains(wanted)) {
+                    true => ok(br#"{"access_token": "short"}"#),
+                    false => status("400 Bad Request"),
+                }
+            }
+            _ if !asked.head.contains("authorization: bearer short") => challenge(&host_of(asked)),
+            (_, path) if path.contains("/blobs/") => ok(&variant(1)),
+            _ => ok(&manifest(&variant(1), variant(1).len())),
+        })
+    }))
+    .await?;
+    let options = RegistryOptions {
+        plain_http: vec![address.clone()],
+        ..RegistryOptions::default()
+    };
+    let world = world(options, Given::default()).await?;
+    for (name, token) in [("old", "forgotten"), ("new", "long\nlived")] {
+        let login = json!({&address: {"auth": "bWU6", "identitytoken": token}});
+        world.apply(&logins(name, &login)).await?;
+    }
+    let mut module = module(&address);
+    module["oci"]["pullSecret"] = json!({"namespace": "shop", "name": "old"});
+    world.apply(&configurator(&module)).await?;
+    told(&world, ("False", "ModuleNotFound"), "it wants a login").await?;
+    module["oci"]["pullSecret"]["name"] = "new".into();
+    world.apply(&configurator(&module)).await?;
     runs(&world, &variant(1)).await?;
     world.stop().await
 }

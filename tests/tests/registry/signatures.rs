@@ -1,15 +1,21 @@
 //! Modules that must be signed, and registries that are allowed.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use configurator_host::module_source::oci::{Artifact, Login, SigningKey};
+use configurator_host::module_source::ModuleDirectory;
+use configurator_host::module_source::oci::{Artifact, Login, RegistryOptions, SigningKey};
 use configurator_tests::guests::digest;
 use configurator_tests::registry::RegistryServer;
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
 use serde_json::json;
 
-use crate::bench::{Given, at, configurator, oci, options, push, runs, told, variant, world};
+use crate::bench::{
+    Given, at, configurator, oci, options, push, runs, told, variant, world, world_with,
+};
+use crate::liars::{Asked, Said, manifest, module, ok, registry, status};
 
 pub fn key() -> (SigningKey, String) {
     let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
@@ -160,6 +166,93 @@ async fn a_module_may_be_signed_by_a_bundle() -> Result<()> {
     .await?;
     attach(&server, &pushed, &bundle(&ours, &pushed)).await?;
     runs(&world, &variant(1)).await?;
+    world.stop().await
+}
+
+#[tokio::test]
+async fn a_signature_that_is_damaged_hides_no_other() -> Result<()> {
+    let (ours, public) = key();
+    let text = manifest(&variant(1), variant(1).len());
+    let signature = ours.sign("anywhere", &digest(&text))?;
+    let layer = |payload: &[u8]| {
+        json!({
+            "mediaType": "application/vnd.dev.cosign.simplesigning.v1+json",
+            "digest": digest(payload),
+            "size": payload.len(),
+            "annotations": {"dev.cosignproject.cosign/signature": signature.signature},
+        })
+    };
+    let (payload, other) = (signature.payload.clone().into_bytes(), b"other");
+    let signatures = json!({
+        "schemaVersion": 2,
+        "config": {"mediaType": "application/vnd.oci.image.config.v1+json", "digest": digest(b"{}"), "size": 2},
+        "layers": [layer(b"gone"), layer(other), layer(&payload)],
+    })
+    .to_string();
+    let (address, _) = registry(Arc::new(move |asked: &Asked| {
+        let is = |bytes: &[u8]| asked.path.ends_with(&digest(bytes));
+        Said::This(match &*asked.path {
+            _ if is(&payload) => ok(&payload),
+            _ if is(other) => ok(b"short"),
+            _ if is(&variant(1)) => ok(&variant(1)),
+            path if path.ends_with(".sig") => ok(signatures.as_bytes()),
+            path if path.ends_with("/manifests/1") => ok(&text),
+            _ => status("404 Not Found"),
+        })
+    }))
+    .await?;
+    let options = RegistryOptions {
+        plain_http: vec![address.clone()],
+        ..RegistryOptions::default()
+    };
+    let given = Given {
+        policy: json!({"signers": [public]}),
+        ..Given::default()
+    };
+    let world = world(options, given).await?;
+    world.apply(&configurator(&module(&address))).await?;
+    runs(&world, &variant(1)).await?;
+    world.stop().await
+}
+
+#[tokio::test]
+async fn what_a_registry_gave_is_no_file_and_in_no_config_map() -> Result<()> {
+    let server = RegistryServer::start().await?;
+    push(&server, "team/scripted:1", variant(1)).await?;
+    let folder = tempfile::tempdir()?;
+    let given = Given {
+        copies: Some(folder.path()),
+        ..Given::default()
+    };
+    let first = world(options(&server), given.clone()).await?;
+    first
+        .apply(&configurator(&oci(&server, "team/scripted:1")))
+        .await?;
+    runs(&first, &variant(1)).await?;
+    first.stop().await?;
+
+    // The operator allows the registry no longer.
+    let given = Given {
+        policy: json!({"registries": []}),
+        ..given
+    };
+    let files = tempfile::tempdir()?;
+    let files = ModuleDirectory::new(files.path());
+    let world = world_with(options(&server), given, |builder, sources| {
+        builder.modules(sources.files(files))
+    })
+    .await?;
+    let mut pinned = oci(&server, "team/scripted:1");
+    pinned["digest"] = digest(&variant(1)).into();
+    world.apply(&configurator(&pinned)).await?;
+    told(&world, ("False", "ModuleNotFound"), "the host's policy").await?;
+    let file = json!({"file": "scripted.wasm", "digest": digest(&variant(1))});
+    world.apply(&configurator(&file)).await?;
+    told(&world, ("False", "ModuleNotFound"), "No such file").await?;
+    let map =
+        json!({"configMap": {"namespace": "shop", "name": "a"}, "digest": digest(&variant(1))});
+    world.apply(&configurator(&map)).await?;
+    told(&world, ("False", "ModuleNotFound"), "is not there").await?;
     world.stop().await
 }
 

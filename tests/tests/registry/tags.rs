@@ -129,6 +129,16 @@ async fn what_is_not_there_or_no_module_is_said() -> Result<()> {
     .await?;
     push(&server, "team/none:1", b"no component".to_vec()).await?;
     told(&world, ("False", "ModuleInvalid"), "").await?;
+    // What is not what was pinned is not even looked into.
+    let mut pinned = oci(&server, "team/none:1");
+    pinned["digest"] = digest(&variant(1)).into();
+    world.apply(&configurator(&pinned)).await?;
+    told(
+        &world,
+        ("False", "DigestMismatch"),
+        &digest(b"no component"),
+    )
+    .await?;
     world
         .apply(&configurator(&json!({"oci": {"reference": "Not A Name"}})))
         .await?;

@@ -102,7 +102,7 @@ impl Artifact {
     /// When it is none, or not that of one component.
     pub(super) fn read(text: Vec<u8>) -> Result<Self, RegistryError> {
         let manifest: OciImageManifest = serde_json::from_slice(&text).map_err(|error| {
-            RegistryError::Refused(format!("the registry answers what is no manifest: {error}"))
+            RegistryError::Garbled(format!("the registry answers what is no manifest: {error}"))
         })?;
         let is_module = |layer: &&OciDescriptor| matches!(&*layer.media_type, LAYER | OLD_LAYER);
         let mut layers = manifest.layers.iter().filter(is_module);

@@ -1,47 +1,50 @@
 //! One name in a registry: what stands there is read or written.
 
 use std::collections::BTreeMap;
-use std::error::Error as _;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::fmt;
 use std::time::Duration;
-use std::{fmt, io};
 
 use configurator_guest::bytes::ModuleBytes;
 use configurator_guest::digest::Digest;
-use oci_client::client::{Certificate, CertificateEncoding, ClientConfig, ClientProtocol};
-use oci_client::errors::{OciDistributionError, OciErrorCode};
+use oci_client::Reference;
 use oci_client::manifest::{
-    IMAGE_CONFIG_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE, OCI_IMAGE_MEDIA_TYPE, OciDescriptor,
+    IMAGE_CONFIG_MEDIA_TYPE, IMAGE_MANIFEST_LIST_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE,
+    OCI_IMAGE_INDEX_MEDIA_TYPE, OCI_IMAGE_MEDIA_TYPE, OciDescriptor, OciImageIndex,
     OciImageManifest,
 };
-use oci_client::{Client, Reference};
-use tokio::io::AsyncWrite;
+use reqwest::Method;
+use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 
 use super::artifact::{About, Artifact, descriptor};
+use super::authority::Authority;
 use super::login::Login;
 use super::signature::{
     ANNOTATION, BUNDLE, MAX_BUNDLE, MAX_PAYLOAD, PAYLOAD, Signature, Signer, SigningKey, is_signed,
 };
+use super::transport::{Transport, read, receive};
 
-/// How long a registry may take to be connected to.
-const CONNECT: Duration = Duration::from_secs(10);
-/// How long it may say nothing.
-const SILENCE: Duration = Duration::from_secs(20);
 /// How long a small answer may take in all.
 const ANSWER: Duration = Duration::from_secs(30);
+/// How long all signatures may take.
+const SIGNATURES: Duration = Duration::from_secs(120);
 /// How long a component may take in all.
 const TRANSFER: Duration = Duration::from_secs(600);
+/// The most bytes of a manifest or a list of manifests; what registries take at least.
+const MAX_MANIFEST: usize = 4 << 20;
 /// The types of manifests that are read: the one that is written here, and that of Docker, which says the same.
 const MANIFESTS: [&str; 2] = [OCI_IMAGE_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE];
+/// The types of lists of them.
+const INDEXES: [&str; 2] = [OCI_IMAGE_INDEX_MEDIA_TYPE, IMAGE_MANIFEST_LIST_MEDIA_TYPE];
+/// The header that names the digest of a manifest.
+const DIGEST: &str = "docker-content-digest";
 /// The most signatures of one module that are looked at.
 const MAX_SIGNATURES: usize = 32;
 
 /// How registries are reached.
 #[derive(Debug, Clone, Default)]
 pub struct RegistryOptions {
-    /// Certificates in PEM that are trusted beside those of the system.
-    pub ca: Vec<Vec<u8>>,
+    /// Who is trusted beside those whom the system trusts.
+    pub ca: Vec<Authority>,
     /// Registries that are spoken to without TLS, as `127.0.0.1:5000`.
     pub plain_http: Vec<String>,
 }
@@ -49,10 +52,32 @@ pub struct RegistryOptions {
 /// Why a registry did not do what it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
-    /// It cannot be reached, or cannot answer now.
+    /// It cannot be reached, or asks to be left alone.
     #[error("the registry cannot be asked now: {0}")]
     Unavailable(String),
-    /// It refuses, has no such thing, or has something else.
+    /// It can be reached, and cannot answer.
+    #[error("the registry cannot be asked now: it answers {code}: {message}")]
+    Failing {
+        /// The status of its answer, from 500.
+        code: u16,
+        /// What it says.
+        message: String,
+    },
+    /// What it answers makes no sense: it is no registry, or something is between.
+    #[error("{0}")]
+    Garbled(String),
+    /// There is no such thing.
+    #[error("the registry has nothing of this name")]
+    Missing,
+    /// Nobody has logged in, or the login is not known.
+    #[error(
+        "the registry does not know who asks, or does not let them: it wants a login that has the right"
+    )]
+    Unauthorized,
+    /// Whoever asks has not the right.
+    #[error("the registry does not let whoever asks do this: it wants a login that has the right")]
+    Forbidden,
+    /// It refuses, or has something else.
     #[error("{0}")]
     Refused(String),
 }
@@ -64,45 +89,45 @@ pub fn repository(reference: &Reference) -> String {
 }
 
 /// A reference, and who asks for it.
-///
-/// Tokens that a registry gives are kept in here, so nobody else's login is used by mistake.
 pub struct Registry {
-    client: Client,
+    transport: Transport,
     reference: Reference,
-    login: Login,
 }
 
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Registry({}, {:?})", self.reference, self.login)
+        let login = self.transport.login();
+        write!(f, "Registry({}, {login:?})", self.reference)
     }
 }
 
 impl Registry {
     /// Connects to nothing yet.
-    #[must_use]
-    pub fn new(reference: Reference, login: Login, options: &RegistryOptions) -> Self {
-        // reqwest has none of its own.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let certificate = |pem: &Vec<u8>| Certificate {
-            encoding: CertificateEncoding::Pem,
-            data: pem.clone(),
-        };
-        let client = Client::new(ClientConfig {
-            protocol: ClientProtocol::HttpsExcept(options.plain_http.clone()),
-            extra_root_certificates: options.ca.iter().map(certificate).collect(),
-            connect_timeout: Some(CONNECT),
-            read_timeout: Some(SILENCE),
-            user_agent: concat!("configurator/", env!("CARGO_PKG_VERSION")),
-            use_monolithic_push: true,
-            platform_resolver: None,
-            ..ClientConfig::default()
-        });
-        Self {
-            client,
+    ///
+    /// # Errors
+    /// When nothing can be connected to from here, as on a system that trusts nobody.
+    pub fn new(
+        reference: Reference,
+        login: Login,
+        options: &RegistryOptions,
+    ) -> Result<Self, RegistryError> {
+        let transport = Transport::new(&reference, login, options)?;
+        Ok(Self {
+            transport,
             reference,
-            login,
-        }
+        })
+    }
+
+    /// The reference.
+    #[must_use]
+    pub const fn reference(&self) -> &Reference {
+        &self.reference
+    }
+
+    /// Whether it is anybody who asks.
+    #[must_use]
+    pub const fn has_login(&self) -> bool {
+        self.transport.login().is_somebody()
     }
 
     /// The digest of the manifest that the reference stands for now.
@@ -110,10 +135,22 @@ impl Registry {
     /// # Errors
     /// As of [`RegistryError`].
     pub async fn resolve(&self) -> Result<String, RegistryError> {
-        let asked = self
-            .client
-            .fetch_manifest_digest(&self.reference, self.login.auth());
-        within(ANSWER, asked).await
+        let url = self.transport.url(&manifest_path(&self.reference))?;
+        let headers = accepting(&[MANIFESTS, INDEXES].concat());
+        within(ANSWER, async {
+            let asked = self
+                .transport
+                .ask(Method::HEAD, url.clone(), headers.clone());
+            let answer = asked.await?;
+            let digest = answer.headers().get(DIGEST);
+            if let Some(digest) = digest.and_then(|digest| digest.to_str().ok()) {
+                return Ok(digest.to_owned());
+            }
+            let answer = self.transport.ask(Method::GET, url, headers).await?;
+            let text = read(answer, MAX_MANIFEST).await?;
+            Ok(Digest::of(&text).to_string())
+        })
+        .await
     }
 
     /// The manifest of the module.
@@ -121,10 +158,10 @@ impl Registry {
     /// # Errors
     /// As of [`RegistryError`]; also when it is no module.
     pub async fn artifact(&self) -> Result<Artifact, RegistryError> {
-        let text = self.manifest(&self.reference).await?;
+        let text = self.manifest(&self.reference, &MANIFESTS).await?;
         let artifact = Artifact::read(text)?;
         match self.reference.digest() {
-            Some(pinned) if pinned != artifact.digest() => Err(RegistryError::Refused(format!(
+            Some(pinned) if pinned != artifact.digest() => Err(RegistryError::Garbled(format!(
                 "the registry answers with the manifest {}, which was not asked for",
                 artifact.digest()
             ))),
@@ -132,12 +169,17 @@ impl Registry {
         }
     }
 
-    async fn manifest(&self, reference: &Reference) -> Result<Vec<u8>, RegistryError> {
-        let asked = self
-            .client
-            .pull_manifest_raw(reference, self.login.auth(), &MANIFESTS);
-        let (text, _) = within(ANSWER, asked).await?;
-        Ok(text.to_vec())
+    async fn manifest(
+        &self,
+        reference: &Reference,
+        types: &[&str],
+    ) -> Result<Vec<u8>, RegistryError> {
+        let url = self.transport.url(&manifest_path(reference))?;
+        within(ANSWER, async {
+            let asked = self.transport.ask(Method::GET, url, accepting(types));
+            read(asked.await?, MAX_MANIFEST).await
+        })
+        .await
     }
 
     /// The component of the module, which has the digest that the manifest says.
@@ -153,89 +195,135 @@ impl Registry {
         blob: &OciDescriptor,
         time: Duration,
     ) -> Result<ModuleBytes, RegistryError> {
-        let mut bytes = Limited::of(blob);
-        within(
-            time,
-            self.client.pull_blob(&self.reference, blob, &mut bytes),
-        )
+        let garbled = |what: String| RegistryError::Garbled(format!("the registry {what}"));
+        let named = &blob.digest;
+        if named.parse::<Digest>().is_err() {
+            return Err(garbled(format!("has a manifest that names {named:?}")));
+        }
+        let limit = usize::try_from(blob.size).unwrap_or_default();
+        let url = self.transport.url(&format!("blobs/{named}"))?;
+        let bytes = within(time, async {
+            let asked = self.transport.ask(Method::GET, url, HeaderMap::new());
+            let answer = asked.await.map_err(|error| match error {
+                RegistryError::Missing => {
+                    garbled(format!("lacks {named}, which the manifest names"))
+                }
+                error => error,
+            })?;
+            match receive(answer, limit).await? {
+                (bytes, true) => Ok(bytes),
+                (_, false) => Err(garbled(format!(
+                    "answers more than the {limit} bytes that the manifest says"
+                ))),
+            }
+        })
         .await?;
-        let bytes = ModuleBytes::from(bytes.bytes);
+        // To hash a large one takes a while.
+        let hashed = tokio::task::spawn_blocking(move || ModuleBytes::from(bytes)).await;
+        let bytes = hashed.map_err(|_| garbled("was not heard to the end".to_owned()))?;
         let found = bytes.digest();
-        if found.to_string() != blob.digest {
-            return Err(RegistryError::Refused(format!(
-                "the registry answers with other bytes than the manifest says: {found} instead of {}",
-                blob.digest
+        if found.to_string() != *named {
+            return Err(garbled(format!(
+                "answers with other bytes than the manifest says: {found} instead of {named}"
             )));
         }
         Ok(bytes)
     }
 
     /// The signatures that are stored beside the module, as cosign puts them there. Bundles are looked for where none of the others is by one of
-    /// these signers. Whose they are is for [`is_signed`] to say.
+    /// these signers. Whose they are is for [`is_signed`] to say. One that cannot be had does not hide the others.
     ///
     /// # Errors
-    /// As of [`RegistryError`]; none where there are no signatures.
+    /// As of [`RegistryError`], where none that could be had is by one of the signers; none where there are no signatures.
     pub async fn signatures(
         &self,
         artifact: &Artifact,
         signers: &[Signer],
     ) -> Result<Vec<Signature>, RegistryError> {
-        let mut signatures = self.tagged_signatures(artifact).await?;
-        if !is_signed(&artifact.digest(), &signatures, signers) {
-            signatures.extend(self.bundled_signatures(artifact).await?);
-        }
-        Ok(signatures)
+        let mut found = Found {
+            manifest: artifact.digest(),
+            signers,
+            signatures: Vec::new(),
+            trouble: None,
+        };
+        within(SIGNATURES, async {
+            self.tagged_signatures(artifact, &mut found).await;
+            if !found.is_enough() {
+                self.bundled_signatures(artifact, &mut found).await;
+            }
+            match found.trouble.take() {
+                Some(trouble) if !found.is_enough() => Err(trouble),
+                _ => Ok(found.signatures),
+            }
+        })
+        .await
     }
 
-    async fn bundled_signatures(
-        &self,
-        artifact: &Artifact,
-    ) -> Result<Vec<Signature>, RegistryError> {
-        let (registry, repository) = (self.reference.registry(), self.reference.repository());
-        let named = |digest: String| {
-            Reference::with_digest(registry.to_owned(), repository.to_owned(), digest)
-        };
-        let subject = named(artifact.digest());
-        let listed = within(ANSWER, self.client.pull_referrers(&subject, None)).await;
-        let listed = match listed {
-            Ok(index) => index.manifests,
-            // A registry may know nothing of referrers, and say so in a way of its own.
-            Err(RegistryError::Refused(_)) => return Ok(Vec::new()),
-            Err(error) => return Err(error),
+    async fn bundled_signatures(&self, artifact: &Artifact, found: &mut Found<'_>) {
+        let listed = match self.referrers(artifact).await {
+            Ok(listed) => listed.manifests,
+            Err(error) => return found.lacks(error),
         };
         let bundles = listed.into_iter().filter(|entry| {
             let kind = entry.artifact_type.as_deref().unwrap_or_default();
             kind.starts_with(BUNDLE) && entry.digest.parse::<Digest>().is_ok()
         });
-        let mut signatures = Vec::new();
         for entry in bundles.take(MAX_SIGNATURES) {
-            let text = self.manifest(&named(entry.digest)).await?;
-            let manifest: Option<OciImageManifest> = serde_json::from_slice(&text).ok();
-            let layer = manifest.and_then(|manifest| manifest.layers.into_iter().next());
-            let is_small = |layer: &OciDescriptor| {
-                usize::try_from(layer.size).is_ok_and(|size| size <= MAX_BUNDLE)
-            };
-            if let Some(layer) = layer.filter(is_small) {
-                let layer = OciDescriptor {
-                    urls: None,
-                    ..layer
-                };
-                let bundle = self.blob(&layer, ANSWER).await?;
-                signatures.extend(Signature::of_bundle(&bundle));
+            match self.bundle(entry.digest).await {
+                Ok(signatures) => found.signatures.extend(signatures),
+                Err(error) => found.lacks(error),
+            }
+            if found.is_enough() {
+                return;
             }
         }
-        signatures.truncate(MAX_SIGNATURES);
-        Ok(signatures)
     }
 
-    async fn tagged_signatures(
-        &self,
-        artifact: &Artifact,
-    ) -> Result<Vec<Signature>, RegistryError> {
-        let Some(manifest) = self.signature_manifest(artifact).await? else {
-            return Ok(Vec::new());
+    /// What refers to the module: <https://github.com/opencontainers/distribution-spec/blob/main/spec.md#listing-referrers>, or, where the
+    /// registry knows nothing of that, what is under the tag that stands in for it.
+    async fn referrers(&self, artifact: &Artifact) -> Result<OciImageIndex, RegistryError> {
+        let digest = artifact.digest();
+        let url = self.transport.url(&format!("referrers/{digest}"))?;
+        let listed = within(ANSWER, async {
+            let asked = self.transport.ask(Method::GET, url, accepting(&INDEXES));
+            read(asked.await?, MAX_MANIFEST).await
+        })
+        .await;
+        let text = match listed {
+            Err(RegistryError::Missing) => {
+                let tag = self.tagged(digest.replace(':', "-"));
+                self.manifest(&tag, &INDEXES).await?
+            }
+            listed => listed?,
         };
-        let mut signatures = Vec::new();
+        serde_json::from_slice(&text).map_err(|error| {
+            RegistryError::Garbled(format!(
+                "the registry lists the signatures in no way that can be read: {error}"
+            ))
+        })
+    }
+
+    async fn bundle(&self, digest: String) -> Result<Vec<Signature>, RegistryError> {
+        let (registry, repository) = (self.reference.registry(), self.reference.repository());
+        let reference = Reference::with_digest(registry.to_owned(), repository.to_owned(), digest);
+        let text = self.manifest(&reference, &MANIFESTS).await?;
+        let manifest: Option<OciImageManifest> = serde_json::from_slice(&text).ok();
+        let layer = manifest.and_then(|manifest| manifest.layers.into_iter().next());
+        let is_small = |layer: &OciDescriptor| {
+            usize::try_from(layer.size).is_ok_and(|size| size <= MAX_BUNDLE)
+        };
+        match layer.filter(is_small) {
+            Some(layer) => Ok(Signature::of_bundle(&self.blob(&layer, ANSWER).await?)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn tagged_signatures(&self, artifact: &Artifact, found: &mut Found<'_>) {
+        let manifest = match self.signature_manifest(artifact).await {
+            Ok(Some(manifest)) => manifest,
+            Ok(None) => return,
+            Err(error) => return found.lacks(error),
+        };
         for layer in manifest.layers.iter().take(MAX_SIGNATURES) {
             let annotations = layer.annotations.as_ref();
             let signature = annotations.and_then(|annotations| annotations.get(ANNOTATION));
@@ -244,24 +332,28 @@ impl Registry {
             else {
                 continue;
             };
-            let layer = OciDescriptor {
-                urls: None,
-                ..layer.clone()
-            };
-            signatures.push(Signature {
-                payload: String::from_utf8_lossy(&self.blob(&layer, ANSWER).await?).into_owned(),
-                signature: signature.clone(),
-                payload_type: None,
-            });
+            match self.blob(layer, ANSWER).await {
+                Ok(payload) => found.signatures.push(Signature {
+                    payload: String::from_utf8_lossy(&payload).into_owned(),
+                    signature: signature.clone(),
+                    payload_type: None,
+                }),
+                Err(error) => found.lacks(error),
+            }
+            if found.is_enough() {
+                return;
+            }
         }
-        Ok(signatures)
+    }
+
+    fn tagged(&self, tag: String) -> Reference {
+        let (registry, repository) = (self.reference.registry(), self.reference.repository());
+        Reference::with_tag(registry.to_owned(), repository.to_owned(), tag)
     }
 
     /// Where cosign puts the signatures of a manifest: <https://github.com/sigstore/cosign/blob/main/specs/SIGNATURE_SPEC.md>.
     fn signature_reference(&self, artifact: &Artifact) -> Reference {
-        let tag = format!("{}.sig", artifact.digest().replace(':', "-"));
-        let (registry, repository) = (self.reference.registry(), self.reference.repository());
-        Reference::with_tag(registry.to_owned(), repository.to_owned(), tag)
+        self.tagged(format!("{}.sig", artifact.digest().replace(':', "-")))
     }
 
     async fn signature_manifest(
@@ -269,18 +361,12 @@ impl Registry {
         artifact: &Artifact,
     ) -> Result<Option<OciImageManifest>, RegistryError> {
         let reference = self.signature_reference(artifact);
-        let asked = self
-            .client
-            .pull_manifest_raw(&reference, self.login.auth(), &MANIFESTS);
-        let answered = tokio::time::timeout(ANSWER, asked).await;
-        let answered = answered.map_err(|_| late(ANSWER))?;
-        let text = match answered {
-            Ok((text, _)) => text,
-            Err(error) if is_missing(&error) => return Ok(None),
-            Err(error) => return Err(error.into()),
+        let text = match self.manifest(&reference, &MANIFESTS).await {
+            Err(RegistryError::Missing) => return Ok(None),
+            text => text?,
         };
         let manifest = serde_json::from_slice(&text).map_err(|error| {
-            RegistryError::Refused(format!("the signatures have no manifest: {error}"))
+            RegistryError::Garbled(format!("the signatures have no manifest: {error}"))
         })?;
         Ok(Some(manifest))
     }
@@ -291,17 +377,27 @@ impl Registry {
     /// As of [`RegistryError`].
     pub async fn push(&self, component: Vec<u8>, about: &About) -> Result<Artifact, RegistryError> {
         let (artifact, config) = Artifact::of(&component, about);
-        let (client, reference) = (&self.client, &self.reference);
-        client
-            .store_auth_if_needed(reference.resolve_registry(), self.login.auth())
-            .await;
-        let config_digest = Digest::of(&config).to_string();
-        within(ANSWER, client.push_blob(reference, config, &config_digest)).await?;
-        let pushed = client.push_blob(reference, component, artifact.component());
-        within(TRANSFER, pushed).await?;
+        self.push_blob(config, ANSWER).await?;
+        self.push_blob(component, TRANSFER).await?;
         let text = artifact.text().to_vec();
-        self.push_manifest(reference, text).await?;
+        self.push_manifest(&self.reference, text).await?;
         Ok(artifact)
+    }
+
+    /// <https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pushing-blobs>.
+    async fn push_blob(&self, bytes: Vec<u8>, time: Duration) -> Result<(), RegistryError> {
+        let digest = Digest::of(&bytes).to_string();
+        let url = self.transport.url("blobs/uploads/")?;
+        let kind = HeaderValue::from_static("application/octet-stream");
+        within(time, async {
+            let (post, nothing) = (Method::POST, bytes::Bytes::new());
+            let begun = self.transport.put(post, url, nothing, kind.clone()).await?;
+            let mut place = Transport::location(&begun)?;
+            place.query_pairs_mut().append_pair("digest", &digest);
+            let put = self.transport.put(Method::PUT, place, bytes.into(), kind);
+            put.await.map(drop)
+        })
+        .await
     }
 
     async fn push_manifest(
@@ -309,9 +405,10 @@ impl Registry {
         reference: &Reference,
         text: Vec<u8>,
     ) -> Result<(), RegistryError> {
-        let media_type = http::HeaderValue::from_static(OCI_IMAGE_MEDIA_TYPE);
-        let pushed = self.client.push_manifest_raw(reference, text, media_type);
-        within(ANSWER, pushed).await.map(drop)
+        let url = self.transport.url(&manifest_path(reference))?;
+        let kind = HeaderValue::from_static(OCI_IMAGE_MEDIA_TYPE);
+        let put = self.transport.put(Method::PUT, url, text.into(), kind);
+        within(ANSWER, put).await.map(drop)
     }
 
     /// Signs a manifest that is there, and puts the signature beside those that it has.
@@ -331,11 +428,7 @@ impl Registry {
             annotations: Some(annotations),
             ..descriptor(PAYLOAD, payload.as_bytes())
         };
-        let reference = &self.reference;
-        let pushed = self
-            .client
-            .push_blob(reference, payload.into_bytes(), &layer.digest);
-        within(ANSWER, pushed).await?;
+        self.push_blob(payload.into_bytes(), ANSWER).await?;
         layers.push(layer);
         let layers_digests: Vec<&str> = layers.iter().map(|layer| &*layer.digest).collect();
         let config = serde_json::json!({
@@ -349,8 +442,7 @@ impl Registry {
             layers,
             ..OciImageManifest::default()
         };
-        let digest = manifest.config.digest.clone();
-        within(ANSWER, self.client.push_blob(reference, config, &digest)).await?;
+        self.push_blob(config, ANSWER).await?;
         let text = serde_json::to_vec(&manifest)
             .map_err(|error| RegistryError::Refused(error.to_string()))?;
         self.push_manifest(&self.signature_reference(artifact), text)
@@ -358,135 +450,54 @@ impl Registry {
     }
 }
 
+/// The signatures of a manifest, as far as they could be had.
+struct Found<'s> {
+    manifest: String,
+    signers: &'s [Signer],
+    signatures: Vec<Signature>,
+    /// Why one could not be had that may be there.
+    trouble: Option<RegistryError>,
+}
+
+impl Found<'_> {
+    fn is_enough(&self) -> bool {
+        is_signed(&self.manifest, &self.signatures, self.signers)
+    }
+
+    /// One is not to be had. What is damaged or refused stays so; what is away may be the one that counts.
+    fn lacks(&mut self, error: RegistryError) {
+        match error {
+            RegistryError::Unavailable(_) | RegistryError::Failing { .. } => {
+                self.trouble.get_or_insert(error);
+            }
+            _ => tracing::debug!(
+                manifest = self.manifest,
+                "a signature is passed over: {error}"
+            ),
+        }
+    }
+}
+
+/// Where the manifest is, below its repository.
+fn manifest_path(reference: &Reference) -> String {
+    let tag = reference.tag().unwrap_or("latest");
+    format!("manifests/{}", reference.digest().unwrap_or(tag))
+}
+
+/// The header that says which types of answers are wanted.
+fn accepting(types: &[&str]) -> HeaderMap {
+    let types = HeaderValue::from_str(&types.join(", ")).ok();
+    types.into_iter().map(|types| (ACCEPT, types)).collect()
+}
+
 async fn within<T>(
     time: Duration,
-    asked: impl Future<Output = Result<T, OciDistributionError>>,
+    asked: impl Future<Output = Result<T, RegistryError>>,
 ) -> Result<T, RegistryError> {
     let answered = tokio::time::timeout(time, asked).await;
-    answered
-        .map_err(|_| late(time))?
-        .map_err(RegistryError::from)
-}
-
-fn late(time: Duration) -> RegistryError {
-    RegistryError::Unavailable(format!("it has not answered within {} s", time.as_secs()))
-}
-
-fn is_missing(error: &OciDistributionError) -> bool {
-    match error {
-        OciDistributionError::ImageManifestNotFoundError(_) => true,
-        OciDistributionError::ServerError { code, .. } => *code == 404,
-        OciDistributionError::RegistryError { envelope, .. } => {
-            envelope.errors.iter().any(|error| {
-                matches!(
-                    error.code,
-                    OciErrorCode::ManifestUnknown
-                        | OciErrorCode::NotFound
-                        | OciErrorCode::NameUnknown
-                )
-            })
-        }
-        _ => false,
-    }
-}
-
-impl From<OciDistributionError> for RegistryError {
-    fn from(error: OciDistributionError) -> Self {
-        use OciDistributionError as Oci;
-        match error {
-            error if is_missing(&error) => {
-                Self::Refused("the registry has nothing of this name".to_owned())
-            }
-            Oci::RequestError(error) => {
-                let mut text = error.to_string();
-                let mut cause = error.source();
-                while let Some(next) = cause {
-                    text = format!("{text}: {next}");
-                    cause = next.source();
-                }
-                Self::Unavailable(text)
-            }
-            Oci::ServerError { code, message, .. } if code == 429 || code >= 500 => {
-                Self::Unavailable(format!("it answers {code}: {}", shortened(&message)))
-            }
-            Oci::UnauthorizedError { .. }
-            | Oci::AuthenticationFailure(_)
-            | Oci::ServerError {
-                code: 401 | 403, ..
-            } => Self::Refused(
-                "the registry does not know who asks, or does not let them: it wants a login that has the right"
-                    .to_owned(),
-            ),
-            Oci::ServerError { code, message, .. } => {
-                Self::Refused(format!("the registry answers {code}: {}", shortened(&message)))
-            }
-            Oci::RegistryError { envelope, .. } => {
-                let is = |code: OciErrorCode| envelope.errors.iter().any(|error| error.code == code);
-                if is(OciErrorCode::Toomanyrequests) {
-                    return Self::Unavailable("it has been asked too often".to_owned());
-                }
-                if is(OciErrorCode::Unauthorized) || is(OciErrorCode::Denied) {
-                    return Self::Refused(
-                        "the registry does not let whoever asks do this: it wants a login that has the right"
-                            .to_owned(),
-                    );
-                }
-                Self::Refused(format!("the registry refuses: {}", shortened(&envelope.to_string())))
-            }
-            error => Self::Refused(format!(
-                "the registry answers what cannot be used: {}",
-                shortened(&error.to_string())
-            )),
-        }
-    }
-}
-
-/// What a stranger writes has a limit.
-fn shortened(text: &str) -> String {
-    let mut short: String = text.trim().chars().take(300).collect();
-    if short.len() < text.trim().len() {
-        short.push('…');
-    }
-    short
-}
-
-/// Takes as many bytes as were announced.
-struct Limited {
-    bytes: Vec<u8>,
-    limit: usize,
-}
-
-impl Limited {
-    fn of(blob: &OciDescriptor) -> Self {
-        let limit = usize::try_from(blob.size).unwrap_or_default();
-        Self {
-            // What is announced is not believed before it comes.
-            bytes: Vec::with_capacity(limit.min(1 << 20)),
-            limit,
-        }
-    }
-}
-
-impl AsyncWrite for Limited {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        if bytes.len() > self.limit - self.bytes.len() {
-            let limit = self.limit;
-            let message = format!("more than the {limit} bytes that the manifest says");
-            return Poll::Ready(Err(io::Error::other(message)));
-        }
-        self.bytes.extend_from_slice(bytes);
-        Poll::Ready(Ok(bytes.len()))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
+    answered.unwrap_or_else(|_| {
+        let seconds = time.as_secs();
+        let late = format!("it has not answered within {seconds} s");
+        Err(RegistryError::Unavailable(late))
+    })
 }

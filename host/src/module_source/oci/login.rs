@@ -5,12 +5,27 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use oci_client::secrets::RegistryAuth;
 use serde::Deserialize;
 
 /// A login at one registry. Its text is never shown.
 #[derive(Clone)]
-pub struct Login(RegistryAuth);
+pub struct Login(Who);
+
+/// Who logs in.
+#[derive(Clone)]
+pub(super) enum Who {
+    /// Nobody.
+    Nobody,
+    /// Somebody with a password.
+    User {
+        /// Their name.
+        name: String,
+        /// Their password.
+        password: String,
+    },
+    /// Whoever has this, which the registry's token server exchanges for a token.
+    Identity(String),
+}
 
 /// Why a configuration has no login.
 #[derive(Debug, thiserror::Error)]
@@ -51,13 +66,16 @@ impl Login {
     /// Nobody.
     #[must_use]
     pub const fn anonymous() -> Self {
-        Self(RegistryAuth::Anonymous)
+        Self(Who::Nobody)
     }
 
     /// By name and password.
     #[must_use]
     pub fn basic(user: &str, password: &str) -> Self {
-        Self(RegistryAuth::Basic(user.to_owned(), password.to_owned()))
+        Self(Who::User {
+            name: user.to_owned(),
+            password: password.to_owned(),
+        })
     }
 
     /// That of a registry, or of a repository there, in a configuration as `docker login` writes it, and as Secrets of the type
@@ -71,8 +89,12 @@ impl Login {
         registry: &str,
         repository: &str,
     ) -> Result<Option<Self>, LoginError> {
-        let configuration: Configuration = serde_json::from_slice(configuration)
-            .map_err(|error| LoginError::Form(error.to_string()))?;
+        // The parser's own message quotes what it has found, which may be a password.
+        let configuration: Configuration =
+            serde_json::from_slice(configuration).map_err(|error| {
+                let (line, column) = (error.line(), error.column());
+                LoginError::Form(format!("line {line}, column {column} is not as expected"))
+            })?;
         let mut best: Option<(usize, &Entry)> = None;
         for (key, entry) in &configuration.auths {
             let place = place(key);
@@ -96,7 +118,13 @@ impl Login {
         }
     }
 
-    pub(super) const fn auth(&self) -> &RegistryAuth {
+    /// Whether it is that of anybody.
+    #[must_use]
+    pub const fn is_somebody(&self) -> bool {
+        !matches!(self.0, Who::Nobody)
+    }
+
+    pub(super) const fn who(&self) -> &Who {
         &self.0
     }
 }
@@ -104,8 +132,8 @@ impl Login {
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            RegistryAuth::Anonymous => "anonymous",
-            _ => "a login",
+            Who::Nobody => "anonymous",
+            Who::User { .. } | Who::Identity(_) => "a login",
         })
     }
 }
@@ -136,7 +164,7 @@ fn login(entry: &Entry) -> Result<Option<Login>, LoginError> {
         .as_ref()
         .filter(|token| !token.is_empty())
     {
-        return Ok(Some(Login(RegistryAuth::Bearer(token.clone()))));
+        return Ok(Some(Login(Who::Identity(token.clone()))));
     }
     if let (Some(user), Some(password)) = (&entry.username, &entry.password) {
         return Ok(Some(Login::basic(user, password)));
@@ -161,8 +189,8 @@ mod tests {
     fn check(configuration: &str, reference: &str, expected: Expect) {
         let (registry, repository) = reference.split_once('/').unwrap();
         let told = match Login::of(configuration.as_bytes(), registry, repository) {
-            Ok(Some(Login(RegistryAuth::Basic(user, password)))) => format!("{user} {password}"),
-            Ok(Some(Login(RegistryAuth::Bearer(token)))) => format!("token {token}"),
+            Ok(Some(Login(Who::User { name, password }))) => format!("{name} {password}"),
+            Ok(Some(Login(Who::Identity(token)))) => format!("identity {token}"),
             Ok(_) => "nobody".to_owned(),
             Err(error) => error.to_string(),
         };
@@ -190,7 +218,7 @@ mod tests {
     #[test]
     fn docker_writes_its_own_registry_by_another_name() {
         let text = r#"{"auths": {"https://index.docker.io/v1/": {"identitytoken": "t"}}}"#;
-        check(text, "docker.io/library/a", expect!["token t"]);
+        check(text, "docker.io/library/a", expect!["identity t"]);
     }
 
     #[test]
@@ -216,11 +244,29 @@ mod tests {
             ],
         );
         check(
-            r#"{"auths": 1}"#,
+            r#"{"auths": {"a.com": "dXNlcjpwdw=="}}"#,
             "a.com/a",
             expect![
-                "it is no configuration of logins as `docker login` writes it: invalid type: integer `1`, expected a map at line 1 column 11"
+                "it is no configuration of logins as `docker login` writes it: line 1, column 35 is not as expected"
             ],
         );
+    }
+
+    #[test]
+    fn nothing_of_a_login_is_in_a_message() {
+        for text in [
+            r#"{"auths": {"a.com": "s3cret"}}"#,
+            r#"{"auths": {"a.com": {"auth": ["s3cret"], "username": 1}}}"#,
+            r#"{"auths": {"a.com": {"auth": {"s3cret": 1}}}}"#,
+            r#"{"auths": {"a.com": {"auth": "s3cret"}}}"#,
+            r#"{"auths": "s3cret"}"#,
+            r#"{"auths": {"a.com": {"auth": 73737373}}}"#,
+            r#""s3cret""#,
+            "s3cret",
+        ] {
+            let error = Login::of(text.as_bytes(), "a.com", "a").unwrap_err();
+            let told = format!("{error} {error:?}");
+            assert!(!told.contains("s3cret") && !told.contains("7373"), "{told}");
+        }
     }
 }

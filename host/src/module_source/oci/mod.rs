@@ -2,12 +2,15 @@
 //! <https://tag-runtime.cncf.io/wgs/wasm/deliverables/wasm-oci-artifact/>.
 
 mod artifact;
+mod authority;
 mod client;
 mod login;
 mod signature;
 mod source;
+mod transport;
 
 pub use self::artifact::{About, Artifact};
+pub use self::authority::{Authority, AuthorityError};
 pub use self::client::{Registry, RegistryError, RegistryOptions, repository};
 pub use self::login::{Login, LoginError};
 pub use self::signature::{KeyError, Signature, Signer, SigningKey, is_signed};

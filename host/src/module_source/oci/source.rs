@@ -86,7 +86,7 @@ impl Registries {
             Some(secret) => self.login(secret, &reference).await?,
             None => Login::anonymous(),
         };
-        Ok(Registry::new(reference, login, &self.options))
+        Ok(Registry::new(reference, login, &self.options)?)
     }
 
     async fn login(
@@ -184,13 +184,45 @@ impl Registries {
         let _ = written.await;
     }
 
-    /// What is among the copies under this name, where the policy allows it now.
-    async fn kept(&self, name: &str) -> Option<ModuleBytes> {
-        let copies = self.copies.as_ref()?;
-        let pulled: Pulled = copies.record(name)?;
+    /// What is among the copies under this name, where it is what is pinned and the policy allows it now.
+    async fn kept(&self, name: String, pinned: &Pinned<'_>) -> Option<ModuleBytes> {
+        let copies = self.copies.clone()?;
+        let record = tokio::task::spawn_blocking(move || copies.record(&name)).await;
+        let pulled: Pulled = record.ok().flatten()?;
         let artifact = Artifact::read(pulled.manifest.into_bytes()).ok()?;
+        if !pinned.is_met(&artifact) {
+            return None;
+        }
         self.check_signatures(&artifact, &pulled.signatures).ok()?;
         self.copy(artifact.component()).await
+    }
+}
+
+/// The digests that a Configurator names: of the manifest in its reference, and of the component.
+struct Pinned<'m> {
+    manifest: Option<&'m str>,
+    component: Option<&'m str>,
+}
+
+impl<'m> Pinned<'m> {
+    fn of(module: &'m ModuleSpec, reference: &'m Reference) -> Self {
+        Self {
+            manifest: reference.digest(),
+            component: module.digest.as_deref(),
+        }
+    }
+
+    fn is_met(&self, artifact: &Artifact) -> bool {
+        self.manifest
+            .is_none_or(|digest| digest == artifact.digest())
+            && self
+                .component
+                .is_none_or(|digest| digest == artifact.component())
+    }
+
+    /// Whether it stands for one thing for ever.
+    fn is_for_ever(&self) -> bool {
+        self.manifest.is_some() || self.component.is_some()
     }
 }
 
@@ -204,16 +236,18 @@ fn by_component(repository: &str, digest: &str) -> String {
     format!("oci {repository} {digest}")
 }
 
-/// Whether a reference stands for one thing for ever.
-fn is_pinned(module: &ModuleSpec, reference: &Reference) -> bool {
-    module.digest.is_some() || reference.digest().is_some()
-}
-
 impl From<RegistryError> for SourceError {
     fn from(error: RegistryError) -> Self {
+        let message = error.to_string();
         match error {
-            RegistryError::Unavailable(_) => Self::Unavailable(error.to_string()),
-            RegistryError::Refused(message) => Self::Refused(message),
+            // Who answers nonsense may be anybody: as with a registry that is away, it is not known what it has.
+            RegistryError::Unavailable(_)
+            | RegistryError::Failing { .. }
+            | RegistryError::Garbled(_) => Self::Unavailable(message),
+            RegistryError::Missing
+            | RegistryError::Unauthorized
+            | RegistryError::Forbidden
+            | RegistryError::Refused(_) => Self::Refused(message),
         }
     }
 }
@@ -236,18 +270,23 @@ impl ModuleSource for Registries {
             error => error,
         };
         let reference = self.reference(oci)?;
+        let pinned = Pinned::of(module, &reference);
         let repository = repository(&reference);
         let whole = by_reference(&reference);
-        let pinned = module.digest.as_ref();
-        let pinned = pinned.map(|digest| by_component(&repository, digest));
-        let pinned = pinned.or_else(|| reference.digest().map(|_| whole.clone()));
-        if let Some(pinned) = &pinned
-            && let Some(bytes) = self.kept(pinned).await
-        {
-            return Ok(bytes.into());
+        if pinned.is_for_ever() {
+            let name = match pinned.component {
+                Some(digest) => by_component(&repository, digest),
+                None => whole.clone(),
+            };
+            if let Some(bytes) = self.kept(name, &pinned).await {
+                return Ok(bytes.into());
+            }
         }
-        let registry = self.registry(oci, reference).await.map_err(named)?;
-        match self.pull(&registry).await {
+        let pulled = match self.registry(oci, reference.clone()).await {
+            Ok(registry) => self.pull(&registry).await,
+            Err(error) => Err(error),
+        };
+        match pulled {
             Ok((artifact, pulled, bytes)) => {
                 let names = vec![whole, by_component(&repository, artifact.component())];
                 self.keep(names, pulled, bytes.clone()).await;
@@ -255,7 +294,7 @@ impl ModuleSource for Registries {
             }
             Err(error @ SourceError::Unavailable(_)) => {
                 let error = named(error);
-                match self.kept(&whole).await {
+                match self.kept(whole, &pinned).await {
                     Some(bytes) => Ok(Fetched {
                         bytes,
                         copied: Some(error.to_string()),
@@ -272,7 +311,7 @@ impl ModuleSource for Registries {
             return Ok(None);
         };
         let reference = self.reference(oci)?;
-        if is_pinned(module, &reference) {
+        if Pinned::of(module, &reference).is_for_ever() {
             return Ok(None);
         }
         let registry = self.registry(oci, reference).await?;
@@ -285,5 +324,67 @@ impl ModuleSource for Registries {
     fn interval(&self, module: &ModuleSpec) -> Duration {
         let interval = module.oci.as_ref().map(|oci| oci.interval());
         interval.unwrap_or(MIN_INTERVAL).max(MIN_INTERVAL)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use kube::client::Body;
+
+    use super::super::artifact::About;
+    use super::*;
+    use crate::module_source::DEFAULT_COPIES;
+
+    /// A cluster that answers nothing that helps.
+    fn failing_cluster() -> Client {
+        let answer = async |_: Request<Body>| {
+            let answer = Response::builder().status(500).body(Body::empty());
+            Ok::<_, std::convert::Infallible>(answer.unwrap())
+        };
+        Client::new(tower::service_fn(answer), "default")
+    }
+
+    fn module(reference: &str) -> ModuleSpec {
+        let module = serde_json::json!({"oci": {
+            "reference": reference,
+            "pullSecret": {"namespace": "shop", "name": "logins"},
+        }});
+        serde_json::from_value(module).unwrap()
+    }
+
+    #[tokio::test]
+    async fn while_the_pull_secret_cannot_be_read_a_tag_stands_for_what_it_stood_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let copies = Copies::open(folder.path(), DEFAULT_COPIES).unwrap();
+        let registries = |policy: &str| {
+            let policy = serde_json::from_str(policy).unwrap();
+            Registries::new(RegistryOptions::default(), Arc::new(policy))
+                .pull_secrets(failing_cluster())
+        };
+        let (artifact, _) = Artifact::of(b"component", &About::default());
+        let pulled = Pulled {
+            manifest: String::from_utf8(artifact.text().to_vec()).unwrap(),
+            signatures: Vec::new(),
+        };
+        let copies = Arc::new(copies);
+        let open = registries("{}").copies(copies.clone());
+        let tag = "example.com/team/a:1".to_owned();
+        let other = format!("example.com/team/a@sha256:{}", "0".repeat(64));
+        // What is kept under the name of another manifest does not pass for it.
+        let names = [&tag, &other].map(|name| by_reference(&name.parse().unwrap()));
+        open.keep(names.to_vec(), pulled, b"component".into()).await;
+
+        let fetched = open.fetch(&module(&tag)).await.unwrap();
+        assert_eq!(*fetched.bytes, *b"component");
+        let why = fetched.copied.unwrap();
+        assert!(
+            why.contains("the pull secret shop/logins cannot be read"),
+            "{why}"
+        );
+        assert!(open.fetch(&module(&other)).await.is_err());
+        let closed = registries(r#"{"registries": []}"#).copies(copies);
+        let refused = closed.fetch(&module(&tag)).await;
+        assert!(matches!(refused, Err(SourceError::Policy(_))));
     }
 }
