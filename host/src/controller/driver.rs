@@ -266,6 +266,7 @@ impl Drive {
         );
         let log = self.log_sink(call, span.clone());
         let module = context.rollout.chosen(self.run.module());
+        context.observer.calling(&self.run, call, &module);
         let report = match context.call_mode {
             CallMode::Parallel => {
                 context

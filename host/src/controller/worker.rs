@@ -121,6 +121,8 @@ enum Renewal {
     TryOn(Share, Arc<Module>),
     /// Not the one any more that was tried.
     GiveUp,
+    /// They have changed already: these objects have another, and those are tried on one.
+    Done(Of, Option<Share>),
 }
 
 impl Renewal {
@@ -144,6 +146,7 @@ impl Renewal {
                 rollout.try_on(share, module);
                 (Of::Share(share.larger(before)), Some(share))
             }
+            Self::Done(of, share) => (of, share),
             Self::GiveUp => {
                 rollout.give_up();
                 (tried.map_or(Of::None, |(share, _)| Of::Share(share)), None)
@@ -186,6 +189,7 @@ pub struct WorkerHandle {
     pub rollout: Arc<Rollout>,
     stable: Arc<Module>,
     is_trying: bool,
+    is_machine: bool,
     renew: mpsc::Sender<Renewal>,
     task: JoinHandle<Option<()>>,
 }
@@ -201,24 +205,36 @@ impl WorkerHandle {
     /// Runs that begin from now on are of this module, and every object has one that had another; those under way go on with theirs. In mode
     /// Machine each entry that begins is of it, and only what was given up is tried again.
     ///
-    /// The worker itself changes what runs are of, so that none begins on the new module before it is known that every object is to have one.
+    /// In mode Chain the worker itself changes what runs are of, so that none begins on the new module before every object is known to need one.
     pub async fn swap(&mut self, module: Arc<Module>) {
         self.stable = module.clone();
         self.is_trying = false;
-        let _ = self.renew.send(Renewal::Swap(module)).await;
+        self.renew(Renewal::Swap(module)).await;
     }
 
     /// As [`swap`](Self::swap), but for these objects only.
     pub async fn try_on(&mut self, share: Share, module: Arc<Module>) {
         self.is_trying = true;
-        let _ = self.renew.send(Renewal::TryOn(share, module)).await;
+        self.renew(Renewal::TryOn(share, module)).await;
     }
 
     /// The objects that a module was tried on have one more run, of the module that all others have.
     pub async fn give_up(&mut self) {
         if std::mem::take(&mut self.is_trying) {
-            let _ = self.renew.send(Renewal::GiveUp).await;
+            self.renew(Renewal::GiveUp).await;
         }
+    }
+
+    async fn renew(&self, renewal: Renewal) {
+        // An entry that begins asks for its module itself, and is made no second time.
+        let renewal = match self.is_machine {
+            true => {
+                let (of, share) = renewal.apply(&self.rollout);
+                Renewal::Done(of, share)
+            }
+            false => renewal,
+        };
+        let _ = self.renew.send(renewal).await;
     }
 
     /// The module that all objects have, but for those that another is tried on.
@@ -247,6 +263,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
     let (retry, retries) = mpsc::channel(1);
     let (renew, renewals) = mpsc::channel(4);
     let rollout = parts.context.rollout.clone();
+    let is_machine = parts.context.machine.is_some();
     let stop = parts.tasks.drain_token().child_token();
     let configurator = parts.configurator.clone();
     let resource = parts.resource.clone();
@@ -289,6 +306,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         retry,
         stable: rollout.stable(),
         is_trying: false,
+        is_machine,
         rollout,
         renew,
         task,
