@@ -596,7 +596,7 @@ impl Keeper {
         let notice = Notice::Tried { digest, percent };
         self.shared.observer.noticed(name, &notice);
         let own = trial.own(Tally::default(), None);
-        let progress = trial.progress(&own, &self.voice.others());
+        let progress = trial::progress(&own, &self.voice.others());
         self.known.rolled_back = None;
         self.known.trial = Some(trial.status(progress, now));
         self.known.tried = Some(own);
@@ -634,7 +634,7 @@ impl Keeper {
             self.known.report.tried.as_ref(),
         );
         let others = self.voice.others();
-        let progress = trial.progress(&own, &others);
+        let progress = trial::progress(&own, &others);
         let status = trial.status(progress, now);
         let judged = || match trial.rule.judge(progress, trial.since, now) {
             Judgement::Wait => None,

@@ -64,18 +64,6 @@ impl Trial {
         }
     }
 
-    /// What has come of it at all hosts. One that has objects and does not say may have any number of them.
-    #[must_use]
-    pub fn progress(&self, own: &HostCanaryStatus, others: &[HostStatus]) -> Progress {
-        let of_it = |other: &HostStatus| {
-            let canary = other.canary.as_ref();
-            let canary = canary.filter(|canary| canary.digest == own.digest);
-            canary.map(progress).unwrap_or_default()
-        };
-        let others = others.iter().filter(|other| other.shards > 0);
-        others.map(of_it).fold(progress(own), Progress::with)
-    }
-
     /// As the status of the Configurator says it.
     #[must_use]
     pub fn status(&self, progress: Progress, now: Timestamp) -> CanaryStatus {
@@ -121,15 +109,27 @@ impl Trial {
     }
 }
 
-fn progress(of_host: &HostCanaryStatus) -> Progress {
+/// What has come of a trial at all hosts. One that has objects and does not say may have any number of them.
+#[must_use]
+pub fn progress(own: &HostCanaryStatus, others: &[HostStatus]) -> Progress {
+    let of_it = |other: &HostStatus| {
+        let canary = other.canary.as_ref();
+        let canary = canary.filter(|canary| canary.digest == own.digest);
+        canary.map(at_host).unwrap_or_default()
+    };
+    let others = others.iter().filter(|other| other.shards > 0);
+    others.map(of_it).fold(at_host(own), Progress::with)
+}
+
+fn at_host(canary: &HostCanaryStatus) -> Progress {
     Progress {
         tally: Tally {
-            runs: of_host.runs,
-            faults: of_host.faults,
+            runs: canary.runs,
+            faults: canary.faults,
         },
-        share: of_host.objects.map(|objects| Tried {
+        share: canary.objects.map(|objects| Tried {
             objects,
-            awaited: of_host.awaited,
+            awaited: canary.awaited,
         }),
     }
 }
@@ -144,4 +144,79 @@ pub fn decided(digest: &str, others: &[HostStatus]) -> Option<Decided> {
     }
     let has_it = |other: &HostStatus| other.module_digest.as_deref() == Some(digest);
     others.iter().any(has_it).then_some(Decided::Promote)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn canary(digest: &str, runs: u32) -> HostCanaryStatus {
+        HostCanaryStatus {
+            digest: digest.to_owned(),
+            runs,
+            faults: 1,
+            objects: Some(5),
+            awaited: 2,
+        }
+    }
+
+    fn host(canary: Option<HostCanaryStatus>) -> HostStatus {
+        HostStatus {
+            shards: 1,
+            canary,
+            ..HostStatus::default()
+        }
+    }
+
+    #[test]
+    fn what_hosts_have_counted_adds_up() {
+        let own = canary("new", 3);
+        let of = |others: &[HostStatus]| {
+            let Progress { tally, share } = progress(&own, others);
+            (tally.runs, tally.faults, share)
+        };
+        let share = |objects, awaited| Some(Tried { objects, awaited });
+        assert_eq!(of(&[]), (3, 1, share(5, 2)));
+        let other = host(Some(canary("new", 4)));
+        assert_eq!(of(&[other.clone()]), (7, 2, share(10, 4)));
+        // Of one that does not say, or speaks of another module, nothing is known.
+        assert_eq!(of(&[other.clone(), host(None)]), (7, 2, None));
+        assert_eq!(of(&[host(Some(canary("old", 4)))]), (3, 1, None));
+        // One that stands by has no objects.
+        let idle = HostStatus {
+            shards: 0,
+            ..host(None)
+        };
+        assert_eq!(of(&[other, idle]), (7, 2, share(10, 4)));
+    }
+
+    #[test]
+    fn what_one_host_has_decided_holds_for_the_others() {
+        let promoted = HostStatus {
+            module_digest: Some("new".to_owned()),
+            ..host(None)
+        };
+        let bad = RolledBackStatus {
+            digest: "new".to_owned(),
+            message: "bad".to_owned(),
+        };
+        let rolled_back = HostStatus {
+            module_digest: Some("old".to_owned()),
+            rolled_back: Some(bad.clone()),
+            ..host(None)
+        };
+        let trying = HostStatus {
+            module_digest: Some("old".to_owned()),
+            ..host(Some(canary("new", 1)))
+        };
+        let decided = |others: &[&HostStatus]| {
+            let others: Vec<HostStatus> = others.iter().copied().cloned().collect();
+            super::decided("new", &others)
+        };
+        assert_eq!(decided(&[&trying]), None);
+        assert_eq!(decided(&[&trying, &promoted]), Some(Decided::Promote));
+        let both = decided(&[&promoted, &rolled_back]);
+        assert_eq!(both, Some(Decided::RollBack(bad)));
+        assert_eq!(super::decided("another", &[rolled_back]), None);
+    }
 }
