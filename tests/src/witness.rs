@@ -95,7 +95,7 @@ impl Witness {
                 let called: Vec<&str> = pass.calls.iter().map(|(phase, _)| &**phase).collect();
                 assert_eq!(called, phases, "{object}");
                 let number = contents.iter().position(|content| *content == pass.content);
-                let number = number.unwrap_or_else(|| panic!("never written: {pass:?}"));
+                let number = number.expect("content that was written");
                 let run = (number, pass.module());
                 if let Some(before) = before.replace(run) {
                     assert!(run.0 >= before.0, "older than the run before: {pass:?}");

@@ -178,7 +178,7 @@ mod tests {
         let share = |objects, awaited| Some(Tried { objects, awaited });
         assert_eq!(of(&[]), (3, 1, share(5, 2)));
         let other = host(Some(canary("new", 4)));
-        assert_eq!(of(&[other.clone()]), (7, 2, share(10, 4)));
+        assert_eq!(of(std::slice::from_ref(&other)), (7, 2, share(10, 4)));
         // Of one that does not say, or speaks of another module, nothing is known.
         assert_eq!(of(&[other.clone(), host(None)]), (7, 2, None));
         assert_eq!(of(&[host(Some(canary("old", 4)))]), (3, 1, None));
