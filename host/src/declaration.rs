@@ -114,7 +114,8 @@ pub fn check(
         machine,
         deletion,
         capabilities: capabilities(&spec.capabilities)?,
-        limits: limits(&spec.limits, spec.instance)?,
+        limits: limits(&spec.limits, spec.instance)?
+            .owned_by(resource.metadata.uid.as_deref().unwrap_or_default()),
         max_requests: count("spec.limits.requests", spec.limits.requests)?,
         concurrency: count("spec.concurrency", spec.concurrency)?,
         retry: RetryPolicy {
@@ -316,6 +317,7 @@ fn limits(spec: &LimitsSpec, instance: InstanceSpec) -> Result<CallLimits, Decla
             InstanceSpec::Fresh => 1,
             InstanceSpec::Reuse => spec.instance_calls,
         },
+        ..CallLimits::default()
     })
 }
 

@@ -8,6 +8,7 @@ use configurator_core::plan::Plan;
 use configurator_core::request::ObjectRef;
 use configurator_core::result::RequestResult;
 use configurator_core::run::{Call, Finish, Pause, Run};
+use configurator_guest::module::Module;
 
 /// How a run ended, or why it rests.
 #[derive(Debug)]
@@ -23,6 +24,9 @@ pub enum RunEnd<'a> {
 /// Outputs and results are shown as they are, secrets included: what an observer keeps or prints of them it must
 /// redact.
 pub trait RunObserver: Send + Sync + 'static {
+    /// A handler is about to be called in this module.
+    fn calling(&self, _run: &Run, _call: &Call, _module: &Module) {}
+
     /// A handler was called.
     fn called(&self, _run: &Run, _call: &Call, _result: &Result<HandlerOutput, CallFault>) {}
 

@@ -222,7 +222,7 @@ pub struct CanarySpec {
     /// How long at least.
     #[serde(default = "default_canary_duration")]
     pub duration: Duration,
-    /// How many of its runs must have ended at least; in mode Machine, entries of handlers.
+    /// How many of its runs must have ended at least; in mode Machine, entries of handlers. Where it is tried on fewer objects, one of each.
     #[serde(default = "default_canary_runs")]
     pub min_runs: u32,
     /// How many of a hundred of them may be faulty.
@@ -546,6 +546,26 @@ pub struct CanaryStatus {
     pub runs: u32,
     /// How many of these were faulty.
     pub faults: u32,
+    /// What it waits for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub awaits: String,
+}
+
+/// What one of several hosts says of a module that is tried.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct HostCanaryStatus {
+    /// Its digest.
+    pub digest: String,
+    /// How many of its runs have ended there.
+    pub runs: u32,
+    /// How many of these were faulty.
+    pub faults: u32,
+    /// On how many objects it is tried there; absent until all are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<u32>,
+    /// Those of them whose first run of it is yet to end.
+    pub awaited: u32,
 }
 
 /// A module that was not good enough.
@@ -577,7 +597,14 @@ pub struct HostStatus {
     /// What is wrong there, as the reason and message of the condition Degraded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub degraded: Option<DegradedStatus>,
-    /// The module that was not good enough there; the other hosts give it up as well.
+    /// The digest of the module that its objects have; while another is tried, of that which most have. What one host takes for all objects
+    /// after a trial, the others take as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module_digest: Option<String>,
+    /// The module that is tried on some of its objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<HostCanaryStatus>,
+    /// The module that was not good enough; the other hosts give it up as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolled_back: Option<RolledBackStatus>,
     /// Of its objects that were given up, the newest last; at most 50.

@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex};
 
 use configurator_core::handler::{CallFault, HandlerOutput};
 use configurator_core::run::{Call, Run};
+use configurator_guest::module::Module;
 use configurator_host::observer::{Notice, RunEnd, RunObserver};
+use serde_json::Value;
 use tokio::sync::watch;
 
 /// What was seen. Cloning shares it.
@@ -25,6 +27,8 @@ pub struct Witness {
 struct Seen {
     /// By object: the run under way.
     under_way: HashMap<String, Pass>,
+    /// By object: the module that is being called.
+    calling: HashMap<String, String>,
     ended: Vec<Pass>,
 }
 
@@ -33,6 +37,8 @@ struct Seen {
 pub struct Pass {
     /// Which object it was of, as `namespace/name`.
     pub object: String,
+    /// What `data.value` of the object was.
+    pub content: String,
     /// Of each call: phase and module.
     pub calls: Vec<(String, String)>,
 }
@@ -73,26 +79,31 @@ impl Witness {
 
     /// Panics when a run was dropped, doubled, of two modules, or stopped in between.
     ///
-    /// `changes` says how often each object of the namespace `shop` was changed, `swaps` how often another module was swapped in, `phases` what
-    /// a run is made of; the last run of each object must be of the module `running`.
+    /// `changes` says what was written to `data.value` of each object of the namespace `shop`, one after another, and `phases` what a run is made of.
+    /// What was written last has been run on the module `running`, nothing is run after what was written later, and no two runs, one after
+    /// the other, are of the same content on the same module.
     pub fn check_whole(
         &self,
-        changes: &BTreeMap<String, usize>,
-        swaps: usize,
+        changes: &BTreeMap<String, Vec<String>>,
         phases: &[&str],
         running: &str,
     ) {
-        for (object, changes) in changes {
+        for (object, contents) in changes {
             let passes = self.passes_of(&format!("shop/{object}"));
+            let mut before = None;
             for pass in &passes {
-                pass.module();
                 let called: Vec<&str> = pass.calls.iter().map(|(phase, _)| &**phase).collect();
                 assert_eq!(called, phases, "{object}");
+                let number = contents.iter().position(|content| *content == pass.content);
+                let number = number.expect("content that was written");
+                let run = (number, pass.module());
+                if let Some(before) = before.replace(run) {
+                    assert!(run.0 >= before.0, "older than the run before: {pass:?}");
+                    assert_ne!(run, before, "a run is doubled: {pass:?}");
+                }
             }
-            let last = passes.last().map(Pass::module);
-            assert_eq!(last, Some(running), "{object}");
-            let runs = passes.len();
-            assert!(runs <= changes + swaps, "{object}: {runs} runs");
+            let last = Some((contents.len() - 1, running));
+            assert_eq!(before, last, "{object}");
         }
     }
 
@@ -125,16 +136,28 @@ impl Pass {
 }
 
 impl RunObserver for Witness {
+    fn calling(&self, run: &Run, _: &Call, module: &Module) {
+        let mut seen = self.seen.lock().unwrap();
+        for member in run.members() {
+            let object = member.key.to_string();
+            seen.calling.insert(object, module.digest().to_string());
+        }
+    }
+
     fn called(&self, run: &Run, call: &Call, _: &Result<HandlerOutput, CallFault>) {
         let mut seen = self.seen.lock().unwrap();
         for member in run.members() {
             let object = member.key.to_string();
+            let module = seen.calling[&object].clone();
+            let value = member.object.to_value();
+            let value = value.pointer("/data/value").and_then(Value::as_str);
             let pass = seen.under_way.entry(object.clone()).or_insert(Pass {
                 object,
+                content: value.unwrap_or_default().to_owned(),
                 calls: Vec::new(),
             });
             let phase = call.input.context.phase.clone();
-            pass.calls.push((phase, run.module().digest().to_owned()));
+            pass.calls.push((phase, module));
         }
     }
 

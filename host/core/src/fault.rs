@@ -108,6 +108,26 @@ impl FaultKind {
         }
     }
 
+    /// Whether it is the request that is wrong, and not the world that it meets.
+    #[must_use]
+    pub const fn is_of_request(self) -> bool {
+        match self {
+            Self::ResourceGeneric
+            | Self::ResourceMutation
+            | Self::ResourcePermission
+            | Self::UnsupportedResourceOperation => true,
+            Self::RetryExceedLimit
+            | Self::ResourceNotFound
+            | Self::ResourceConflict
+            | Self::ApiServerUnavailable
+            | Self::ConfigstoreUnavailable
+            | Self::SecretstoreUnavailable
+            | Self::HttpUnavailable
+            | Self::OutcomeUnknown
+            | Self::NotSent => false,
+        }
+    }
+
     /// The sink that faults of this kind say is away.
     #[must_use]
     pub const fn sink(self) -> Option<SinkName> {

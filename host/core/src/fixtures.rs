@@ -85,6 +85,7 @@ pub(crate) fn failure(kind: FaultKind) -> Failure {
         request_name: "r".into(),
         fault: Fault::new(kind, "it failed"),
         reaction: kind.reaction(),
+        is_of_module: kind.is_of_request(),
     }
 }
 

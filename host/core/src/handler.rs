@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::document::Document;
 use crate::request::{ObjectKey, ObjectRef, Readiness, Requests};
@@ -366,6 +367,22 @@ pub struct CallLimits {
     pub output_size: u64,
     /// Calls that one instance may serve. 1: every call has an instance of its own, and sees nothing of the calls before it.
     pub instance_calls: u32,
+    /// Whose calls they are: an instance never serves those of two, since what one may read the other may not.
+    #[serde(skip)]
+    pub owner: u128,
+}
+
+impl CallLimits {
+    /// These, for calls of the Configurator of this uid.
+    #[must_use]
+    pub fn owned_by(self, uid: &str) -> Self {
+        let digest = Sha256::digest(uid.as_bytes());
+        let bytes = digest.iter().take(16);
+        Self {
+            owner: bytes.fold(0, |number, byte| (number << 8) | u128::from(*byte)),
+            ..self
+        }
+    }
 }
 
 impl Default for CallLimits {
@@ -376,6 +393,7 @@ impl Default for CallLimits {
             input_size: 4 << 20,
             output_size: 1 << 20,
             instance_calls: 1,
+            owner: 0,
         }
     }
 }

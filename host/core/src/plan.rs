@@ -192,6 +192,8 @@ pub struct Failure {
     pub fault: Fault,
     /// What the run does about it.
     pub reaction: Reaction,
+    /// Whether it is the module's fault, once nothing more is tried: its handler has failed, or what it asks for cannot be done.
+    pub is_of_module: bool,
 }
 
 impl Failure {
@@ -235,6 +237,7 @@ pub fn conclude(
             request_name: result.request_name.clone(),
             fault: fault.clone(),
             reaction: fault.kind.reaction(),
+            is_of_module: fault.kind.is_of_request(),
         };
         match &step.request.of {
             Some(of) if is_batch && found.reaction != Reaction::Park => {

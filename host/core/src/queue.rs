@@ -129,6 +129,15 @@ pub enum Action {
     },
 }
 
+/// The objects that a new module is tried on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tried {
+    /// How many there are.
+    pub objects: u32,
+    /// Those of them whose first run of it is yet to end.
+    pub awaited: u32,
+}
+
 /// Numbers for people and metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -167,6 +176,10 @@ struct Live {
     failures: u32,
     /// It must be seen at this version before it is entered again.
     awaited: Option<u64>,
+    /// Whether a new module is tried on it.
+    is_tried: bool,
+    /// Whether no run of it has ended yet that began on that module.
+    is_untried: bool,
     guard: LoopGuard,
     resync: Option<TimerKey>,
     deletion_done: bool,
@@ -642,9 +655,50 @@ impl Queue {
         again.collect()
     }
 
-    /// Objects of this share and the others do not share a batch from now on: their runs are of different modules.
+    /// Objects of this share and the others do not share a batch from now on, nor those that wait in one: their runs are of different modules.
+    /// None of the share has been tried yet.
     pub fn set_share(&mut self, share: Option<Share>) {
         self.share = share;
+        for slot in self.slots.values_mut() {
+            if let Some(live) = &mut slot.live {
+                live.is_tried = share.is_some_and(|share| share.has(&live.uid));
+                live.is_untried = live.is_tried;
+            }
+        }
+        let deletions = std::mem::take(&mut self.deletions);
+        let units = std::mem::take(&mut self.units);
+        for Unit { keys, chain } in deletions.into_iter().chain(units) {
+            for unit in self.parted(keys, chain) {
+                self.push(unit);
+            }
+        }
+        for ((chain, shard, _), open) in std::mem::take(&mut self.open) {
+            self.timers.remove(&open.closes);
+            let (closes, _) = open.closes;
+            for key in open.keys {
+                let lane = (chain, shard, self.is_of_share(&key));
+                self.join(lane, key, closes);
+            }
+        }
+    }
+
+    /// What is known of the objects that a new module is tried on; `None`: none is tried, or not every object is known yet.
+    #[must_use]
+    pub fn tried(&self) -> Option<Tried> {
+        self.share.filter(|_| self.is_listed)?;
+        let mut tried = Tried::default();
+        for slot in self.slots.values() {
+            let live = slot.live.as_ref();
+            let Some(live) = live.filter(|live| live.is_tried && !live.is_deleting) else {
+                continue;
+            };
+            tried.objects = tried.objects.saturating_add(1);
+            let has_work = slot.work != Work::Idle || live.pending.is_some();
+            if live.is_untried && has_work {
+                tried.awaited = tried.awaited.saturating_add(1);
+            }
+        }
+        Some(tried)
     }
 
     /// What is decided has changed for objects that do not change: each whose uid is one has one more run, those that were given up too.
@@ -767,6 +821,7 @@ impl Queue {
 
     /// Takes over what was seen and says what kind of event it is.
     fn update(&mut self, observed: Observed) -> WatchEvent {
+        let share = self.share;
         let slot = self.slots.entry(observed.key).or_insert_with(Slot::empty);
         match &mut slot.live {
             Some(live) => {
@@ -785,7 +840,10 @@ impl Queue {
                 WatchEvent::Modified
             }
             none => {
+                let is_tried = share.is_some_and(|share| share.has(&observed.uid));
                 *none = Some(Live {
+                    is_tried,
+                    is_untried: is_tried,
                     uid: observed.uid,
                     version: observed.version,
                     content: observed.content,
@@ -1024,12 +1082,14 @@ impl Queue {
         self.queued(key, chain);
         let uid = self.next_uid(key);
         let shard = uid.map_or(0, |uid| shard_of(uid, self.shards));
-        let is_tried = uid
-            .zip(self.share)
-            .is_some_and(|(uid, share)| share.has(uid));
-        let lane = (chain, shard, is_tried);
+        let lane = (chain, shard, self.is_of_share(key));
+        self.join(lane, key.clone(), now.after(batch.max_delay));
+    }
+
+    /// Puts an object that is queued in the open batch of a lane; where there is none, in one that closes at this time.
+    fn join(&mut self, lane: Lane, key: ObjectRef, closes: Timestamp) {
         if !self.open.contains_key(&lane) {
-            let closes = self.timer(now.after(batch.max_delay), Timer::Close(lane));
+            let closes = self.timer(closes, Timer::Close(lane));
             self.open.insert(
                 lane,
                 OpenBatch {
@@ -1038,13 +1098,29 @@ impl Queue {
                 },
             );
         }
+        let most = self.configurator.batch.map_or(1, |batch| batch.max_size);
         let is_full = self.open.get_mut(&lane).is_some_and(|open| {
-            open.keys.push(key.clone());
-            open.keys.len() >= batch.max_size
+            open.keys.push(key);
+            open.keys.len() >= most
         });
         if is_full {
             self.close(lane);
         }
+    }
+
+    /// Whether a new module is tried on the object whose turn is next.
+    fn is_of_share(&self, key: &ObjectRef) -> bool {
+        let uid = self.next_uid(key).zip(self.share);
+        uid.is_some_and(|(uid, share)| share.has(uid))
+    }
+
+    /// These objects, those that a new module is tried on apart from the others.
+    fn parted(&self, keys: Vec<ObjectRef>, chain: Chain) -> impl Iterator<Item = Unit> + use<> {
+        let (tried, others): (Vec<_>, Vec<_>) =
+            keys.into_iter().partition(|key| self.is_of_share(key));
+        let parts = [tried, others].into_iter();
+        let parts = parts.filter(|keys| !keys.is_empty());
+        parts.map(move |keys| Unit { keys, chain })
     }
 
     /// The uid of whose turn is next: the dead come before the living.
@@ -1206,6 +1282,8 @@ impl Queue {
                 if let Some(live) = slot.live.as_mut().filter(|live| live.uid == member.uid) {
                     live.pending = None;
                     live.renews = false;
+                    // What other content has come to does not hold any more, should the object go back to it.
+                    live.completed = live.completed.filter(|done| *done == member.content);
                     live.guard.on_start(now);
                 }
             }
@@ -1253,7 +1331,8 @@ impl Queue {
         slot.live.as_ref().map_or(0, |live| live.failures)
     }
 
-    /// Whether the object of a run is no longer what the run saw.
+    /// Whether the object of a run is no longer what the run saw, and has another run for that. A change that starts none is seen by the
+    /// next attempt.
     fn has_changed(&self, chain: Chain, member: &Member) -> bool {
         let Some(slot) = self.slots.get(&member.key) else {
             return true;
@@ -1263,7 +1342,7 @@ impl Queue {
         }
         match &slot.live {
             Some(live) if live.uid == member.uid => {
-                live.content != member.content
+                live.content != member.content && live.pending.is_some()
                     || (live.pending == Some(WatchEvent::Deleted))
                         && member.event != WatchEvent::Deleted
             }
@@ -1348,8 +1427,9 @@ impl Queue {
             } else {
                 live.completed = Some(member.content);
                 if live.content == member.content && live.pending != Some(WatchEvent::Deleted) {
-                    live.pending = std::mem::take(&mut live.renews).then_some(WatchEvent::Resync);
+                    live.pending = None;
                 }
+                live.end_run();
                 resync = true;
             }
         }
@@ -1430,7 +1510,8 @@ impl Queue {
             slot.gone.pop_front();
         } else if let Some(live) = &mut slot.live {
             live.completed = Some(member.content);
-            live.pending = std::mem::take(&mut live.renews).then_some(WatchEvent::Resync);
+            live.pending = None;
+            live.end_run();
             live.failures = 0;
             resync = true;
         }
@@ -1465,10 +1546,12 @@ impl Queue {
                     self.wake(&member.key, now);
                 }
             }
-            let unit = Unit { keys, chain };
-            match chain {
-                Chain::Phases => self.units.push_front(unit),
-                Chain::Deletion => self.deletions.push_front(unit),
+            // What is tried may have changed since they began.
+            for unit in self.parted(keys, chain) {
+                match chain {
+                    Chain::Phases => self.units.push_front(unit),
+                    Chain::Deletion => self.deletions.push_front(unit),
+                }
             }
         }
     }
@@ -1487,6 +1570,17 @@ impl Queue {
                 && !slot.is_given_up
         }) {
             self.slots.remove(key);
+        }
+    }
+}
+
+impl Live {
+    /// A run of it has ended for good. One that was asked for meanwhile follows; without, it was of the module that is the object's now.
+    fn end_run(&mut self) {
+        if std::mem::take(&mut self.renews) {
+            self.pending.get_or_insert(WatchEvent::Resync);
+        } else {
+            self.is_untried = false;
         }
     }
 }

@@ -503,7 +503,7 @@ impl Run {
     pub fn on_results(&mut self, results: Vec<RequestResult>, now: Timestamp) -> Step {
         let Some(plan) = self.plan.take() else {
             let fault = Fault::new(FaultKind::ResourceGeneric, "results came without requests");
-            return self.react(handler_failure(fault, Reaction::Fail));
+            return self.react(host_failure(fault, Reaction::Fail));
         };
         // Without a failure, the entry of this phase is over, and nothing of it is sent again.
         if results.iter().any(|result| result.error.is_some()) {
@@ -541,7 +541,7 @@ impl Run {
         if concluded.is_incomplete && concluded.failure.is_none() {
             // What failed is charged to others, but some of these objects' requests were not sent.
             let failure = concluded.charged.into_values().next();
-            let nobody = || handler_failure(plan::not_sent(""), Reaction::Restart);
+            let nobody = || host_failure(plan::not_sent(""), Reaction::Restart);
             return Step::Finish(Finish::Split {
                 failure: failure.unwrap_or_else(nobody),
             });
@@ -690,8 +690,12 @@ impl Run {
             });
         }
         let message = format!("phase {:?}: {fault}", self.phase());
+        let is_of_module = !matches!(fault, CallFault::Host { .. });
         let fault = Fault::new(FaultKind::ResourceGeneric, message).with_retry_after(retry_after);
-        self.react(handler_failure(fault, reaction))
+        self.react(Failure {
+            is_of_module,
+            ..handler_failure(fault, reaction)
+        })
     }
 
     fn react(&mut self, failure: Failure) -> Step {
@@ -771,6 +775,16 @@ fn handler_failure(fault: Fault, reaction: Reaction) -> Failure {
         request_name: String::new(),
         fault,
         reaction,
+        is_of_module: true,
+    }
+}
+
+/// A failure of the host: nothing that a handler has done.
+#[must_use]
+pub fn host_failure(fault: Fault, reaction: Reaction) -> Failure {
+    Failure {
+        is_of_module: false,
+        ..handler_failure(fault, reaction)
     }
 }
 

@@ -160,8 +160,11 @@ impl ModuleCache {
         let stored = component
             .serialize()
             .map_err(|error| std::io::Error::other(format!("{error:#}")))
-            .and_then(|code| self.write(&name, source, &code))
-            .and_then(|()| self.evict(&name));
+            .and_then(|code| {
+                let size = code.len().saturating_add(TRAILER) as u64;
+                self.make_room(size)?;
+                self.write(&name, source, &code)
+            });
         if let Err(error) = stored {
             tracing::warn!(path = %self.path.display(), "a precompiled module is not kept: {error}");
         }
@@ -233,19 +236,17 @@ impl ModuleCache {
         Ok(rustix::fs::fsync(&self.folder)?)
     }
 
-    /// Removes what has not been used for longest, until the folder is under its size. `newest` stays.
-    fn evict(&self, newest: &str) -> std::io::Result<()> {
+    /// Removes what has not been used for longest, until the folder is under its size with so many bytes more: the volume may have no more.
+    fn make_room(&self, needed: u64) -> std::io::Result<()> {
         let mut files = self.files()?;
         let mut size: u64 = files.iter().map(|file| file.size).sum();
         files.sort_by(|a, b| (a.used, &a.name).cmp(&(b.used, &b.name)));
         for file in files {
-            if size <= self.max_size {
+            if size.saturating_add(needed) <= self.max_size {
                 break;
             }
-            if file.name != newest {
-                rustix::fs::unlinkat(&self.folder, &file.name, AtFlags::empty())?;
-                size = size.saturating_sub(file.size);
-            }
+            rustix::fs::unlinkat(&self.folder, &file.name, AtFlags::empty())?;
+            size = size.saturating_sub(file.size);
         }
         Ok(())
     }
@@ -338,7 +339,7 @@ impl CacheFolder {
         Ok(modules.collect())
     }
 
-    /// Why the host would not use it, where it would not; what is for another build is not looked at.
+    /// Why the host would not use it, where it would not. That it is of another build is not looked at.
     #[must_use]
     pub fn verify(&self, module: &CachedModule) -> Option<String> {
         let Some(source) = &module.module else {
@@ -457,5 +458,33 @@ impl Hasher for ShaHasher {
 
     fn finish(&self) -> u64 {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_before_something_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = GuestOptions::default();
+        let engine = engine(&options, 1).unwrap();
+        let cache = ModuleCache::open(folder.path(), 25, &engine).unwrap();
+        let left = || cache.files().unwrap().len();
+        for (name, age) in [("old", 2), ("new", 1)] {
+            let file = folder.path().join(format!("{name}{ENDING}"));
+            std::fs::write(&file, [0; 10]).unwrap();
+            let used = now() - std::time::Duration::from_secs(age);
+            File::open(file).unwrap().set_modified(used).unwrap();
+        }
+        cache.make_room(5).unwrap();
+        assert_eq!(left(), 2);
+        cache.make_room(6).unwrap();
+        assert_eq!(cache.files().unwrap()[0].name, format!("new{ENDING}"));
+        assert_eq!(left(), 1);
+        // What alone is too large is kept alone: it would be compiled each time.
+        cache.make_room(100).unwrap();
+        assert_eq!(left(), 0);
     }
 }

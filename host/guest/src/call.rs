@@ -36,7 +36,7 @@ pub(crate) struct Caller {
     pub(crate) log_limits: LogLimits,
     /// Ceiling of `limits.memory`, in bytes.
     pub(crate) max_memory: u64,
-    pub(crate) idle: IdleInstances,
+    pub(crate) idle: Arc<IdleInstances>,
 }
 
 impl Caller {
@@ -61,7 +61,7 @@ impl Caller {
         };
         let memory_limit = limits.memory.min(self.max_memory);
         if limits.instance_calls > 1
-            && let Some(instance) = self.idle.take(module, memory_limit)
+            && let Some(instance) = self.idle.take(module, limits.owner, memory_limit)
         {
             let report = self.call(&work, Some(instance)).await;
             let is_spoilt = matches!(
@@ -133,7 +133,10 @@ impl Caller {
         let mut cost = cost_of(store.data());
         let result = result.map(|(output, kept)| {
             match kept {
-                Some((live, calls)) => self.idle.put(module, Instance { store, live, calls }),
+                Some((live, calls)) => {
+                    let instance = Instance { store, live, calls };
+                    self.idle.put(module, limits.owner, instance);
+                }
                 // Giving the instance back is part of what the call costs.
                 None => drop(store),
             }

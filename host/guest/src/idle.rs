@@ -25,6 +25,8 @@ pub(crate) struct IdleInstances {
 
 struct Idle {
     module: Weak<Module>,
+    /// Whose calls it has served: what they have left in its memory is for nobody else.
+    owner: u128,
     /// Its memory is held under the limit of its first call.
     memory_limit: u64,
     instance: Instance,
@@ -38,37 +40,53 @@ impl IdleInstances {
         }
     }
 
-    /// The one of this module and limit that was used last: what it touched may still be in the processor's caches.
-    pub(crate) fn take(&self, module: &Arc<Module>, memory_limit: u64) -> Option<Instance> {
+    /// The one of this module, owner and limit that was used last: what it touched may still be in the processor's caches.
+    pub(crate) fn take(
+        &self,
+        module: &Arc<Module>,
+        owner: u128,
+        memory_limit: u64,
+    ) -> Option<Instance> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |one: &Idle| {
-            one.memory_limit == memory_limit && one.module.as_ptr() == Arc::as_ptr(module)
+            one.memory_limit == memory_limit
+                && one.owner == owner
+                && one.module.as_ptr() == Arc::as_ptr(module)
         };
         let at = idle.iter().rposition(is_it)?;
         idle.remove(at).map(|one| one.instance)
     }
 
-    /// Keeps it for the next call. Those of modules that are no more go, and what is too much.
-    pub(crate) fn put(&self, module: &Arc<Module>, instance: Instance) {
-        let mut gone = Vec::new();
+    /// Keeps it for the next call of its owner. What is too much goes.
+    pub(crate) fn put(&self, module: &Arc<Module>, owner: u128, instance: Instance) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.push_back(Idle {
             module: Arc::downgrade(module),
+            owner,
             memory_limit: instance.store.data().limiter.limit(),
             instance,
         });
-        while idle.len() > self.room {
-            gone.extend(idle.pop_front());
-        }
-        let mut at = 0;
-        while at < idle.len() {
-            match idle.get(at) {
-                Some(one) if one.module.strong_count() == 0 => gone.extend(idle.remove(at)),
-                _ => at += 1,
-            }
-        }
+        let surplus = idle.len().saturating_sub(self.room);
+        let gone: Vec<Idle> = idle.drain(..surplus).collect();
         drop(idle);
         // Their memory is given back outside of the lock.
         drop(gone);
+    }
+
+    /// Gives back the memory of instances whose module is no more.
+    pub(crate) fn purge(&self) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_gone = |one: &Idle| one.module.strong_count() == 0;
+        let (gone, left): (VecDeque<Idle>, VecDeque<Idle>) =
+            std::mem::take(&mut *idle).into_iter().partition(is_gone);
+        *idle = left;
+        drop(idle);
+        drop(gone);
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.len()
     }
 }

@@ -248,7 +248,11 @@ impl Loader {
             imports,
             description,
         };
-        Ok(Module { facts, pre })
+        Ok(Module {
+            facts,
+            pre,
+            idle: Arc::clone(&caller.idle),
+        })
     }
 }
 

@@ -1,16 +1,27 @@
 //! A loaded module.
 
 use std::fmt;
+use std::sync::Arc;
 
 use configurator_core::handler::ModuleDescription;
 
 use crate::digest::Digest;
+use crate::idle::IdleInstances;
 use crate::v0_1::Pre;
 
 /// A compiled and checked module. One of each digest is in memory, however many Configurators use it.
 pub struct Module {
     pub(crate) facts: Facts,
     pub(crate) pre: Pre,
+    /// Has instances of it that wait for a call.
+    pub(crate) idle: Arc<IdleInstances>,
+}
+
+/// The instances go with it.
+impl Drop for Module {
+    fn drop(&mut self) {
+        self.idle.purge();
+    }
 }
 
 /// What there is to know about a module.

@@ -51,7 +51,7 @@ impl Default for GuestOptions {
                 memory: 256 << 20,
                 input_size: 0,
                 output_size: 1 << 20,
-                instance_calls: 1,
+                ..CallLimits::default()
             },
             log: LogLimits::default(),
             module_cache: None,

@@ -99,7 +99,9 @@ impl GuestRuntime {
                 ticker,
                 log_limits: options.log,
                 max_memory: options.max_memory,
-                idle: IdleInstances::new(usize::try_from(options.idle_instances).unwrap_or(0)),
+                idle: Arc::new(IdleInstances::new(
+                    usize::try_from(options.idle_instances).unwrap_or(0),
+                )),
             },
             turns: Arc::new(Semaphore::new(turns)),
             slots: Slots::new(BLOCKING_SLOTS),
@@ -155,7 +157,13 @@ impl GuestRuntime {
         self.inner.loader.load(&self.inner.caller, &bytes, name)
     }
 
-    /// Calls a handler in a fresh instance. Needs a tokio runtime.
+    /// How many instances wait for their next call.
+    #[must_use]
+    pub fn idle_instances(&self) -> usize {
+        self.inner.caller.idle.len()
+    }
+
+    /// Calls a handler in a fresh instance, or in one that has served calls of the same owner. Needs a tokio runtime.
     ///
     /// A call that lasts less than a tick runs on the thread that polls the future; then it goes on on a thread for
     /// blocking work. So no guest keeps a thread of the caller's runtime for longer than a tick.

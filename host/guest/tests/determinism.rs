@@ -112,6 +112,29 @@ fn an_instance_may_serve_several_calls() {
 }
 
 #[test]
+fn an_instance_serves_calls_of_one_owner() {
+    let runtime = runtime();
+    let module = runtime
+        .load_blocking(counts_its_calls().build(), "calls")
+        .unwrap();
+    let reused = CallLimits {
+        instance_calls: 100,
+        ..CallLimits::default()
+    };
+    let pages = |owner: &str| {
+        let limits = reused.owned_by(owner);
+        let report = runtime.call_blocking(&module, "root", &input("{}"), &limits, no_log());
+        report.result.unwrap();
+        report.cost.memory_peak >> 16
+    };
+    assert_eq!(["one", "one", "other", "one"].map(pages), [3, 4, 3, 5]);
+    assert_eq!(runtime.idle_instances(), 2);
+    // Their memory is given back when nobody can call them any more.
+    drop(module);
+    assert_eq!(runtime.idle_instances(), 0);
+}
+
+#[test]
 fn the_same_input_gives_the_same_output_and_log() {
     // Logs the start of the input's bytes as they lie in memory, and returns one of everything.
     let guest = Guest::new().returns(everything()).body(

@@ -12,6 +12,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::settings::user_folder;
 use super::terminal::{BAD, FAINT, GOOD};
 
+/// Said of what this build of the host does not use.
+const OTHER_BUILD: &str = "not for this host";
+
 /// What is done with the folder of modules that were compiled.
 #[derive(Args)]
 pub struct CacheArgs {
@@ -31,7 +34,7 @@ pub struct CacheArgs {
 enum Command {
     /// Show what is there: the module's digest, its bytes, when it was used last.
     List,
-    /// Read every file to its end, and say which of them the host would not use.
+    /// Read every file to its end, and fail where one of this host's is damaged or not to be trusted.
     Verify,
     /// Remove what this host would not use: of other builds, damaged, left by a crash.
     Prune {
@@ -64,7 +67,7 @@ pub fn cache(args: &CacheArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::List => {
             for module in modules.iter().rev() {
-                let note = if module.fits { "" } else { "not for this host" };
+                let note = if module.fits { "" } else { OTHER_BUILD };
                 line(module, note);
             }
             let size: u64 = modules.iter().map(|module| module.size).sum();
@@ -74,6 +77,10 @@ pub fn cache(args: &CacheArgs) -> anyhow::Result<ExitCode> {
         Command::Verify => {
             let mut code = ExitCode::SUCCESS;
             for module in &modules {
+                if module.module.is_some() && !module.fits {
+                    anstream::println!("{FAINT}- {}: {OTHER_BUILD}{FAINT:#}", named(module));
+                    continue;
+                }
                 match cache.verify(module) {
                     None => anstream::println!("{GOOD}✓{GOOD:#} {}", named(module)),
                     Some(why) => {

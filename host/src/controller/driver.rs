@@ -11,7 +11,7 @@ use configurator_core::handler::{CallFault, EventType, HandlerError, HandlerOutp
 use configurator_core::plan::{Failure, Plan, PlannedAction};
 use configurator_core::queue::{Finished, Ticket};
 use configurator_core::request::{ObjectRef, SinkName};
-use configurator_core::run::{Call, Chain, Finish, Pause, Run, Step, exhausted};
+use configurator_core::run::{Call, Chain, Finish, Pause, Run, Step, exhausted, host_failure};
 use configurator_guest::log::{LogLevel, LogLine, LogSink, no_log};
 use configurator_guest::module::Module;
 use configurator_guest::report::CallReport;
@@ -242,9 +242,9 @@ impl Drive {
                 }
                 Step::Finish(finish) => {
                     let finish = self.settle(finish).await;
-                    self.context.rollout.count(self.run.module(), &finish);
-                    self.ended(&RunEnd::Finished(&finish)).await;
                     let finished = self.finished(finish);
+                    self.context.rollout.count(self.run.module(), &finished);
+                    self.ended(&RunEnd::Finished(&finished.finish)).await;
                     return Carried {
                         run: self.run,
                         pause: None,
@@ -266,6 +266,7 @@ impl Drive {
         );
         let log = self.log_sink(call, span.clone());
         let module = context.rollout.chosen(self.run.module());
+        context.observer.calling(&self.run, call, &module);
         let report = match context.call_mode {
             CallMode::Parallel => {
                 context
@@ -409,11 +410,8 @@ impl Drive {
             let _ = machine.gate.send((token, go)).await;
             if may_go.await.is_err() {
                 let message = "not sent, because the state that says so could not be stored";
-                return Err(Failure {
-                    request_name: String::new(),
-                    fault: Fault::new(FaultKind::NotSent, message),
-                    reaction: Reaction::Restart,
-                });
+                let fault = Fault::new(FaultKind::NotSent, message);
+                return Err(host_failure(fault, Reaction::Restart));
             }
         }
         self.run.note_sending();
@@ -432,11 +430,7 @@ impl Drive {
         let reaction = fault.kind.reaction();
         let sink = fault.kind.sink().unwrap_or(SinkName::Kubernetes);
         let retry_after = fault.retry_after;
-        let failure = Failure {
-            request_name: String::new(),
-            fault,
-            reaction,
-        };
+        let failure = host_failure(fault, reaction);
         match reaction {
             Reaction::Park => Step::Pause(Pause::Park {
                 sink,
@@ -538,6 +532,7 @@ impl Drive {
                 let reaction = fault.kind.reaction();
                 failure = Some(Failure {
                     request_name: "status".into(),
+                    is_of_module: fault.kind.is_of_request(),
                     fault,
                     reaction,
                 });

@@ -31,7 +31,7 @@ use super::rollout::Rollout;
 use super::state_schema;
 use super::state_store::StateStore;
 use super::status::{self, Known, Refusal};
-use super::trial::{self, Trial};
+use super::trial::{self, Decided, Trial};
 use super::voice::{Said, Voice};
 use super::worker::{self, WorkerHandle, WorkerParts, WorkerReport, needs_ledger};
 use crate::clock::until;
@@ -44,8 +44,8 @@ use crate::objects;
 use crate::observer::Notice;
 use crate::recording::Recorder;
 use crate::resource;
+use crate::resource::RolledBackStatus;
 use crate::resource::machine::ModeSpec;
-use crate::resource::{CanaryStatus, RolledBackStatus};
 use crate::rights::Watched;
 use crate::sinks::kubernetes::is_of_another;
 use crate::tasks::{TaskKind, Tasks};
@@ -96,6 +96,8 @@ pub(crate) struct Keeper {
     /// A module that is tried on some objects, and when it is judged.
     trial: Option<Trial>,
     judge_at: Option<Timestamp>,
+    /// The digest of the module that was taken for all objects after its trial, and the one before: another host may find it bad yet.
+    promoted: Option<(String, Arc<Module>)>,
     /// A module that is being fetched and checked, while what runs goes on.
     loading: Option<BoxFuture<'static, Arrived>>,
     /// What the module's source said when it was last fetched, and when it is asked again.
@@ -159,6 +161,7 @@ impl Keeper {
             look_again: None,
             trial: None,
             judge_at: None,
+            promoted: None,
             loading: None,
             source: None,
             ask_source: None,
@@ -219,7 +222,10 @@ impl Keeper {
                     self.voice.speak_soon();
                 }
                 () = next_change(changes.as_mut()) => self.voice.speak_soon(),
-                () = self.voice.hear() => self.voice.speak_soon(),
+                () = self.voice.hear() => {
+                    Box::pin(self.heed()).await;
+                    self.voice.speak_soon();
+                }
                 () = status => {
                     Box::pin(self.write_status()).await;
                 }
@@ -332,8 +338,8 @@ impl Keeper {
         let is_same = |(running, _): &(i64, String)| *running == generation;
         let is_running = self.known.running.as_ref().is_some_and(is_same) && self.worker.is_some();
         if is_running && self.known.refusal.is_none() {
+            // What is being loaded is of this generation: news of its source.
             self.known.generation = generation;
-            self.loading = None;
         } else {
             self.load(resource);
         }
@@ -398,10 +404,10 @@ impl Keeper {
         let (shared, flows) = (self.shared.clone(), self.shared_flows());
         let resource = resource.clone();
         // What runs already need not be fetched.
-        let earlier = self.known.stable.clone().filter(|_| self.worker.is_none());
+        let before = self.known.stable.clone().filter(|_| self.worker.is_none());
         let loading = async move {
             let version = shared.modules.version(&resource.spec.module).await;
-            let loaded = load(&shared, &flows, &resource, earlier).await;
+            let loaded = load(&shared, &flows, &resource, before).await;
             Arrived {
                 resource,
                 version,
@@ -427,7 +433,7 @@ impl Keeper {
             self.ask_again();
         }
         self.source = version.ok().flatten();
-        match loaded {
+        match loaded.and_then(|loaded| self.beside(&resource, loaded)) {
             Ok(loaded) => {
                 self.failures = 0;
                 self.known.refusal = None;
@@ -495,15 +501,50 @@ impl Keeper {
                 }
     }
 
+    /// With the module that most objects go on with, where another is to be tried first and that one fits the Configurator of today.
+    ///
+    /// What was tried and was not good enough is for no object, also when nothing else is to be had.
+    fn beside(
+        &self,
+        resource: &resource::Configurator,
+        mut loaded: Loaded,
+    ) -> Result<Loaded, Refused> {
+        if trial::rule(resource).is_none() {
+            loaded.stable = None;
+            return Ok(loaded);
+        }
+        let running = self.worker.as_ref().map(|worker| worker.stable().clone());
+        let before = running.or_else(|| loaded.stable.take());
+        let candidate = loaded.module.digest();
+        if before
+            .as_ref()
+            .is_some_and(|before| before.digest() == candidate)
+        {
+            return Ok(loaded);
+        }
+        let fits = |before: &Arc<Module>| check_handlers(&loaded.configurator, before).is_ok();
+        let stable = before.filter(fits);
+        let candidate = candidate.to_string();
+        let is_bad = |rolled_back: &RolledBackStatus| rolled_back.digest == candidate;
+        if stable.is_none() && self.known.rolled_back.as_ref().is_some_and(is_bad) {
+            let why = "none is known that has the handlers which the Configurator names";
+            return Err(without_before(
+                resource,
+                &candidate,
+                "was tried and was not good enough",
+                why,
+            ));
+        }
+        loaded.stable = stable;
+        Ok(loaded)
+    }
+
     /// Runs what was loaded: for all objects at once, or, where its rollout says so, for some of them first.
     async fn roll_out(&mut self, resource: &resource::Configurator, mut loaded: Loaded) {
         let candidate = loaded.module.clone();
         let is_same = self.is_of_same(&loaded);
-        let worker = self.worker.as_ref();
-        let stable = worker.map(|worker| worker.rollout.stable());
-        let stable = stable.or_else(|| loaded.stable.take());
-        let stable = stable.filter(|stable| stable.digest() != candidate.digest());
-        let (Some(rule), Some(stable)) = (trial::rule(resource), stable) else {
+        self.promoted = None;
+        let (Some(rule), Some(stable)) = (trial::rule(resource), loaded.stable.take()) else {
             self.end_trial(None).await;
             return match is_same {
                 true => self.swap(loaded.configurator.generation, candidate).await,
@@ -523,16 +564,18 @@ impl Keeper {
         if self.known.rolled_back.as_ref().is_some_and(is_bad) {
             return;
         }
-        let is_it =
-            |trial: &Trial| trial.candidate.digest() == candidate.digest() && trial.rule == rule;
-        if !self.trial.as_ref().is_some_and(is_it) {
-            self.begin_trial(rule, candidate).await;
+        let is_it = |trial: &&mut Trial| {
+            trial.candidate.digest() == candidate.digest() && trial.rule.share == rule.share
+        };
+        match self.trial.as_mut().filter(is_it) {
+            Some(trial) => trial.rule = rule,
+            None => self.begin_trial(rule, candidate).await,
         }
     }
 
     /// Tries a module on its share of the objects.
     async fn begin_trial(&mut self, rule: TrialRule, candidate: Arc<Module>) {
-        let Some(worker) = &self.worker else {
+        let Some(worker) = &mut self.worker else {
             return;
         };
         worker.try_on(rule.share, candidate.clone()).await;
@@ -542,9 +585,8 @@ impl Keeper {
             rule,
             since: now,
         };
-        let CanaryStatus {
-            digest, percent, ..
-        } = trial.status(Tally::default());
+        let digest = trial.candidate.digest().to_string();
+        let percent = rule.share.percent();
         let name = &worker.configurator.name;
         tracing::info!(configurator = name, digest, percent, "a module is tried");
         let subject = Subject::configurator(name, &worker.configurator.uid);
@@ -558,8 +600,11 @@ impl Keeper {
         });
         let notice = Notice::Tried { digest, percent };
         self.shared.observer.noticed(name, &notice);
+        let own = trial.own(Tally::default(), None);
+        let progress = trial::progress(&own, &self.voice.others());
         self.known.rolled_back = None;
-        self.known.trial = Some(trial.status(Tally::default()));
+        self.known.trial = Some(trial.status(progress, now));
+        self.known.tried = Some(own);
         self.trial = Some(trial);
         self.judge_at = Some(now.after(JUDGE_AGAIN));
         self.voice.speak_soon();
@@ -568,63 +613,93 @@ impl Keeper {
     /// No module is tried any more; the one that was tried and not good enough is remembered.
     async fn end_trial(&mut self, rolled_back: Option<RolledBackStatus>) {
         self.known.trial = None;
+        self.known.tried = None;
         self.known.rolled_back = rolled_back;
         self.judge_at = None;
         if self.trial.take().is_some()
             && self.known.rolled_back.is_some()
-            && let Some(worker) = &self.worker
+            && let Some(worker) = &mut self.worker
         {
             worker.give_up().await;
         }
         self.voice.speak_soon();
     }
 
-    /// Whether the module that is tried is for all objects, for none, or goes on being tried.
+    /// Whether the module that is tried is for all objects, for none, or goes on being tried. Where hosts share the objects, the one that
+    /// speaks for all judges what all have come to, and the others do what it has decided.
     async fn judge(&mut self) {
         self.judge_at = None;
         let (Some(trial), Some(worker)) = (&self.trial, &self.worker) else {
             return;
         };
         let now = self.shared.clock.now();
-        let tally = worker.rollout.tally();
-        let status = trial.status(tally);
-        // What is not good enough at one host is not good enough at any.
-        let hosts = self.voice.others();
-        let mut elsewhere = hosts.iter().filter_map(|host| host.rolled_back.clone());
-        let elsewhere = elsewhere.find(|rolled_back| rolled_back.digest == status.digest);
-        let judgement = match elsewhere {
-            Some(_) => Judgement::RollBack,
-            None => trial.rule.judge(tally, trial.since, now),
+        let digest = trial.candidate.digest().to_string();
+        let own = trial.own(
+            worker.rollout.tally(&digest),
+            self.known.report.tried.as_ref(),
+        );
+        let others = self.voice.others();
+        let progress = trial::progress(&own, &others);
+        let status = trial.status(progress, now);
+        let judged = || match trial.rule.judge(progress, trial.since, now) {
+            Judgement::Wait => None,
+            Judgement::Promote => Some(Decided::Promote),
+            Judgement::RollBack => Some(Decided::RollBack(trial.rolled_back(progress.tally))),
         };
-        match judgement {
-            Judgement::Wait => {
+        let decided = trial::decided(&digest, &others);
+        match decided.or_else(|| self.voice.speaks().then(judged).flatten()) {
+            None => {
                 self.judge_at = Some(now.after(JUDGE_AGAIN));
-                if self.known.trial.as_ref() != Some(&status) {
-                    self.known.trial = Some(status);
+                let known = (Some(status), Some(own));
+                if (&self.known.trial, &self.known.tried) != (&known.0, &known.1) {
+                    (self.known.trial, self.known.tried) = known;
                     self.voice.speak_soon();
                 }
             }
-            Judgement::Promote => {
+            Some(Decided::Promote) => {
                 let candidate = trial.candidate.clone();
-                let generation = worker.configurator.generation;
-                let running = self.known.running.as_ref();
-                let generation = running.map_or(generation, |(generation, _)| *generation);
-                self.swap(generation, candidate).await;
+                let before = worker.stable().clone();
+                self.swap(self.running_generation(), candidate).await;
                 self.end_trial(None).await;
+                self.promoted = Some((digest, before));
             }
-            Judgement::RollBack => {
-                let rolled_back = elsewhere.unwrap_or_else(|| trial.rolled_back(tally));
-                let name = worker.configurator.name.clone();
-                let subject = Subject::configurator(&name, &worker.configurator.uid);
-                let RolledBackStatus { digest, message } = rolled_back.clone();
-                tracing::warn!(configurator = name, "{message}");
-                let event = HostEvent::warning(subject, "ModuleRolledBack", message.clone());
-                self.shared.publisher.publish(event);
-                let notice = Notice::RolledBack { digest, message };
-                self.shared.observer.noticed(&name, &notice);
-                self.end_trial(Some(rolled_back)).await;
-            }
+            Some(Decided::RollBack(rolled_back)) => self.roll_back(rolled_back).await,
         }
+    }
+
+    /// Does what another host has decided of a module that is tried, or was taken for all objects after its trial.
+    async fn heed(&mut self) {
+        if self.trial.is_some() {
+            return self.judge().await;
+        }
+        let Some((digest, before)) = &self.promoted else {
+            return;
+        };
+        if let Some(Decided::RollBack(rolled_back)) = trial::decided(digest, &self.voice.others()) {
+            let before = before.clone();
+            self.promoted = None;
+            self.swap(self.running_generation(), before).await;
+            self.roll_back(rolled_back).await;
+        }
+    }
+
+    fn running_generation(&self) -> i64 {
+        let running = self.known.running.as_ref();
+        running.map_or(self.known.generation, |(generation, _)| *generation)
+    }
+
+    /// No object has the module any more that was tried.
+    async fn roll_back(&mut self, rolled_back: RolledBackStatus) {
+        let resource = self.desired.borrow().clone();
+        let name = resource.name_any();
+        let subject = Subject::configurator(&name, &resource.uid().unwrap_or_default());
+        let RolledBackStatus { digest, message } = rolled_back.clone();
+        tracing::warn!(configurator = name, "{message}");
+        let event = HostEvent::warning(subject, "ModuleRolledBack", message.clone());
+        self.shared.publisher.publish(event);
+        let notice = Notice::RolledBack { digest, message };
+        self.shared.observer.noticed(&name, &notice);
+        self.end_trial(Some(rolled_back)).await;
     }
 
     /// Runs that begin from now on are of this module.
@@ -633,11 +708,10 @@ impl Keeper {
         let before = self.known.running.replace((generation, digest.clone()));
         let before = before.map(|(_, digest)| digest).unwrap_or_default();
         self.known.stable = Some(digest.clone());
-        let Some(worker) = &self.worker else {
+        let Some(worker) = &mut self.worker else {
             return;
         };
-        let is_tried = worker.rollout.tried().is_some();
-        if before == digest && !is_tried {
+        if before == digest && !worker.is_trying() {
             return;
         }
         worker.swap(module).await;
@@ -707,11 +781,13 @@ impl Keeper {
             shared.state_key.clone(),
         );
         let earlier = earlier(shared, &self.desired.borrow());
+        let rolled_back = self.known.rolled_back.as_ref();
+        let rolled_back = rolled_back.map(|rolled_back| rolled_back.digest.clone());
         let context = Arc::new(RunContext {
             machine: store.map(|store| Arc::new(MachineContext::new(store, earlier))),
             guest: shared.guest.clone(),
             call_mode: shared.call_mode,
-            rollout: Arc::new(Rollout::new(module)),
+            rollout: Arc::new(Rollout::new(module, rolled_back)),
             executor: shared.executor.clone(),
             clock: shared.clock.clone(),
             client: shared.client.clone(),
@@ -860,7 +936,7 @@ async fn load(
     shared: &Shared,
     flows: &Flows,
     resource: &resource::Configurator,
-    earlier: Option<String>,
+    before: Option<String>,
 ) -> Result<Loaded, Refused> {
     let name = resource.name_any();
     let configurator = declaration::check(resource, flows)
@@ -892,9 +968,17 @@ async fn load(
     };
     let module = loaded.map_err(|error| refused("ModuleInvalid", error.to_string()))?;
     check_handlers(&configurator, &module)?;
-    let earlier = earlier.filter(|digest| *digest != module.digest().to_string());
-    let stable = match (trial::rule(resource), earlier) {
-        (Some(_), Some(earlier)) => stable(shared, resource, &configurator, earlier).await,
+    let before = before.filter(|digest| *digest != module.digest().to_string());
+    let stable = match (trial::rule(resource), before) {
+        (Some(_), Some(before)) => {
+            let loaded = earlier(shared, resource).load(&before).await;
+            let candidate = module.digest().to_string();
+            let missing = |why: String| {
+                let why = format!("{before} is not to be had: {why}");
+                without_before(resource, &candidate, "is to be tried first", &why)
+            };
+            Some(loaded.map_err(missing)?)
+        }
         _ => None,
     };
     let watch = &configurator.watch;
@@ -972,27 +1056,21 @@ fn recorder(shared: &Shared, configurator: &Configurator) -> Option<Arc<Recorder
     is_wanted.then_some(recorder)
 }
 
-/// The module that ran before the host began, where it is still to be had and fits the Configurator of today.
-async fn stable(
-    shared: &Shared,
+/// Nothing runs rather than a module on all objects that should not, or not yet, be on them.
+fn without_before(
     resource: &resource::Configurator,
-    configurator: &Configurator,
-    digest: String,
-) -> Option<Arc<Module>> {
-    let loaded = earlier(shared, resource).load(&digest).await;
-    let fitting = loaded.and_then(|module| match check_handlers(configurator, &module) {
-        Ok(()) => Ok(module),
-        Err(refused) => Err(refused.refusal.message),
-    });
-    if let Err(error) = &fitting {
-        tracing::warn!(
-            configurator = configurator.name,
-            digest,
-            error,
-            "the module that ran before is not to be had any more: all objects have the new one, which is not tried first"
-        );
+    candidate: &str,
+    is: &str,
+    why: &str,
+) -> Refused {
+    let name = resource.name_any();
+    let message = format!(
+        "the module {candidate} {is}, but there is none for the other objects: {why}. Put that back, or take one for all objects: `configurator rollback {name} --to DIGEST`"
+    );
+    Refused {
+        may_change: true,
+        ..refused("PredecessorMissing", message)
     }
-    fitting.ok()
 }
 
 /// The modules that a Configurator ran before.

@@ -15,11 +15,10 @@ use configurator_core::machine::phase::{Machine, PhaseKind, When};
 use configurator_core::machine::state::{NodeError, Seen, State, Turn};
 use configurator_core::machine::tree::{Node, NodeKind};
 use configurator_core::module::RunModule;
-use configurator_core::plan::Failure;
 use configurator_core::queue::{Finished, Ticket};
 use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::result::ResultEntry;
-use configurator_core::run::{Finish, Member, Pause, Run, RunStart, Step, exhausted};
+use configurator_core::run::{Finish, Member, Pause, Run, RunStart, Step, exhausted, host_failure};
 use configurator_core::time::Timestamp;
 use configurator_schema::cel::{Condition, ConditionError};
 use futures::future::{AbortHandle, BoxFuture, abortable};
@@ -285,11 +284,7 @@ fn over_by(start: &RunStart, fault: Fault) -> Over {
     let sink = fault.kind.sink().unwrap_or(SinkName::Kubernetes);
     let retry_after = fault.retry_after;
     let failures = start.failures.saturating_add(1);
-    let failure = Failure {
-        request_name: String::new(),
-        fault,
-        reaction,
-    };
+    let failure = host_failure(fault, reaction);
     let policy = start.configurator.retry;
     match reaction {
         Reaction::Park => Over::Pause(Pause::Park {
@@ -320,11 +315,10 @@ fn untrusted(start: &RunStart, why: &str) -> Over {
         "the stored state is not trusted, so nothing is done: {why}. A Command with verb Restart begins anew, at the initial phase"
     );
     Over::Finish(Finish::Failed {
-        failure: Failure {
-            request_name: String::new(),
-            fault: Fault::new(FaultKind::ResourceGeneric, message),
-            reaction: Reaction::Fail,
-        },
+        failure: host_failure(
+            Fault::new(FaultKind::ResourceGeneric, message),
+            Reaction::Fail,
+        ),
         failures: start.failures.saturating_add(1),
     })
 }
@@ -591,14 +585,17 @@ impl MachineRun {
         Ok(())
     }
 
-    /// Notes which module the phase begins with, where its entries are to stay on it.
+    /// Notes which module the phase begins with, where its entries are to stay on it. On one that was rolled back they do not.
     fn pin(&mut self) {
         let mode = self.start.configurator.machine.as_ref();
         let is_pinned = mode.is_some_and(|mode| mode.pins_modules);
         let State { phase, nodes, .. } = &mut self.standing.state;
         if let Some(root) = nodes.get_mut(phase)
             && is_pinned
-            && root.module.is_none()
+            && root
+                .module
+                .as_deref()
+                .is_none_or(|module| self.context.rollout.is_rolled_back(module))
         {
             let module = self.context.rollout.choose(&self.start.members);
             root.module = Some(module.digest().to_owned());

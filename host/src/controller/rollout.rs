@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use configurator_core::module::RunModule;
-use configurator_core::run::{Finish, Member};
+use configurator_core::queue::Finished;
+use configurator_core::run::Member;
 use configurator_core::trial::{Share, Tally};
 use configurator_guest::module::Module;
 
@@ -18,6 +19,8 @@ pub struct Rollout {
 struct Modules {
     stable: Held,
     tried: Option<(Share, Held)>,
+    /// The digest of the one that was tried and was not good enough.
+    rolled_back: Option<String>,
 }
 
 #[derive(Clone)]
@@ -27,13 +30,14 @@ struct Held {
 }
 
 impl Rollout {
-    /// This module for everything.
+    /// This module for everything, where the one of the other digest was tried and was not good enough.
     #[must_use]
-    pub fn new(module: Arc<Module>) -> Self {
+    pub fn new(module: Arc<Module>, rolled_back: Option<String>) -> Self {
         Self {
             modules: RwLock::new(Modules {
                 stable: Held::of(module),
                 tried: None,
+                rolled_back,
             }),
             tally: Mutex::default(),
         }
@@ -75,24 +79,41 @@ impl Rollout {
         Some((*share, tried.module.clone()))
     }
 
+    /// Whether the module of this digest was tried and was not good enough: what has begun with it goes on with another.
+    #[must_use]
+    pub fn is_rolled_back(&self, digest: &str) -> bool {
+        let modules = self.modules.read();
+        let modules = modules.unwrap_or_else(PoisonError::into_inner);
+        modules.rolled_back.as_deref() == Some(digest)
+    }
+
     /// Every run that begins from now on is of this module.
     pub fn swap(&self, module: Arc<Module>) {
         self.set(|modules| {
-            *modules = Modules {
-                stable: Held::of(module),
-                tried: None,
-            }
+            modules.stable = Held::of(module);
+            modules.tried = None;
+            let digest = modules.stable.handle.digest();
+            modules.rolled_back.take_if(|bad| bad == digest);
         });
     }
 
     /// Runs of these objects that begin from now on are of this module, and none is counted yet.
     pub fn try_on(&self, share: Share, module: Arc<Module>) {
-        self.set(|modules| modules.tried = Some((share, Held::of(module))));
+        self.set(|modules| {
+            let tried = Held::of(module);
+            let digest = tried.handle.digest();
+            modules.rolled_back.take_if(|bad| bad == digest);
+            modules.tried = Some((share, tried));
+        });
     }
 
     /// No run that begins from now on is of the module that was tried.
     pub fn give_up(&self) {
-        self.set(|modules| modules.tried = None);
+        self.set(|modules| {
+            if let Some((_, tried)) = modules.tried.take() {
+                modules.rolled_back = Some(tried.handle.digest().to_owned());
+            }
+        });
     }
 
     fn set(&self, change: impl FnOnce(&mut Modules)) {
@@ -102,20 +123,26 @@ impl Rollout {
     }
 
     /// Counts what a run came to, where it was of the module that is tried.
-    pub fn count(&self, module: &RunModule, finish: &Finish) {
+    pub fn count(&self, module: &RunModule, finished: &Finished) {
         let modules = self.modules.read();
         let modules = modules.unwrap_or_else(PoisonError::into_inner);
         let is_tried = |(_, tried): &(Share, Held)| tried.handle.digest() == module.digest();
         if modules.tried.as_ref().is_some_and(is_tried) {
             let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-            tally.count(finish);
+            tally.count(&finished.finish, &finished.departed);
         }
     }
 
-    /// What has come of the module that is tried so far.
+    /// What has come of this module so far, while it is tried.
     #[must_use]
-    pub fn tally(&self) -> Tally {
-        *self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn tally(&self, digest: &str) -> Tally {
+        let modules = self.modules.read();
+        let modules = modules.unwrap_or_else(PoisonError::into_inner);
+        let is_tried = |(_, tried): &(Share, Held)| tried.handle.digest() == digest;
+        match modules.tried.as_ref().is_some_and(is_tried) {
+            true => *self.tally.lock().unwrap_or_else(PoisonError::into_inner),
+            false => Tally::default(),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::rights::Verdict;
 use super::worker::{FAILURES_SHOWN, WorkerReport};
 use crate::resource::{
     CanaryStatus, Configurator, ConfiguratorStatus, CountsStatus, DegradedStatus, FailureStatus,
-    HostStatus, RolledBackStatus,
+    HostCanaryStatus, HostStatus, RolledBackStatus,
 };
 
 /// The field manager of the status of Configurators.
@@ -56,6 +56,8 @@ pub struct Known {
     pub previous: Option<String>,
     /// The module that is tried on some objects.
     pub trial: Option<CanaryStatus>,
+    /// What has come of it at this host.
+    pub tried: Option<HostCanaryStatus>,
     /// The one that was not good enough.
     pub rolled_back: Option<RolledBackStatus>,
     /// Why the module that runs may be older than what its source has.
@@ -107,7 +109,7 @@ pub fn status_of(
         .collect();
     ConfiguratorStatus {
         observed_generation: Some(known.generation),
-        module_digest: known.running.as_ref().map(|(_, digest)| digest.clone()),
+        module_digest: module_digest(known),
         previous_module_digest: known.previous.clone(),
         canary: known.trial.clone(),
         rolled_back: known.rolled_back.clone(),
@@ -136,9 +138,17 @@ pub fn host_status(known: &Known, name: &str, shards: u16) -> HostStatus {
             reason: reason.to_owned(),
             message,
         }),
+        module_digest: module_digest(known),
+        canary: known.tried.clone(),
         rolled_back: known.rolled_back.clone(),
         failures: report.failures.clone(),
     }
+}
+
+/// What ran before the host began is not forgotten while nothing runs: it is what a new module is tried beside.
+fn module_digest(known: &Known) -> Option<String> {
+    let running = known.running.as_ref().map(|(_, digest)| digest);
+    running.or(known.stable.as_ref()).cloned()
 }
 
 fn counts(known: &Known, others: &[HostStatus]) -> CountsStatus {

@@ -9,9 +9,9 @@ use configurator_core::capability::Capabilities;
 use configurator_core::configurator::{Configurator, DeletionBy};
 use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::plan::Failure;
-use configurator_core::queue::{Action, Counts, Finished, Queue, Ticket};
+use configurator_core::queue::{Action, Counts, Finished, Queue, Ticket, Tried};
 use configurator_core::request::{ObjectRef, SinkName};
-use configurator_core::run::{Chain, Finish, Member, Pause, Run, RunStart, Step};
+use configurator_core::run::{Chain, Finish, Member, Pause, Run, RunStart, Step, host_failure};
 use configurator_core::time::Timestamp;
 use configurator_core::trial::Share;
 use configurator_guest::module::Module;
@@ -101,6 +101,8 @@ pub struct WorkerReport {
     pub counts: Counts,
     /// Whether nothing runs, is queued or waits to be tried again.
     pub is_settled: bool,
+    /// The digest of the module that is tried, and what is known of the objects that it is tried on.
+    pub tried: Option<(String, Tried)>,
     /// Objects that were given up, the newest last.
     pub failures: Vec<FailureStatus>,
     /// Objects that keep changing because of their own runs.
@@ -111,16 +113,52 @@ pub struct WorkerReport {
     pub watch_error: Option<String>,
 }
 
-/// Objects whose module has changed.
-struct Renewal {
-    /// Those that a new module is tried on from now on.
-    share: Option<Share>,
-    of: Of,
+/// What the modules of the objects are from now on.
+enum Renewal {
+    /// This one for all.
+    Swap(Arc<Module>),
+    /// This one for these.
+    TryOn(Share, Arc<Module>),
+    /// Not the one any more that was tried.
+    GiveUp,
+    /// They have changed already: these objects have another, and those are tried on one.
+    Done(Of, Option<Share>),
+}
+
+impl Renewal {
+    /// Changes the modules. Returns the objects that have another one than before, and those that one is tried on.
+    fn apply(self, rollout: &Rollout) -> (Of, Option<Share>) {
+        let tried = rollout.tried();
+        match self {
+            Self::Swap(module) => {
+                let is_it = |other: &Arc<Module>| other.digest() == module.digest();
+                let of = match tried {
+                    Some((share, tried)) if is_it(&tried) => Of::Others(share),
+                    Some((share, _)) if is_it(&rollout.stable()) => Of::Share(share),
+                    _ => Of::All,
+                };
+                rollout.swap(module);
+                (of, None)
+            }
+            Self::TryOn(share, module) => {
+                // Those that are in it no longer had another one as well.
+                let before = tried.map_or(share, |(before, _)| before);
+                rollout.try_on(share, module);
+                (Of::Share(share.larger(before)), Some(share))
+            }
+            Self::Done(of, share) => (of, share),
+            Self::GiveUp => {
+                rollout.give_up();
+                (tried.map_or(Of::None, |(share, _)| Of::Share(share)), None)
+            }
+        }
+    }
 }
 
 /// Which objects.
 #[derive(Clone, Copy)]
 enum Of {
+    None,
     All,
     Share(Share),
     Others(Share),
@@ -129,6 +167,7 @@ enum Of {
 impl Of {
     fn has(self, uid: &str) -> bool {
         match self {
+            Self::None => false,
             Self::All => true,
             Self::Share(share) => share.has(uid),
             Self::Others(share) => !share.has(uid),
@@ -146,8 +185,11 @@ pub struct WorkerHandle {
     pub report: watch::Receiver<WorkerReport>,
     stop: CancellationToken,
     retry: mpsc::Sender<()>,
-    /// Which modules its runs are of.
+    /// Which modules its runs are of. What was asked for last may be yet to come.
     pub rollout: Arc<Rollout>,
+    stable: Arc<Module>,
+    is_trying: bool,
+    is_machine: bool,
     renew: mpsc::Sender<Renewal>,
     task: JoinHandle<Option<()>>,
 }
@@ -162,36 +204,49 @@ impl WorkerHandle {
 
     /// Runs that begin from now on are of this module, and every object has one that had another; those under way go on with theirs. In mode
     /// Machine each entry that begins is of it, and only what was given up is tried again.
-    pub async fn swap(&self, module: Arc<Module>) {
-        let tried = self.rollout.tried();
-        let has_already = tried.filter(|(_, tried)| tried.digest() == module.digest());
-        let has_already = has_already.map(|(share, _)| share);
-        self.rollout.swap(module);
-        let of = has_already.map_or(Of::All, Of::Others);
-        let _ = self.renew.send(Renewal { share: None, of }).await;
+    ///
+    /// In mode Chain the worker itself changes what runs are of, so that none begins on the new module before every object is known to need one.
+    pub async fn swap(&mut self, module: Arc<Module>) {
+        self.stable = module.clone();
+        self.is_trying = false;
+        self.renew(Renewal::Swap(module)).await;
     }
 
     /// As [`swap`](Self::swap), but for these objects only.
-    pub async fn try_on(&self, share: Share, module: Arc<Module>) {
-        self.rollout.try_on(share, module);
-        let renewal = Renewal {
-            share: Some(share),
-            of: Of::Share(share),
+    pub async fn try_on(&mut self, share: Share, module: Arc<Module>) {
+        self.is_trying = true;
+        self.renew(Renewal::TryOn(share, module)).await;
+    }
+
+    /// The objects that a module was tried on have one more run, of the module that all others have.
+    pub async fn give_up(&mut self) {
+        if std::mem::take(&mut self.is_trying) {
+            self.renew(Renewal::GiveUp).await;
+        }
+    }
+
+    async fn renew(&self, renewal: Renewal) {
+        // An entry that begins asks for its module itself, and is made no second time.
+        let renewal = match self.is_machine {
+            true => {
+                let (of, share) = renewal.apply(&self.rollout);
+                Renewal::Done(of, share)
+            }
+            false => renewal,
         };
         let _ = self.renew.send(renewal).await;
     }
 
-    /// The objects that a module was tried on have one more run, of the module that all others have.
-    pub async fn give_up(&self) {
-        let Some((share, _)) = self.rollout.tried() else {
-            return;
-        };
-        self.rollout.give_up();
-        let renewal = Renewal {
-            share: None,
-            of: Of::Share(share),
-        };
-        let _ = self.renew.send(renewal).await;
+    /// The module that all objects have, but for those that another is tried on.
+    #[must_use]
+    pub const fn stable(&self) -> &Arc<Module> {
+        &self.stable
+    }
+
+    /// Whether another module is tried on some objects.
+    #[must_use]
+    pub const fn is_trying(&self) -> bool {
+        self.is_trying
     }
 
     /// Has every object that was given up tried again at once.
@@ -208,6 +263,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
     let (retry, retries) = mpsc::channel(1);
     let (renew, renewals) = mpsc::channel(4);
     let rollout = parts.context.rollout.clone();
+    let is_machine = parts.context.machine.is_some();
     let stop = parts.tasks.drain_token().child_token();
     let configurator = parts.configurator.clone();
     let resource = parts.resource.clone();
@@ -248,6 +304,9 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         report,
         stop,
         retry,
+        stable: rollout.stable(),
+        is_trying: false,
+        is_machine,
         rollout,
         renew,
         task,
@@ -369,8 +428,9 @@ impl Worker {
                     let actions = self.queue.retry_given_up(now);
                     self.act(actions).await;
                 }
-                Some(Renewal { share, of }) = self.renewals.recv() => {
+                Some(renewal) = self.renewals.recv() => {
                     let now = self.now();
+                    let (of, share) = renewal.apply(&self.parts.context.rollout);
                     self.queue.set_share(share);
                     let actions = match self.parts.context.machine {
                         Some(_) => self.queue.retry_given_up(now),
@@ -1005,10 +1065,28 @@ impl Worker {
             .publish(HostEvent::warning(subject, reason, message));
     }
 
+    /// What is known of the objects that a module is tried on.
+    fn tried(&self, is_idle: bool) -> Option<(String, Tried)> {
+        let context = &self.parts.context;
+        let (_, module) = context.rollout.tried()?;
+        let digest = module.digest().to_string();
+        let tried = match self.queue.tried() {
+            // An object that rests has no entry until something happens, so they are not waited for one by one.
+            Some(Tried { objects, .. }) if context.machine.is_some() => Tried {
+                objects,
+                awaited: objects.saturating_sub(context.rollout.tally(&digest).runs),
+            },
+            Some(tried) => tried,
+            None => is_idle.then(Tried::default)?,
+        };
+        Some((digest, tried))
+    }
+
     fn report(&mut self) {
         // Other hosts have every object.
         let is_idle = self.parts.shards.is_some() && self.held.is_empty();
         let report = WorkerReport {
+            tried: self.tried(is_idle),
             is_listed: self.is_listed || is_idle,
             is_bootstrapped: self.is_bootstrapped || is_idle,
             counts: self.queue.counts(),
@@ -1088,11 +1166,7 @@ fn broken_off(members: Vec<Member>) -> Finished {
         FaultKind::ResourceGeneric,
         "the run broke off: another host took over an object of it, or the host has a bug",
     );
-    let failure = Failure {
-        request_name: String::new(),
-        fault,
-        reaction: Reaction::Restart,
-    };
+    let failure = host_failure(fault, Reaction::Restart);
     Finished {
         finish: Finish::Restart {
             after: Duration::from_secs(5),

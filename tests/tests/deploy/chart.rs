@@ -40,6 +40,7 @@ podAnnotations: {team: shop}
         log_format = "json"
         metrics_listen = "0.0.0.0:9090"
         module_cache = "/cache/modules"
+        module_copies = "/cache/copies"
         modules = ["/modules"]
 
         [etcd]

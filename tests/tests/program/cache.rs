@@ -122,6 +122,30 @@ fn an_operator_sees_and_removes_what_is_no_good() -> Result<()> {
 }
 
 #[test]
+fn what_is_of_another_build_is_no_fault() -> Result<()> {
+    let cache = Cache::new()?;
+    let file = cache.file("NOTHING")?;
+    let hex = cache.modules[0].0.hex();
+    // Its inside is whatever that build makes it.
+    fs::write(
+        cache.path().join(format!("{hex}-0000000000000000.cwasm")),
+        "other",
+    )?;
+    fs::remove_file(file)?;
+    expect![[r#"
+        ✓ SCRIPTED
+        - NOTHING: not for this host
+    "#]]
+    .assert_eq(&cache.shown(&cache.program("verify").succeeds()?));
+    expect![[r#"
+        NOTHING 5 TIME removed
+        left: 1 file, SIZE bytes
+    "#]]
+    .assert_eq(&cache.shown(&cache.program("prune").succeeds()?));
+    Ok(())
+}
+
+#[test]
 fn what_is_too_much_or_old_is_removed() -> Result<()> {
     let cache = Cache::new()?;
     let size = fs::metadata(cache.file("SCRIPTED")?)?.len();

@@ -6,26 +6,26 @@ use anyhow::Result;
 use configurator_core::trial::Share;
 use configurator_host::observer::Notice;
 use configurator_tests::guests::{digest, variant};
-use configurator_tests::witness::Witness;
+use configurator_tests::witness::{Pass, Witness};
 use configurator_tests::world::World;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use crate::fixture::{Guest, handler};
-use crate::swap::{condition, config_map, configurator, scripted, status, world};
+use crate::swap::{condition, config_map, configurator, event, scripted, status, world};
 use configurator_tests::shelf::Shelf;
 
 /// So many objects that a share of half of them is neither none nor all.
 const OBJECTS: usize = 24;
 
-fn trying(canary: Value) -> Value {
+pub fn trying(canary: Value) -> Value {
     let mut object = configurator();
     object["spec"]["module"]["rollout"] = json!({"canary": canary});
     object
 }
 
 /// A module that has the handlers, and fails.
-fn broken() -> Vec<u8> {
+pub fn broken() -> Vec<u8> {
     Guest::new()
         .describe(json!({"handlers": [handler("root")]}))
         .body("unreachable")
@@ -96,6 +96,10 @@ async fn a_module_is_tried_on_its_share_and_then_all_have_it() -> Result<()> {
             Ok(status["moduleDigest"] == digest(&one)
                 && status["canary"]["digest"] == digest(&two)
                 && status["canary"]["percent"] == 50
+                && status["canary"]["awaits"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .starts_with("until ")
                 && runs == u64::try_from(share.len()).ok())
         })
         .await?;
@@ -163,6 +167,8 @@ async fn a_module_that_is_not_good_enough_is_rolled_back() -> Result<()> {
                 && condition(&status, "Degraded")["status"] == "True")
         })
         .await?;
+    let said = event(&world, "ModuleRolledBack").await?;
+    assert!(said.contains("runs were faulty"), "{said}");
 
     // It is not tried again, also when something else changes; another module is.
     let tried = |notices: &[Notice]| {
@@ -188,6 +194,75 @@ async fn a_module_that_is_not_good_enough_is_rolled_back() -> Result<()> {
     world
         .until("nothing is wrong any more", async || {
             Ok(status(&world).await?["rolledBack"].is_null())
+        })
+        .await?;
+    world.stop().await
+}
+
+#[tokio::test]
+async fn a_share_with_few_objects_is_enough_when_each_has_had_its_run() -> Result<()> {
+    let (one, two) = (variant(&scripted(), 1), variant(&scripted(), 2));
+    let (shelf, witness) = (Shelf::with(one), Witness::new());
+    let canary = json!({"percent": 50, "duration": "0s", "minRuns": 1000});
+    let world = running(&shelf, &witness, canary).await?;
+    shelf.put(Ok(two.clone()));
+    world
+        .until("all have it", async || {
+            Ok(status(&world).await?["moduleDigest"] == digest(&two))
+        })
+        .await?;
+    world.settled(&["scripted"]).await?;
+    for number in 0..OBJECTS {
+        let passes = witness.passes_of(&format!("shop/a{number}"));
+        let modules: Vec<&str> = passes.iter().skip(1).map(|pass| pass.module()).collect();
+        assert_eq!(modules, [digest(&two)]);
+    }
+    world.stop().await
+}
+
+#[tokio::test]
+async fn a_share_without_objects_keeps_nobody_waiting() -> Result<()> {
+    let (one, two) = (variant(&scripted(), 1), variant(&scripted(), 2));
+    let (shelf, witness) = (Shelf::with(one.clone()), Witness::new());
+    let world = world(&shelf, &witness).await?;
+    world.apply(&trying(json!({"duration": "0s"}))).await?;
+    world
+        .until("it runs", async || {
+            Ok(status(&world).await?["moduleDigest"] == digest(&one))
+        })
+        .await?;
+    shelf.put(Ok(two.clone()));
+    world
+        .until("it was tried and taken", async || {
+            Ok(status(&world).await?["moduleDigest"] == digest(&two))
+        })
+        .await?;
+    let tried = |notice: &&Notice| matches!(notice, Notice::Tried { .. });
+    assert_eq!(witness.notices().iter().filter(tried).count(), 1);
+    world.stop().await
+}
+
+#[tokio::test]
+async fn what_leaves_the_share_goes_back_to_the_module_of_the_others() -> Result<()> {
+    let (one, two) = (variant(&scripted(), 1), variant(&scripted(), 2));
+    let (shelf, witness) = (Shelf::with(one.clone()), Witness::new());
+    let of = |percent: u8| json!({"percent": percent, "duration": "1h", "minRuns": 1000});
+    let world = running(&shelf, &witness, of(80)).await?;
+    let (larger, smaller) = (in_share(&world, 80).await?, in_share(&world, 20).await?);
+    shelf.put(Ok(two.clone()));
+    world
+        .until("the share has had its runs", async || {
+            Ok(run_by(&witness, &two) == larger)
+        })
+        .await?;
+    world.apply(&trying(of(20))).await?;
+    world
+        .until("each is where it should be", async || {
+            Ok(larger.iter().all(|object| {
+                let module = if smaller.contains(object) { &two } else { &one };
+                let passes = witness.passes_of(object);
+                passes.last().map(Pass::module) == Some(&digest(module))
+            }))
         })
         .await?;
     world.stop().await

@@ -171,6 +171,47 @@ async fn a_pinned_phase_ends_on_the_module_that_it_began_with() -> Result<()> {
     shop.stop().await
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pinned_phase_leaves_a_module_that_was_rolled_back() -> Result<()> {
+    let good = variant(&scripted(), 1);
+    let (shelf, witness) = (Shelf::with(good.clone()), Witness::new());
+    let world = crate::swap::world(&shelf, &witness).await?;
+    let mut configurator = configurator(json!([pause(), put("after")]), "Pinned");
+    let canary = json!({"percent": 99, "duration": "1h", "minRuns": 1, "maxFaults": 0});
+    configurator["spec"]["module"]["rollout"] = json!({"canary": canary});
+    configurator["spec"]["retry"] = json!({"initialDelay": "10ms", "maxDelay": "10ms"});
+    let shop = Shop::start(world, &configurator).await?;
+    shop.until_pausing().await?;
+    shelf.put(Ok(crate::canary::broken()));
+    witness
+        .next(0, |notice| matches!(notice, Notice::Tried { .. }))
+        .await;
+    // So many that some are tried on.
+    let things: Vec<String> = (0..6).map(|number| format!("t{number}")).collect();
+    for name in &things {
+        let thing = json!({
+            "apiVersion": "example.org/v1", "kind": "Thing",
+            "metadata": {"namespace": "default", "name": name}, "spec": {},
+        });
+        shop.world.apply(&thing).await?;
+    }
+    witness
+        .next(0, |notice| matches!(notice, Notice::RolledBack { .. }))
+        .await;
+    for name in &things {
+        let go = json!({"signal": {"name": "go"}});
+        let pausing = "/status/state/Work/state/pause/startTime";
+        let waits = |thing: &Value| {
+            let failed = thing.pointer("/status/state/Work/state/pause/error");
+            thing.pointer(pausing).is_some() && failed.is_none()
+        };
+        shop.machine.until(name, "it waits", waits).await?;
+        assert_eq!(shop.machine.command(name, "Signal", go).await?, "done");
+        shop.machine.until_phase(name, "Done").await?;
+    }
+    shop.stop().await
+}
+
 /// A host in this folder, with the file `scripted.wasm` and, where it has any, copies of what was fetched.
 async fn host_in(folder: &TempDir, witness: &Witness, has_copies: bool) -> Result<World> {
     let place = Place {

@@ -13,5 +13,6 @@ mod fixture;
 mod canary;
 mod files;
 mod machine;
+mod restart;
 mod storm;
 mod swap;

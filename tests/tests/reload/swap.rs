@@ -1,12 +1,18 @@
 //! What is swapped, and what is not.
 
+use std::time::Duration;
+
 use anyhow::Result;
+use async_trait::async_trait;
+use configurator_host::module_source::{Fetched, ModuleSource, SourceError};
 use configurator_host::observer::Notice;
+use configurator_host::resource::ModuleSpec;
 use configurator_tests::guests::{self, digest, variant};
 use configurator_tests::witness::Witness;
 use configurator_tests::world::{Place, World};
 use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::fixture::{Guest, handler};
 use configurator_tests::shelf::Shelf;
@@ -67,6 +73,23 @@ pub fn condition<'s>(status: &'s Value, name: &str) -> &'s Value {
     named.next().unwrap_or(&Value::Null)
 }
 
+/// What the first Event of this reason says, once there is one.
+pub async fn event(world: &World, reason: &str) -> Result<String> {
+    let events = world
+        .objects("events.k8s.io/v1", "Event", "default")
+        .await?;
+    let said = async || {
+        let all = events.list(&kube::api::ListParams::default()).await?;
+        let mut of_it = all.iter().filter(|event| event.data["reason"] == reason);
+        let note = of_it.next().and_then(|event| event.data["note"].as_str());
+        anyhow::Ok(note.map(str::to_owned))
+    };
+    world
+        .until(reason, async || Ok(said().await?.is_some()))
+        .await?;
+    Ok(said().await?.unwrap_or_default())
+}
+
 #[tokio::test]
 async fn every_object_has_one_run_on_the_new_module() -> Result<()> {
     let (one, two) = (variant(&scripted(), 1), variant(&scripted(), 2));
@@ -95,17 +118,8 @@ async fn every_object_has_one_run_on_the_new_module() -> Result<()> {
             Ok(status(&world).await?["moduleDigest"] == digest(&two))
         })
         .await?;
-    let events = world
-        .objects("events.k8s.io/v1", "Event", "default")
-        .await?;
-    world
-        .until("an Event says so", async || {
-            let all = events.list(&kube::api::ListParams::default()).await?;
-            Ok(all
-                .iter()
-                .any(|event| event.data["reason"] == "ModuleSwapped"))
-        })
-        .await?;
+    let said = event(&world, "ModuleSwapped").await?;
+    assert!(said.contains(&digest(&one)) && said.contains(&digest(&two)));
     // Nothing follows: the same bytes again are no news.
     shelf.put(Ok(two));
     world.apply(&config_map("d", "1")).await?;
@@ -142,6 +156,8 @@ async fn check_refused(bad: Result<Vec<u8>, String>, reason: &str, says: &str) -
         .unwrap();
     assert!(message.contains(says), "{message}");
     assert_eq!(status["moduleDigest"], digest(&good));
+    let said = event(&world, reason).await?;
+    assert!(said.contains(says), "{said}");
 
     world.apply(&config_map("b", "1")).await?;
     world
@@ -190,6 +206,16 @@ async fn a_module_without_the_handlers_keeps_the_last_good_one() -> Result<()> {
         .describe(json!({"handlers": [handler("other")]}))
         .build();
     check_refused(Ok(other), "HandlerMissing", "it has: other").await
+}
+
+#[tokio::test]
+async fn a_module_whose_handler_takes_batches_keeps_the_last_good_one() -> Result<()> {
+    let mut of_batches = handler("root");
+    of_batches["accepts"] = "batch".into();
+    let other = Guest::new()
+        .describe(json!({"handlers": [of_batches]}))
+        .build();
+    check_refused(Ok(other), "HandlerMismatch", "set isBatch: true").await
 }
 
 #[tokio::test]
@@ -280,5 +306,75 @@ async fn a_run_under_way_ends_on_the_module_that_it_began_on() -> Result<()> {
     assert_eq!(passes[0].module(), digest(&one));
     assert_eq!(passes[1].module(), digest(&two));
     assert_eq!(passes[1].calls.len(), 2, "from its first phase: {passes:?}");
+    world.stop().await
+}
+
+/// A source that lets nobody have a module while it is closed. Cloning shares it.
+#[derive(Clone)]
+struct Door {
+    shelf: Shelf,
+    is_open: watch::Sender<bool>,
+    asked: watch::Sender<usize>,
+}
+
+#[async_trait]
+impl ModuleSource for Door {
+    async fn fetch(&self, module: &ModuleSpec) -> Result<Fetched, SourceError> {
+        self.asked.send_modify(|asked| *asked += 1);
+        let _ = self.is_open.subscribe().wait_for(|is_open| *is_open).await;
+        self.shelf.fetch(module).await
+    }
+
+    async fn version(&self, module: &ModuleSpec) -> Result<Option<String>, SourceError> {
+        self.shelf.version(module).await
+    }
+
+    fn interval(&self, module: &ModuleSpec) -> Duration {
+        self.shelf.interval(module)
+    }
+}
+
+#[tokio::test]
+async fn a_person_who_asks_for_another_attempt_stops_no_module_that_comes() -> Result<()> {
+    let modules: Vec<Vec<u8>> = (1..4).map(|number| variant(&scripted(), number)).collect();
+    let witness = Witness::new();
+    let door = Door {
+        shelf: Shelf::with(modules[0].clone()),
+        is_open: watch::Sender::new(true),
+        asked: watch::Sender::new(0),
+    };
+    let source = door.clone();
+    let world = World::start_at(&Place::default(), |builder| {
+        builder.modules(source).observer(witness.clone())
+    })
+    .await?;
+    world
+        .apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
+        .await?;
+    world.apply(&configurator()).await?;
+    world.apply(&config_map("a", "1")).await?;
+    world
+        .until("a run", async || Ok(witness.passes().len() == 1))
+        .await?;
+    door.is_open.send_replace(false);
+    let asked = *door.asked.borrow();
+    door.shelf.put(Ok(modules[1].clone()));
+    door.asked.subscribe().wait_for(|now| *now > asked).await?;
+    let mut again = configurator();
+    again["metadata"]["annotations"] = json!({"configurator.dev/retry": "now"});
+    world.apply(&again).await?;
+    // What follows the annotation has come, so that has as well.
+    world.apply(&config_map("b", "1")).await?;
+    world
+        .until("another run", async || Ok(witness.passes().len() == 2))
+        .await?;
+    door.is_open.send_replace(true);
+    for module in &modules[1..] {
+        door.shelf.put(Ok(module.clone()));
+        let wanted = digest(module);
+        let is_it =
+            |notice: &Notice| matches!(notice, Notice::Swapped { digest, .. } if *digest == wanted);
+        witness.next(0, is_it).await;
+    }
     world.stop().await
 }

@@ -1,12 +1,14 @@
 //! Several hosts on one API and one config store, in virtual time.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use configurator_core::time::Timestamp;
 use configurator_host::clock::VirtualClock;
 use configurator_host::controller::driver::CallMode;
-use configurator_host::resource::Configurator;
+use configurator_host::module_source::ModuleDirectory;
+use configurator_host::resource::{Configurator, ConfiguratorStatus};
 use configurator_host::shards::Sharding;
 use configurator_tests::configurator::scripted;
 use configurator_tests::world::{Place, Servers, World};
@@ -25,6 +27,8 @@ pub struct Fleet {
     servers: Servers,
     shards: u16,
     hosts: BTreeMap<String, Member>,
+    /// Where the modules are, where they are not those that `cargo xtask guests` builds.
+    modules: Option<PathBuf>,
     /// The number that each object has.
     objects: BTreeMap<String, u64>,
 }
@@ -62,8 +66,40 @@ impl Fleet {
             servers: Place::default().open().await?,
             shards,
             hosts: BTreeMap::new(),
+            modules: None,
             objects: BTreeMap::new(),
         })
+    }
+
+    /// With the modules of this folder.
+    pub fn with_modules(self, folder: &Path) -> Self {
+        Self {
+            modules: Some(folder.to_owned()),
+            ..self
+        }
+    }
+
+    /// Applies the Configurator with changes.
+    pub async fn configure(&self, change: impl FnOnce(&mut Value)) -> Result<()> {
+        let anyone = self.hosts.values().next().context("a host")?;
+        let mut shared = configurator();
+        change(&mut shared);
+        anyone.world.apply(&shared).await
+    }
+
+    /// Returns when the status of the Configurator is so.
+    pub async fn until_status(
+        &self,
+        what: &str,
+        holds: impl Fn(&ConfiguratorStatus) -> bool,
+    ) -> Result<()> {
+        let api: Api<Configurator> = Api::all(self.servers.cluster.client.clone());
+        let anyone = self.hosts.values().next().context("a host")?;
+        let is_so = async || {
+            let status = api.get("shared").await?.status.unwrap_or_default();
+            Ok(holds(&status))
+        };
+        anyone.world.until(what, is_so).await
     }
 
     /// One more host.
@@ -78,7 +114,12 @@ impl Fleet {
         sharding.shards = self.shards;
         let journal = self.journal.clone();
         let host = name.to_owned();
+        let modules = self.modules.clone();
         let world = World::start_on(servers, |builder| {
+            let builder = match modules {
+                Some(folder) => builder.modules(ModuleDirectory::new(folder)),
+                None => builder,
+            };
             builder
                 .sharding(sharding)
                 .observer(journal.of(name))

@@ -8,10 +8,14 @@
     reason = "tests"
 )]
 
+#[path = "../../../host/guest/tests/fixture/mod.rs"]
+mod fixture;
+
 mod fleet;
 mod journal;
 mod partition;
 mod processes;
+mod trial;
 
 use std::time::Duration;
 

@@ -36,6 +36,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $_ := set $settings "metrics_listen" (printf "0.0.0.0:%d" (int .Values.metrics.port)) }}
 {{- $_ := set $settings "modules" (list "/modules") }}
 {{- $_ := set $settings "module_cache" "/cache/modules" }}
+{{- $_ := set $settings "module_copies" "/cache/copies" }}
 {{- if not (hasKey $settings "log_format") }}
 {{- $_ := set $settings "log_format" "json" }}
 {{- end }}

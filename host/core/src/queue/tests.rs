@@ -9,6 +9,8 @@ use crate::fault::FaultKind;
 use crate::fixtures::{at, configurator, content, failure, key};
 use crate::module::RunModule;
 
+mod renewal;
+
 /// A queue, its clock, and the runs that it has under way.
 struct Bench {
     queue: Queue,
