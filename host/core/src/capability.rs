@@ -1,5 +1,7 @@
 //! What requests may do. Nothing is allowed that is not listed.
 
+mod lacking;
+
 use crate::fault::{Fault, FaultKind};
 use crate::glob;
 use crate::layers;

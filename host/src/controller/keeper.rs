@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use configurator_core::backoff::jittered;
+use configurator_core::capability::Capabilities;
 use configurator_core::configurator::{Configurator, DeletionBy, StatePlace};
-use configurator_core::handler::Accepts;
+use configurator_core::handler::{Accepts, HandlerDescription};
 use configurator_core::request::api_version;
 use configurator_core::time::Timestamp;
 use configurator_core::trial::{Judgement, Tally, TrialRule};
@@ -522,7 +523,9 @@ impl Keeper {
         {
             return Ok(loaded);
         }
-        let fits = |before: &Arc<Module>| check_handlers(&loaded.configurator, before).is_ok();
+        let fits = |before: &Arc<Module>| {
+            check_handlers(&loaded.configurator, Some(&self.shared.policy), before).is_ok()
+        };
         let stable = before.filter(fits);
         let candidate = candidate.to_string();
         let is_bad = |rolled_back: &RolledBackStatus| rolled_back.digest == candidate;
@@ -967,7 +970,7 @@ async fn load(
         CallMode::Inline => shared.guest.load_blocking(bytes, &source),
     };
     let module = loaded.map_err(|error| refused("ModuleInvalid", error.to_string()))?;
-    check_handlers(&configurator, &module)?;
+    check_handlers(&configurator, Some(&shared.policy), &module)?;
     let before = before.filter(|digest| *digest != module.digest().to_string());
     let stable = match (trial::rule(resource), before) {
         (Some(_), Some(before)) => {
@@ -1134,7 +1137,7 @@ pub(crate) fn check_module(
     module: &Module,
 ) -> Result<(), Refused> {
     check_digest(resource, module.digest())?;
-    check_handlers(configurator, module)
+    check_handlers(configurator, None, module)
 }
 
 /// Whether the module is the one that the Configurator pins, where it pins one.
@@ -1152,8 +1155,12 @@ fn check_digest(resource: &resource::Configurator, digest: &Digest) -> Result<()
     Ok(())
 }
 
-/// Whether the module has the handlers that the Configurator names.
-fn check_handlers(configurator: &Configurator, module: &Module) -> Result<(), Refused> {
+/// Whether the module has the handlers that the Configurator names, and may do what these ask for.
+fn check_handlers(
+    configurator: &Configurator,
+    ceiling: Option<&Capabilities>,
+    module: &Module,
+) -> Result<(), Refused> {
     let phases = configurator
         .phases
         .iter()
@@ -1186,8 +1193,45 @@ fn check_handlers(configurator: &Configurator, module: &Module) -> Result<(), Re
             );
             return Err(refused("HandlerMismatch", message));
         }
+        check_capabilities(configurator, ceiling, found, &place)?;
     }
     Ok(())
+}
+
+/// Whether all that a handler says it asks for is allowed.
+fn check_capabilities(
+    configurator: &Configurator,
+    ceiling: Option<&Capabilities>,
+    handler: &HandlerDescription,
+    place: &str,
+) -> Result<(), Refused> {
+    let Some(said) = &handler.capabilities else {
+        return Ok(());
+    };
+    let name = &handler.name;
+    let wanted = serde_json::from_value(said.to_value())
+        .map_err(|error| error.to_string())
+        .and_then(|spec| declaration::capabilities(&spec).map_err(|error| error.to_string()));
+    let wanted = wanted.map_err(|error| {
+        let message = format!(
+            "the handler {name:?} of {place} says what it asks for in another form than spec.capabilities: {error}"
+        );
+        refused("ModuleInvalid", message)
+    })?;
+    let lacks = |rule: String, who: &str| {
+        let message = format!("the handler {name:?} of {place} asks for {rule}, which {who}");
+        refused("CapabilityMissing", message)
+    };
+    if let Some(rule) = configurator.capabilities.lacking(&wanted) {
+        return Err(lacks(rule, "spec.capabilities does not allow"));
+    }
+    match ceiling.and_then(|ceiling| ceiling.lacking(&wanted)) {
+        Some(rule) => Err(lacks(
+            rule,
+            "the policy of this host does not allow: its operator can",
+        )),
+        None => Ok(()),
+    }
 }
 
 fn is_held(resource: &resource::Configurator) -> bool {

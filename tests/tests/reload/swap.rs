@@ -378,3 +378,15 @@ async fn a_person_who_asks_for_another_attempt_stops_no_module_that_comes() -> R
     }
     world.stop().await
 }
+
+#[tokio::test]
+async fn a_module_that_asks_for_more_than_is_granted_keeps_the_last_good_one() -> Result<()> {
+    let mut asking = handler("root");
+    let wanted = json!({"secretstore": [{"names": ["pod-*"], "verbs": ["get"]}]});
+    asking["capabilities"] = wanted.to_string().into();
+    let other = Guest::new()
+        .describe(json!({"handlers": [asking]}))
+        .build();
+    let rule = r#"the handler "root" of phase "root" asks for secretstore: {names: ["pod-*"], verbs: [get]}, which spec.capabilities does not allow"#;
+    check_refused(Ok(other), "CapabilityMissing", rule).await
+}

@@ -1,0 +1,321 @@
+//! Whether rules allow all that other rules do.
+
+use super::{Capabilities, any};
+use crate::request::{ConfigVerb, KubernetesVerb, SecretVerb};
+
+/// How many combinations one rule may have; a module that says more is told to say it in other words.
+const MAX_COMBINATIONS: usize = 10_000;
+/// What an empty list means where it leaves nothing out.
+const ALL: &str = "*";
+
+impl Capabilities {
+    /// A rule that `wanted` has and these do not allow, as it would be written; `None` where everything is allowed.
+    ///
+    /// Each combination must be allowed by one rule: for every group, resource and verb there is one that has them all. What is wanted by a pattern
+    /// is allowed by a pattern that has it: `pod-*` by `pod-*`, `p*` and `*`.
+    #[must_use]
+    pub fn lacking(&self, wanted: &Self) -> Option<String> {
+        self.lacking_kubernetes(wanted)
+            .or_else(|| self.lacking_config(wanted))
+            .or_else(|| self.lacking_secret(wanted))
+            .or_else(|| self.lacking_http(wanted))
+    }
+
+    fn lacking_kubernetes(&self, wanted: &Self) -> Option<String> {
+        for rule in &wanted.kubernetes {
+            let subresources: Vec<Option<&str>> = match rule.subresources.is_empty() {
+                true => vec![None],
+                false => rule.subresources.iter().map(|name| Some(&**name)).collect(),
+            };
+            let (namespaces, names) = (or_all(&rule.namespaces), or_all(&rule.names));
+            let lists = [
+                rule.groups.len(),
+                rule.resources.len(),
+                subresources.len(),
+                namespaces.len(),
+                names.len(),
+            ];
+            let combinations = lists
+                .iter()
+                .fold(1_usize, |all, one| all.saturating_mul(*one));
+            if combinations > MAX_COMBINATIONS {
+                return Some(format!(
+                    "kubernetes: a rule with {combinations} combinations, where {MAX_COMBINATIONS} may be"
+                ));
+            }
+            for group in &rule.groups {
+                for resource in &rule.resources {
+                    for subresource in &subresources {
+                        for namespace in &namespaces {
+                            for name in &names {
+                                let place = Place {
+                                    group,
+                                    resource,
+                                    subresource: *subresource,
+                                    namespace,
+                                    name,
+                                };
+                                let verb = rule.verbs.iter().map(|verb| Some(*verb));
+                                let mut verbs = verb.chain(rule.watch.then_some(None));
+                                let lacks =
+                                    |verb: &Option<KubernetesVerb>| !self.has(&place, *verb);
+                                if let Some(verb) = verbs.find(lacks) {
+                                    return Some(place.rule(verb));
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether one rule allows the verb there; without a verb, to wait for a change.
+    fn has(&self, place: &Place<'_>, verb: Option<KubernetesVerb>) -> bool {
+        self.kubernetes.iter().any(|rule| {
+            any(&rule.groups, place.group)
+                && any(&rule.resources, place.resource)
+                && match place.subresource {
+                    None => rule.subresources.is_empty(),
+                    Some(subresource) => any(&rule.subresources, subresource),
+                }
+                && (rule.namespaces.is_empty() || any(&rule.namespaces, place.namespace))
+                && (rule.names.is_empty() || any(&rule.names, place.name))
+                && verb.map_or(rule.watch, |verb| rule.verbs.contains(&verb))
+        })
+    }
+
+    fn lacking_config(&self, wanted: &Self) -> Option<String> {
+        let lacks = |prefix: &str, verb: &ConfigVerb| {
+            !self.configstore.iter().any(|rule| {
+                let begins = |own: &String| prefix.starts_with(own.as_str());
+                rule.verbs.contains(verb) && rule.prefixes.iter().any(begins)
+            })
+        };
+        wanted.configstore.iter().find_map(|rule| {
+            rule.prefixes.iter().find_map(|prefix| {
+                let verb = rule.verbs.iter().find(|verb| lacks(prefix, verb))?;
+                let verb = verb.name();
+                Some(format!(
+                    "configstore: {{prefixes: [{prefix:?}], verbs: [{verb}]}}"
+                ))
+            })
+        })
+    }
+
+    fn lacking_secret(&self, wanted: &Self) -> Option<String> {
+        let lacks = |name: &str, verb: &SecretVerb| {
+            !self
+                .secretstore
+                .iter()
+                .any(|rule| rule.verbs.contains(verb) && any(&rule.names, name))
+        };
+        wanted.secretstore.iter().find_map(|rule| {
+            rule.names.iter().find_map(|name| {
+                let verb = rule.verbs.iter().find(|verb| lacks(name, verb))?;
+                let verb = verb.name();
+                Some(format!(
+                    "secretstore: {{names: [{name:?}], verbs: [{verb}]}}"
+                ))
+            })
+        })
+    }
+
+    fn lacking_http(&self, wanted: &Self) -> Option<String> {
+        let lacks = |host: &str, method: &str| {
+            !self
+                .http
+                .iter()
+                .any(|rule| any(&rule.hosts, host) && any(&rule.methods, method))
+        };
+        wanted.http.iter().find_map(|rule| {
+            rule.hosts.iter().find_map(|host| {
+                let method = rule.methods.iter().find(|method| lacks(host, method))?;
+                Some(format!("http: {{hosts: [{host:?}], methods: [{method}]}}"))
+            })
+        })
+    }
+}
+
+/// Some objects of the Kubernetes API, by patterns.
+struct Place<'p> {
+    group: &'p str,
+    resource: &'p str,
+    subresource: Option<&'p str>,
+    namespace: &'p str,
+    name: &'p str,
+}
+
+impl Place<'_> {
+    fn rule(&self, verb: Option<KubernetesVerb>) -> String {
+        let verb = verb.map_or("watch", KubernetesVerb::name);
+        let Self {
+            group, resource, ..
+        } = self;
+        let subresource = self
+            .subresource
+            .map(|name| format!(", subresources: [{name}]"));
+        let subresource = subresource.unwrap_or_default();
+        let limited = |field: &str, pattern: &str| match pattern {
+            ALL => String::new(),
+            pattern => format!(", {field}: [{pattern:?}]"),
+        };
+        let namespace = limited("namespaces", self.namespace);
+        let name = limited("names", self.name);
+        format!(
+            "kubernetes: {{groups: [{group:?}], resources: [{resource}]{subresource}{namespace}{name}, verbs: [{verb}]}}"
+        )
+    }
+}
+
+fn or_all(patterns: &[String]) -> Vec<&str> {
+    match patterns {
+        [] => vec![ALL],
+        patterns => patterns.iter().map(|pattern| &**pattern).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::super::{ConfigstoreRule, HttpRule, KubernetesRule, SecretstoreRule};
+    use super::*;
+
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    fn kubernetes(resources: &[&str], names: &[&str], verbs: &[KubernetesVerb]) -> KubernetesRule {
+        KubernetesRule {
+            groups: texts(&[""]),
+            resources: texts(resources),
+            names: texts(names),
+            verbs: verbs.to_vec(),
+            ..KubernetesRule::default()
+        }
+    }
+
+    fn granted() -> Capabilities {
+        Capabilities {
+            kubernetes: vec![
+                kubernetes(&["configmaps"], &["app-*"], &[KubernetesVerb::Apply]),
+                kubernetes(&["*"], &[], &[KubernetesVerb::Get]),
+            ],
+            configstore: vec![ConfigstoreRule {
+                prefixes: texts(&["resources/pod/"]),
+                verbs: vec![ConfigVerb::Get],
+            }],
+            secretstore: vec![SecretstoreRule {
+                names: texts(&["pod-*"]),
+                verbs: vec![SecretVerb::Get],
+            }],
+            http: vec![HttpRule {
+                hosts: texts(&["*.example.com"]),
+                methods: texts(&["POST"]),
+            }],
+        }
+    }
+
+    fn check(wanted: Capabilities, expected: Expect) {
+        let lacking = granted().lacking(&wanted);
+        expected.assert_eq(&lacking.unwrap_or_else(|| "nothing".to_owned()));
+    }
+
+    fn check_kubernetes(wanted: KubernetesRule, expected: Expect) {
+        let wanted = Capabilities {
+            kubernetes: vec![wanted],
+            ..Capabilities::default()
+        };
+        check(wanted, expected);
+    }
+
+    #[test]
+    fn what_is_wanted_may_be_less() {
+        check(granted(), expect!["nothing"]);
+        check(Capabilities::default(), expect!["nothing"]);
+        assert_eq!(Capabilities::everything().lacking(&granted()), None);
+        let both = [KubernetesVerb::Get, KubernetesVerb::Apply];
+        check_kubernetes(
+            kubernetes(&["configmaps"], &["app-web", "app-w*"], &both),
+            expect!["nothing"],
+        );
+    }
+
+    #[test]
+    fn what_is_wanted_and_not_allowed_is_said_as_a_rule() {
+        let apply = [KubernetesVerb::Get, KubernetesVerb::Apply];
+        check_kubernetes(
+            kubernetes(&["configmaps"], &["app-web", "web"], &apply),
+            expect![[
+                r#"kubernetes: {groups: [""], resources: [configmaps], names: ["web"], verbs: [apply]}"#
+            ]],
+        );
+        check_kubernetes(
+            kubernetes(&["configmaps"], &[], &apply),
+            expect![[r#"kubernetes: {groups: [""], resources: [configmaps], verbs: [apply]}"#]],
+        );
+        check_kubernetes(
+            KubernetesRule {
+                subresources: texts(&["status"]),
+                namespaces: texts(&["shop"]),
+                ..kubernetes(&["pods"], &[], &[KubernetesVerb::Get])
+            },
+            expect![[
+                r#"kubernetes: {groups: [""], resources: [pods], subresources: [status], namespaces: ["shop"], verbs: [get]}"#
+            ]],
+        );
+        check_kubernetes(
+            KubernetesRule {
+                watch: true,
+                ..kubernetes(&["pods"], &[], &[KubernetesVerb::Get])
+            },
+            expect![[r#"kubernetes: {groups: [""], resources: [pods], verbs: [watch]}"#]],
+        );
+        check(
+            Capabilities {
+                configstore: vec![ConfigstoreRule {
+                    prefixes: texts(&["resources/pod/shop/", "resources/"]),
+                    verbs: vec![ConfigVerb::Get],
+                }],
+                ..Capabilities::default()
+            },
+            expect![[r#"configstore: {prefixes: ["resources/"], verbs: [get]}"#]],
+        );
+        check(
+            Capabilities {
+                secretstore: vec![SecretstoreRule {
+                    names: texts(&["pod-a"]),
+                    verbs: vec![SecretVerb::Get, SecretVerb::Create],
+                }],
+                ..Capabilities::default()
+            },
+            expect![[r#"secretstore: {names: ["pod-a"], verbs: [create]}"#]],
+        );
+        check(
+            Capabilities {
+                http: vec![HttpRule {
+                    hosts: texts(&["hooks.example.com", "*"]),
+                    methods: texts(&["POST"]),
+                }],
+                ..Capabilities::default()
+            },
+            expect![[r#"http: {hosts: ["*"], methods: [POST]}"#]],
+        );
+    }
+
+    #[test]
+    fn a_rule_without_end_is_none() {
+        let many: Vec<String> = (0..101).map(|number| number.to_string()).collect();
+        let rule = KubernetesRule {
+            resources: many.clone(),
+            names: many,
+            ..kubernetes(&[], &[], &[KubernetesVerb::Get])
+        };
+        check_kubernetes(
+            rule,
+            expect!["kubernetes: a rule with 10201 combinations, where 10000 may be"],
+        );
+    }
+}
