@@ -701,7 +701,8 @@ impl Keeper {
             shared.config_store.clone(),
             shared.state_key.clone(),
         );
-        let earlier = earlier(shared, &self.desired.borrow());
+        let recorder = recorder(shared, &configurator);
+        let earlier = earlier(shared, &self.desired.borrow(), recorder.clone());
         let context = Arc::new(RunContext {
             machine: store.map(|store| Arc::new(MachineContext::new(store, earlier))),
             guest: shared.guest.clone(),
@@ -714,7 +715,7 @@ impl Keeper {
             ledger,
             finalizer,
             publisher: shared.publisher.clone(),
-            recorder: recorder(shared, &configurator),
+            recorder,
             observer: shared.observer.clone(),
             metrics: shared.metrics.clone(),
         });
@@ -877,7 +878,7 @@ async fn load(
                 ..refused("ModuleNotFound", error.to_string())
             })?;
     if let Some(recorder) = recorder(shared, &configurator) {
-        recorder.keep_module(&bytes);
+        recorder.keep_module(bytes.clone()).await;
     }
     let loaded = match shared.call_mode {
         CallMode::Parallel => shared.guest.load(bytes, &source).await,
@@ -972,7 +973,8 @@ async fn stable(
     configurator: &Configurator,
     digest: String,
 ) -> Option<Arc<Module>> {
-    let loaded = earlier(shared, resource).load(&digest).await;
+    let recorder = recorder(shared, configurator);
+    let loaded = earlier(shared, resource, recorder).load(&digest).await;
     let fitting = loaded.and_then(|module| match check_handlers(configurator, &module) {
         Ok(()) => Ok(module),
         Err(refused) => Err(refused.refusal.message),
@@ -989,10 +991,14 @@ async fn stable(
 }
 
 /// The modules that a Configurator ran before.
-fn earlier(shared: &Shared, resource: &resource::Configurator) -> Earlier {
+fn earlier(
+    shared: &Shared,
+    resource: &resource::Configurator,
+    recorder: Option<Arc<Recorder>>,
+) -> Earlier {
     let spec = resource.spec.module.clone();
     let guest = shared.guest.clone();
-    Earlier::new(shared.modules.clone(), guest, shared.call_mode, spec)
+    Earlier::new(shared.modules.clone(), guest, shared.call_mode, spec).recorder(recorder)
 }
 
 /// What another host, or this one before it was started again, has left in the status.
