@@ -24,6 +24,11 @@ pub enum RunEnd<'a> {
 /// Outputs and results are shown as they are, secrets included: what an observer keeps or prints of them it must
 /// redact.
 pub trait RunObserver: Send + Sync + 'static {
+    /// Whether a handler may be called. Where it may not, the run rests there for good: for one who counts calls and ends the host.
+    fn may_call(&self, _run: &Run) -> bool {
+        true
+    }
+
     /// A handler is about to be called in this module.
     fn calling(&self, _run: &Run, _call: &Call, _module: &Module) {}
 

@@ -1,9 +1,12 @@
 //! Keeps the secrets that a run has seen out of what is logged and shown.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use configurator_core::document::Document;
 use configurator_core::request::SinkName;
 use configurator_core::result::RequestResult;
@@ -15,7 +18,7 @@ pub const REDACTED: &str = "[redacted]";
 pub const MIN_LENGTH: usize = 6;
 
 /// Replaces the secrets of one run by [`REDACTED`]: every string of at least [`MIN_LENGTH`] bytes in the value of a
-/// secret, as it is and as JSON writes it. Without secrets it costs nothing.
+/// secret, as it is, as JSON writes it, and in base64. Without secrets it costs nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
     needles: BTreeSet<String>,
@@ -79,14 +82,7 @@ impl Redactor {
 
 fn collect(value: &Value, needles: &mut BTreeSet<String>) {
     match value {
-        Value::String(text) if text.len() >= MIN_LENGTH => {
-            let quoted = Value::from(text.as_str()).to_string();
-            let escaped = quoted.trim_matches('"');
-            if escaped != text {
-                needles.insert(escaped.to_owned());
-            }
-            needles.insert(text.clone());
-        }
+        Value::String(text) if text.len() >= MIN_LENGTH => needles.extend(forms(text)),
         Value::Number(number) if number.to_string().len() >= MIN_LENGTH => {
             needles.insert(number.to_string());
         }
@@ -94,6 +90,57 @@ fn collect(value: &Value, needles: &mut BTreeSet<String>) {
         Value::Object(fields) => fields.values().for_each(|field| collect(field, needles)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+}
+
+/// How a text of at least [`MIN_LENGTH`] bytes may be written elsewhere: as it is, in JSON as languages differ in writing it, and in
+/// base64. Of every text the same number, in the same order.
+pub(crate) fn forms(text: &str) -> Vec<String> {
+    let quoted = Value::from(text).to_string();
+    let inside = quoted
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    let plain = inside.unwrap_or(text);
+    // Python escapes everything that is not ASCII; Go what has a meaning in HTML.
+    let ascii = escaped(plain, |one| !one.is_ascii());
+    let html = escaped(plain, |one| {
+        matches!(one, '<' | '>' | '&' | '\u{2028}' | '\u{2029}')
+    });
+    let mut forms = vec![text.to_owned(), plain.to_owned(), ascii, html];
+    forms.extend(forms_of_bytes(text.as_bytes()));
+    forms
+}
+
+/// In base64: as a whole, and what can be known of it in the middle of something longer.
+pub(crate) fn forms_of_bytes(bytes: &[u8]) -> Vec<String> {
+    if bytes.len() < MIN_LENGTH {
+        return Vec::new();
+    }
+    let mut forms = Vec::new();
+    for alphabet in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+        forms.push(alphabet.encode(bytes));
+        for before in 0..3 {
+            let all = [&vec![0; before], bytes].concat();
+            let encoded = alphabet.encode(&all);
+            // Three bytes are four characters; those that begin or end outside are of others too.
+            let inside = encoded.get((before * 8).div_ceil(6)..all.len() * 8 / 6);
+            forms.push(inside.unwrap_or_default().to_owned());
+        }
+    }
+    forms
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for one in text.chars() {
+        if is_escaped(one) {
+            for unit in one.encode_utf16(&mut [0; 2]) {
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
+        } else {
+            escaped.push(one);
+        }
+    }
+    escaped
 }
 
 #[cfg(test)]
@@ -127,6 +174,15 @@ mod tests {
         assert_eq!(
             redactor.redact(r#"login hunter22hunter22 {"l":"one\ntwo!"} pin=123456 admin"#),
             r#"login [redacted][redacted] {"l":"[redacted]"} pin=[redacted] admin"#
+        );
+        assert_eq!(
+            redactor.redact("Basic YWRtaW46aHVudGVyMjI= aHVudGVyMjI="),
+            "Basic YWRtaW46[redacted]= [redacted]="
+        );
+        redactor.learn_results(&[secret(r#""<a&b> né""#)]);
+        assert_eq!(
+            redactor.redact(r"Go \u003ca\u0026b\u003e né, Python <a&b> n\u00e9"),
+            "Go [redacted], Python [redacted]"
         );
         redactor.learn_results(&[secret(r#""later1""#)]);
         assert_eq!(redactor.redact("later1 hunter22"), "[redacted] [redacted]");

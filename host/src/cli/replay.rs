@@ -14,7 +14,7 @@ use configurator_guest::runtime::GuestRuntime;
 use similar::TextDiff;
 
 use super::settings::user_folder;
-use super::terminal::{BAD, FAINT, GOOD};
+use super::terminal::{BAD, FAINT, GOOD, WAITING};
 use crate::recording::{Difference, Exactness, Recording, module_path};
 
 /// What is made again, and with which module.
@@ -27,10 +27,10 @@ pub struct ReplayArgs {
     module: Option<PathBuf>,
 }
 
-/// Makes them again. Fails where one gives something else.
+/// Makes them again. Fails where one gives something else, or cannot be made.
 ///
 /// # Errors
-/// When a recording or a module cannot be read.
+/// When the folder, or the module that is named, cannot be read.
 pub fn replay(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let found = Recording::find(&args.recordings)?;
     anyhow::ensure!(
@@ -48,38 +48,108 @@ pub fn replay(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
         Some(file) => Some(load(&guest, file)?),
     };
     let mut modules = HashMap::new();
-    let (mut calls, mut differing) = (0, 0);
+    let mut made = Made::default();
     for path in &found {
-        let recording = Recording::read(path)?;
-        let (module, exactness) = match &other {
-            Some(module) => (module.clone(), Exactness::Values),
-            None => {
-                let folder = folder_of(path, &recording);
-                let file = module_path(&folder, &recording.module);
-                let module = match modules.get(&recording.module) {
-                    Some(module) => Arc::clone(module),
-                    None => load(&guest, &file)?,
-                };
-                modules.insert(recording.module.clone(), module.clone());
-                (module, Exactness::Bytes)
+        let recording = match Recording::read(path) {
+            Ok(recording) => recording,
+            Err(error) => {
+                made.unread += 1;
+                anstream::println!("{BAD}✗{BAD:#} {error}");
+                continue;
             }
         };
-        calls += recording.calls.len();
-        let differences = recording.replay(&guest, &module, exactness);
-        if !differences.is_empty() {
-            differing += 1;
-            show(&recording, path, &differences);
+        let (module, exactness) = match &other {
+            Some(module) => (Ok(module.clone()), Exactness::Values),
+            None => {
+                let file = module_path(&folder_of(path, &recording), &recording.module);
+                let known = modules
+                    .entry(file.clone())
+                    .or_insert_with(|| recorded(&guest, &file, &recording.module));
+                (known.clone(), Exactness::Bytes)
+            }
+        };
+        match module {
+            Ok(module) => {
+                let replayed = recording.replay(&guest, &module, exactness);
+                made.runs += 1;
+                made.calls += recording.calls.len();
+                made.not_compared += replayed.not_compared;
+                if !replayed.differences.is_empty() {
+                    made.differing += 1;
+                    show(&recording, path, &replayed.differences);
+                }
+            }
+            Err(error) => {
+                made.unread += 1;
+                anstream::println!(
+                    "{BAD}✗{BAD:#} {} {FAINT}{}{FAINT:#}\n  {error}",
+                    recording.configurator,
+                    path.display()
+                );
+            }
         }
     }
-    let (runs, style) = (found.len(), if differing == 0 { GOOD } else { BAD });
-    let mark = if differing == 0 { "✓" } else { "✗" };
-    anstream::println!(
-        "{style}{mark}{style:#} {runs} runs with {calls} calls, {differing} of them with a difference"
-    );
-    Ok(match differing {
-        0 => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
+    made.tell();
+    Ok(match made.is_good() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     })
+}
+
+/// What has come of it so far.
+#[derive(Default)]
+struct Made {
+    runs: usize,
+    calls: usize,
+    differing: usize,
+    not_compared: usize,
+    /// Runs that cannot be made again.
+    unread: usize,
+}
+
+impl Made {
+    const fn is_good(&self) -> bool {
+        self.differing == 0 && self.unread == 0
+    }
+
+    fn tell(&self) {
+        let Self {
+            runs,
+            calls,
+            differing,
+            not_compared,
+            unread,
+        } = self;
+        let (style, mark) = if self.is_good() {
+            (GOOD, "✓")
+        } else {
+            (BAD, "✗")
+        };
+        anstream::println!(
+            "{style}{mark}{style:#} {runs} runs with {calls} calls, {differing} of them with a difference"
+        );
+        if *not_compared > 0 {
+            anstream::println!(
+                "  {WAITING}{not_compared} calls are not compared: a limit of the machine was exceeded{WAITING:#}"
+            );
+        }
+        if *unread > 0 {
+            anstream::println!("  {BAD}{unread} runs could not be made again{BAD:#}");
+        }
+    }
+}
+
+/// The module that was recorded, if it is still there and still that.
+fn recorded(guest: &GuestRuntime, file: &Path, digest: &str) -> Result<Arc<Module>, String> {
+    let module = load(guest, file).map_err(|error| format!("{error:#}"))?;
+    let found = module.digest().to_string();
+    match found == digest {
+        true => Ok(module),
+        false => Err(format!(
+            "{} is {found}, and not the module that was recorded",
+            file.display()
+        )),
+    }
 }
 
 /// Recordings of a Configurator are in a folder of its name, beside that of the modules.

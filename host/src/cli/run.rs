@@ -27,7 +27,7 @@ use crate::module_source::{
     ConfigMaps, Copies, DEFAULT_COPIES, ModuleDirectory, ModulePolicy, ModuleSources,
 };
 use crate::objects;
-use crate::recording::{DEFAULT_RECORDINGS, Recorder};
+use crate::recording::{DEFAULT_RECORDINGS, Recorder, make_folder};
 use crate::sinks::configstore::ConfigStore;
 use crate::sinks::http::HttpOptions;
 use crate::sinks::secretstore::SecretStore;
@@ -439,7 +439,7 @@ fn builder(
 /// What keeps runs: of all Configurators, or of those that ask for it.
 fn recorder(settings: &Settings) -> anyhow::Result<Option<Recorder>> {
     if let Some(folder) = &settings.record {
-        std::fs::create_dir_all(folder)
+        make_folder(folder)
             .with_context(|| format!("runs cannot be recorded in {}", folder.display()))?;
         return Ok(Some(Recorder::new(folder, DEFAULT_RECORDINGS)?));
     }

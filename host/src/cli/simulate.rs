@@ -42,7 +42,7 @@ pub struct SimulateArgs {
     /// Play each scenario that passes again and again, with every fault at every request, and with two.
     #[arg(long)]
     explore: bool,
-    /// Calls of handlers for each scenario, after which no more is tried.
+    /// The most calls of handlers for each scenario.
     #[arg(long, value_name = "N", default_value_t = Exploration::default().max_calls, requires = "explore")]
     calls: usize,
     /// Decides which faults come together. Without it, chance does, and says how it can be repeated.
@@ -99,9 +99,9 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
         scenario
             .modules
             .extend(args.modules.iter().map(|folder| here.join(folder)));
-        let (mut one, is_changed) = player.play(scenario, args.update)?;
+        let (mut one, is_changed) = player.play(scenario, args.update);
         if args.explore && one.mistakes.is_empty() {
-            player.explore(&mut one, &exploration)?;
+            player.explore(&mut one, &exploration);
         }
         print(&one, is_changed);
         played.push(one);
@@ -142,8 +142,12 @@ impl Player {
     /// Plays those of a folder, and prints what fails. Returns how many pass, and how many do not.
     pub(super) fn play_all(&self, folder: &Path) -> anyhow::Result<(usize, usize)> {
         let (mut passed, mut failed) = (0, 0);
-        for scenario in Scenario::find(&folder.join("scenarios")).unwrap_or_default() {
-            let (one, _) = self.play(scenario, false)?;
+        let folder = folder.join("scenarios");
+        if !folder.try_exists()? {
+            return Ok((passed, failed));
+        }
+        for scenario in Scenario::find(&folder)? {
+            let (one, _) = self.play(scenario, false);
             if one.mistakes.is_empty() {
                 passed += 1;
             } else {
@@ -154,35 +158,40 @@ impl Player {
         Ok((passed, failed))
     }
 
-    /// Plays one, and returns whether what was recorded of it was changed.
-    fn play(&self, scenario: Scenario, update: bool) -> anyhow::Result<(Played, bool)> {
+    /// Plays one, and returns whether what was recorded of it was changed. That it cannot be played is its mistake.
+    fn play(&self, scenario: Scenario, update: bool) -> (Played, bool) {
         let since = Instant::now();
-        let (mistakes, is_changed) = match self.0.play(&scenario) {
-            Ok(outcome) if update => {
+        let judged = self.0.play(&scenario).and_then(|outcome| {
+            Ok(if update {
                 let is_changed = outcome.accept(&scenario)?;
                 (outcome.unmet(&scenario), is_changed)
-            }
-            Ok(outcome) => (outcome.mistakes(&scenario)?, false),
-            Err(error) => (vec![error.to_string()], false),
-        };
+            } else {
+                (outcome.mistakes(&scenario)?, false)
+            })
+        });
+        let (mistakes, is_changed) =
+            judged.unwrap_or_else(|error| (vec![error.to_string()], false));
         let played = Played {
             took: since.elapsed(),
             mistakes,
             scenario,
             explored: None,
         };
-        Ok((played, is_changed))
+        (played, is_changed)
     }
 
     /// Explores one that passes.
-    fn explore(&self, played: &mut Played, exploration: &Exploration) -> anyhow::Result<()> {
+    fn explore(&self, played: &mut Played, exploration: &Exploration) {
         let since = Instant::now();
-        let explored = self.0.explore(&played.scenario, exploration)?;
+        match self.0.explore(&played.scenario, exploration) {
+            Ok(explored) => {
+                let findings = explored.findings.iter().map(ToString::to_string);
+                played.mistakes.extend(findings);
+                played.explored = Some(explored);
+            }
+            Err(error) => played.mistakes.push(error.to_string()),
+        }
         played.took += since.elapsed();
-        let findings = explored.findings.iter().map(ToString::to_string);
-        played.mistakes.extend(findings);
-        played.explored = Some(explored);
-        Ok(())
     }
 }
 
@@ -214,6 +223,7 @@ fn print(played: &Played, is_changed: bool) {
             pairs,
             calls,
             entropy,
+            unplayable,
             ..
         } = explored;
         anstream::println!(
@@ -225,6 +235,9 @@ fn print(played: &Played, is_changed: bool) {
         );
         for one in entropy {
             anstream::println!("  {WAITING}{one}{WAITING:#}");
+        }
+        for why in unplayable {
+            anstream::println!("  {WAITING}a world could not be played: {why}{WAITING:#}");
         }
     }
     for mistake in mistakes {

@@ -7,7 +7,9 @@ use std::time::Duration;
 use configurator_core::configurator::{DeletionBy, status_manager};
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind, Reaction};
-use configurator_core::handler::{CallFault, EventType, HandlerError, HandlerOutput, Outcome};
+use configurator_core::handler::{
+    CallFault, CallLimits, EventType, HandlerError, HandlerOutput, Outcome,
+};
 use configurator_core::plan::{Failure, Plan, PlannedAction};
 use configurator_core::queue::{Finished, Ticket};
 use configurator_core::request::{ObjectRef, SinkName};
@@ -32,7 +34,7 @@ use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::objects;
 use crate::observer::{RunEnd, SharedObserver};
-use crate::recording::{Recorder, Taking};
+use crate::recording::{Again, Recorder, Taking};
 use crate::redaction::Redactor;
 use crate::shards::Permit;
 use crate::sinks::kubernetes::{fault_of, is_of_another};
@@ -214,7 +216,7 @@ pub(crate) async fn carry(
 
 struct Drive {
     context: Arc<RunContext>,
-    taking: Option<Taking>,
+    taking: Option<Taking<Arc<Module>>>,
     run: Run,
     redactor: Arc<Redactor>,
     own_writes: Vec<(ObjectRef, u64)>,
@@ -257,6 +259,9 @@ impl Drive {
 
     async fn call(&mut self, call: &Call) -> Step {
         let context = self.context.clone();
+        if !context.observer.may_call(&self.run) {
+            std::future::pending::<()>().await;
+        }
         let limits = self.run.configurator().limits;
         let span = tracing::info_span!(
             "call",
@@ -282,7 +287,9 @@ impl Drive {
             }),
         };
         let CallReport { result, cost } = report;
-        self.record(call, &module, &result).await;
+        if let Some(taking) = &mut self.taking {
+            taking.call(&call.handler, &module, &call.input, &result);
+        }
         let result = self.redact(result);
         span.record("outcome", outcome_of(&result));
         let name = &self.run.configurator().name;
@@ -293,32 +300,35 @@ impl Drive {
         self.run.on_call(result, context.clock.now())
     }
 
-    /// Keeps a call. Where the handler has seen secrets, it is called once more, with something else in their places, and that is kept.
-    async fn record(
-        &mut self,
-        call: &Call,
-        module: &Arc<Module>,
-        result: &Result<HandlerOutput, CallFault>,
-    ) {
-        let Some(taking) = &mut self.taking else {
+    /// Keeps the run. Calls that had to do with secrets are made once more, in an instance of their own, and with something else in their places.
+    async fn keep(&self, taking: Taking<Arc<Module>>, end: &str) {
+        let Some(mut ended) = taking.end(end).await else {
             return;
         };
-        let Some(input) = taking.stand_in(&call.input) else {
-            taking.call(&call.handler, (*call.input).clone(), result.clone(), false);
-            return;
+        let limits = CallLimits {
+            instance_calls: 1,
+            ..self.run.configurator().limits
         };
-        let (guest, limits) = (&self.context.guest, self.run.configurator().limits);
-        let shared = Arc::new(input.clone());
-        let report = match self.context.call_mode {
-            CallMode::Parallel => {
-                let called = guest.call(module, &call.handler, shared, limits, no_log());
-                called.await
-            }
-            CallMode::Inline => {
-                guest.call_blocking(module, &call.handler, &shared, &limits, no_log())
-            }
-        };
-        taking.call(&call.handler, input, report.result, true);
+        let guest = &self.context.guest;
+        while let Some(again) = ended.next_call() {
+            let Again {
+                number,
+                handler,
+                module,
+                input,
+            } = again;
+            let report = match self.context.call_mode {
+                CallMode::Parallel => {
+                    let called = guest.call(&module, &handler, input, limits, no_log());
+                    called.await
+                }
+                CallMode::Inline => {
+                    guest.call_blocking(&module, &handler, &input, &limits, no_log())
+                }
+            };
+            ended.made(number, report.result);
+        }
+        ended.keep().await;
     }
 
     async fn execute(&mut self, plan: &Plan) -> Step {
@@ -616,7 +626,7 @@ impl Drive {
             .map(|member| tracing::field::display(&member.key));
         tracing::info!(target: "configurator::run", configurator = name, run = self.run.id(), object, objects = members.len(), outcome, "a run ended");
         if let Some(taking) = self.taking.take() {
-            taking.end(outcome).await;
+            self.keep(taking, outcome).await;
         }
     }
 

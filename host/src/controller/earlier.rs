@@ -8,6 +8,7 @@ use configurator_guest::runtime::GuestRuntime;
 
 use super::driver::CallMode;
 use crate::module_source::ModuleSource;
+use crate::recording::Recorder;
 use crate::resource::ModuleSpec;
 
 /// The most modules that are held without being asked for.
@@ -19,6 +20,8 @@ pub(crate) struct Earlier {
     guest: GuestRuntime,
     call_mode: CallMode,
     spec: ModuleSpec,
+    /// Keeps them with the runs, where these are recorded.
+    recorder: Option<Arc<Recorder>>,
     /// The one that was used last comes last.
     held: Mutex<Vec<RunModule>>,
     /// One is loaded at a time: many objects may want the same.
@@ -37,9 +40,14 @@ impl Earlier {
             guest,
             call_mode,
             spec,
+            recorder: None,
             held: Mutex::default(),
             loading: tokio::sync::Mutex::default(),
         }
+    }
+
+    pub(crate) fn recorder(self, recorder: Option<Arc<Recorder>>) -> Self {
+        Self { recorder, ..self }
     }
 
     /// Has this one at hand for a while.
@@ -88,6 +96,9 @@ impl Earlier {
             return Err(format!(
                 "the source has {found} instead, and there is no copy"
             ));
+        }
+        if let Some(recorder) = &self.recorder {
+            recorder.keep_module(bytes.clone()).await;
         }
         let loaded = match self.call_mode {
             CallMode::Parallel => self.guest.load(bytes, &spec.place()).await,

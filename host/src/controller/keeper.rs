@@ -783,7 +783,8 @@ impl Keeper {
             shared.config_store.clone(),
             shared.state_key.clone(),
         );
-        let earlier = earlier(shared, &self.desired.borrow());
+        let recorder = recorder(shared, &configurator);
+        let earlier = earlier(shared, &self.desired.borrow(), recorder.clone());
         let rolled_back = self.known.rolled_back.as_ref();
         let rolled_back = rolled_back.map(|rolled_back| rolled_back.digest.clone());
         let context = Arc::new(RunContext {
@@ -798,7 +799,7 @@ impl Keeper {
             ledger,
             finalizer,
             publisher: shared.publisher.clone(),
-            recorder: recorder(shared, &configurator),
+            recorder,
             observer: shared.observer.clone(),
             metrics: shared.metrics.clone(),
         });
@@ -962,8 +963,9 @@ async fn load(
             })?;
     // Nothing of a module runs before it is the one that is pinned, not even what describes it.
     check_digest(resource, bytes.digest())?;
-    if let Some(recorder) = recorder(shared, &configurator) {
-        recorder.keep_module(&bytes);
+    let recorder = recorder(shared, &configurator);
+    if let Some(recorder) = &recorder {
+        recorder.keep_module(bytes.clone()).await;
     }
     let loaded = match shared.call_mode {
         CallMode::Parallel => shared.guest.load(bytes, &source).await,
@@ -974,7 +976,7 @@ async fn load(
     let before = before.filter(|digest| *digest != module.digest().to_string());
     let stable = match (trial::rule(resource), before) {
         (Some(_), Some(before)) => {
-            let loaded = earlier(shared, resource).load(&before).await;
+            let loaded = earlier(shared, resource, recorder).load(&before).await;
             let candidate = module.digest().to_string();
             let missing = |why: String| {
                 let why = format!("{before} is not to be had: {why}");
@@ -1077,10 +1079,14 @@ fn without_before(
 }
 
 /// The modules that a Configurator ran before.
-fn earlier(shared: &Shared, resource: &resource::Configurator) -> Earlier {
+fn earlier(
+    shared: &Shared,
+    resource: &resource::Configurator,
+    recorder: Option<Arc<Recorder>>,
+) -> Earlier {
     let spec = resource.spec.module.clone();
     let guest = shared.guest.clone();
-    Earlier::new(shared.modules.clone(), guest, shared.call_mode, spec)
+    Earlier::new(shared.modules.clone(), guest, shared.call_mode, spec).recorder(recorder)
 }
 
 /// What another host, or this one before it was started again, has left in the status.

@@ -1,14 +1,17 @@
 //! Runs as files, from which their calls can be made again bit for bit.
 
+mod parts;
 mod recorder;
 mod replay;
 mod scenario;
 mod stand_in;
+mod taking;
 
-pub(crate) use self::recorder::Taking;
+pub(crate) use self::recorder::make_folder;
 pub use self::recorder::{DEFAULT_RECORDINGS, MODULES, RecordError, Recorder, module_path};
-pub(crate) use self::replay::readable;
-pub use self::replay::{Difference, Exactness, ReadError};
+pub(crate) use self::replay::said;
+pub use self::replay::{Difference, Exactness, ReadError, Replayed};
+pub(crate) use self::taking::{Again, Taking};
 
 use configurator_core::document::Document;
 use configurator_core::handler::{CallFault, CallLimits, HandlerInput, HandlerOutput};
@@ -47,8 +50,8 @@ pub struct Recording {
 
 /// A call of a handler, and what became of what it asked for.
 ///
-/// Where the handler has seen secrets, this is of a second call, which was given stand-ins of the same length and kinds of characters. What it has asked
-/// the secret store to keep is there as a digest only.
+/// Where a secret was in what the handler has seen or returned, this is of a second call, which was given stand-ins of the same length and kinds of
+/// characters, and another seed. What it has asked the secret store to keep is there as a digest only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedCall {

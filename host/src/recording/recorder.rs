@@ -1,24 +1,23 @@
 //! Writes recordings.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use configurator_core::handler::{CallFault, HandlerInput, HandlerOutput};
-use configurator_core::result::RequestResult;
 use configurator_core::run::Run;
 use configurator_core::time::Timestamp;
 use configurator_guest::bytes::ModuleBytes;
 
-use super::stand_in::StandIns;
-use super::{RecordedCall, Recording, VERSION, kept};
+use super::taking::Taking;
+use super::{Recording, VERSION};
 
 /// How many bytes of recordings are written unless something else is said: 1 GiB.
 pub const DEFAULT_RECORDINGS: u64 = 1 << 30;
-/// Where the modules of recordings are, in their folder.
-pub const MODULES: &str = "modules";
+/// Where the modules of recordings are, in their folder. No Configurator can have this name.
+pub const MODULES: &str = ".modules";
 
 /// Why runs cannot be recorded.
 #[derive(Debug, thiserror::Error)]
@@ -42,22 +41,24 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Into this folder, which is made with the first of them, with at most so many bytes.
+    /// Into this folder, which is made with the first of them, with at most so many bytes. What is there already counts.
     ///
     /// # Errors
-    /// When the system has no random numbers.
+    /// When the system has no random numbers, or the folder cannot be read.
     pub fn new(folder: impl Into<PathBuf>, max_size: u64) -> Result<Self, RecordError> {
         let folder = folder.into();
-        let mut key = [0; 32];
-        getrandom::fill(&mut key).map_err(|error| RecordError {
+        let failed = |reason: String| RecordError {
             folder: folder.clone(),
-            reason: error.to_string(),
-        })?;
+            reason,
+        };
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(|error| failed(error.to_string()))?;
+        let size = size_of(&folder).map_err(|error| failed(error.to_string()))?;
         Ok(Self {
             key,
             max_size,
             records_all: true,
-            size: AtomicU64::new(0),
+            size: AtomicU64::new(size),
             number: AtomicU64::new(0),
             is_full: AtomicBool::new(false),
             folder,
@@ -78,48 +79,49 @@ impl Recorder {
     }
 
     /// Keeps a module, without which its runs cannot be made again.
-    pub fn keep_module(&self, bytes: &ModuleBytes) {
-        let path = module_path(&self.folder, &bytes.digest().to_string());
-        if path.exists() {
-            return;
-        }
-        if let Err(error) = self.write(&path, bytes) {
-            tracing::warn!(path = %path.display(), "a module of recordings is not kept: {error}");
-        }
+    pub async fn keep_module(self: &Arc<Self>, bytes: ModuleBytes) {
+        let this = self.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            let path = module_path(&this.folder, &bytes.digest().to_string());
+            if path.exists() || !this.has_room(bytes.len()) {
+                return;
+            }
+            if let Err(error) = this.write(&path, &bytes) {
+                tracing::warn!(path = %path.display(), "a module of recordings is not kept: {error}");
+            }
+        });
+        let _ = written.await;
     }
 
     /// Begins to record a run.
-    pub(crate) fn begin<'a>(
+    pub(crate) fn begin<'a, M: Clone + Send + 'static>(
         self: &Arc<Self>,
         run: &Run,
         secrets: impl IntoIterator<Item = &'a configurator_core::document::Document>,
         now: Timestamp,
-    ) -> Taking {
-        let mut stand_ins = StandIns::new(self.key);
-        stand_ins.learn(secrets);
+    ) -> Taking<M> {
         let configurator = run.configurator();
-        Taking {
-            recorder: self.clone(),
-            stand_ins,
-            recording: Recording {
-                version: VERSION,
-                configurator: configurator.name.clone(),
-                run: run.id().to_owned(),
-                time: now,
-                module: run.module().digest().to_owned(),
-                limits: configurator.limits,
-                objects: run
-                    .members()
-                    .iter()
-                    .map(|member| member.key.to_string())
-                    .collect(),
-                calls: Vec::new(),
-                end: String::new(),
-            },
-        }
+        let recording = Recording {
+            version: VERSION,
+            configurator: configurator.name.clone(),
+            run: run.id().to_owned(),
+            time: now,
+            module: run.module().digest().to_owned(),
+            limits: configurator.limits,
+            objects: run
+                .members()
+                .iter()
+                .map(|member| member.key.to_string())
+                .collect(),
+            calls: Vec::new(),
+            end: String::new(),
+        };
+        let mut taking = Taking::new(self.clone(), self.key, recording);
+        taking.learn(secrets);
+        taking
     }
 
-    fn keep(&self, recording: &Recording) {
+    pub(super) fn keep(&self, recording: &Recording) {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let Recording {
             configurator,
@@ -132,45 +134,78 @@ impl Recorder {
         let folder = self.folder.join(configurator);
         let path = folder.join(name);
         let text = serde_json::to_vec_pretty(recording).map_err(io::Error::other);
-        let written = text.and_then(|text| {
-            let size = text.len() as u64;
-            if self
-                .size
-                .fetch_add(size, Ordering::Relaxed)
-                .saturating_add(size)
-                > self.max_size
-            {
-                if !self.is_full.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(
-                        folder = %self.folder.display(),
-                        "there are {} bytes of recordings: no more runs are recorded",
-                        self.max_size
-                    );
-                }
-                return Ok(());
-            }
-            self.write(&path, &text)
+        let written = text.and_then(|text| match self.has_room(text.len()) {
+            true => self.write(&path, &text),
+            false => Ok(()),
         });
         if let Err(error) = written {
             tracing::warn!(path = %path.display(), "a run is not recorded: {error}");
         }
     }
 
-    /// Writes aside and renames, so that nobody reads half of it.
+    /// Takes room for so many bytes, as long as there is any.
+    fn has_room(&self, size: usize) -> bool {
+        let size = size as u64;
+        let before = self.size.fetch_add(size, Ordering::Relaxed);
+        if before.saturating_add(size) <= self.max_size {
+            return true;
+        }
+        if !self.is_full.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                folder = %self.folder.display(),
+                "there are {} bytes of recordings: no more runs are recorded",
+                self.max_size
+            );
+        }
+        false
+    }
+
+    /// Writes aside and renames, so that nobody reads half of it; for its owner alone.
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let aside = self
             .folder
             .join(format!(".{}.{number}", std::process::id()));
         if let Some(above) = path.parent() {
-            fs::create_dir_all(above)?;
+            make_folder(above)?;
         }
-        let written = fs::write(&aside, bytes).and_then(|()| fs::rename(&aside, path));
+        let written = private(&aside)
+            .and_then(|mut file| file.write_all(bytes))
+            .and_then(|()| fs::rename(&aside, path));
         if written.is_err() {
             let _ = fs::remove_file(&aside);
         }
         written
     }
+}
+
+/// Makes a folder of recordings, for its owner alone.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut made = fs::DirBuilder::new();
+    made.recursive(true).mode(0o700).create(folder)
+}
+
+fn private(file: &Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(file)
+}
+
+/// How many bytes there are below a folder.
+fn size_of(folder: &Path) -> io::Result<u64> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        entries => entries?,
+    };
+    let mut size = 0;
+    for entry in entries {
+        let entry = entry?;
+        size += match entry.metadata()? {
+            found if found.is_dir() => size_of(&entry.path())?,
+            found => found.len(),
+        };
+    }
+    Ok(size)
 }
 
 /// Where a module of recordings is.
@@ -181,76 +216,36 @@ pub fn module_path(folder: &Path, digest: &str) -> PathBuf {
         .join(format!("{}.wasm", digest.replace(':', "-")))
 }
 
-/// A recording under way.
-pub(crate) struct Taking {
-    recorder: Arc<Recorder>,
-    stand_ins: StandIns,
-    recording: Recording,
-}
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
 
-impl Taking {
-    /// What a handler may be shown in the place of this input; `None` where nothing in it is secret.
-    pub(crate) fn stand_in(&self, input: &HandlerInput) -> Option<HandlerInput> {
-        let mut other = input.clone();
-        let results = other.request_results.iter_mut().map(|(_, entry)| entry);
-        self.stand_ins.replace_answers(results);
-        if let Some(last) = &mut other.last {
-            let results = last.request_results.iter_mut().map(|(_, entry)| entry);
-            self.stand_ins.replace_answers(results);
-        }
-        if !self.stand_ins.is_empty() {
-            let mut value = serde_json::to_value(&other).ok()?;
-            self.stand_ins.replace_in(&mut value);
-            other = serde_json::from_value(value).ok()?;
-        }
-        (other != *input).then_some(other)
+    use super::*;
+
+    fn bytes(name: u8, size: usize) -> ModuleBytes {
+        vec![name; size].into()
     }
 
-    /// A call, as it may be kept.
-    pub(crate) fn call(
-        &mut self,
-        handler: &str,
-        input: HandlerInput,
-        result: Result<HandlerOutput, CallFault>,
-        has_stand_ins: bool,
-    ) {
-        self.recording.calls.push(RecordedCall {
-            handler: handler.to_owned(),
-            input,
-            result: kept(result),
-            results: Vec::new(),
-            has_stand_ins,
-        });
-    }
+    #[tokio::test]
+    async fn what_is_there_already_counts_and_is_for_its_owner_alone() {
+        let above = tempfile::TempDir::new().unwrap();
+        let folder = above.path().join("recordings");
+        let recorder = |max_size| Arc::new(Recorder::new(&folder, max_size).unwrap());
+        let kept = |module: &ModuleBytes| module_path(&folder, &module.digest().to_string());
+        let (one, two, three) = (bytes(1, 600), bytes(2, 600), bytes(3, 300));
+        let first = recorder(1_000);
+        first.keep_module(one.clone()).await;
+        first.keep_module(two.clone()).await;
+        assert!(kept(&one).exists() && !kept(&two).exists());
+        let second = recorder(1_000);
+        second.keep_module(two.clone()).await;
+        assert!(!kept(&two).exists());
+        recorder(1_000).keep_module(three.clone()).await;
+        assert!(kept(&three).exists());
 
-    /// What became of the requests of the last call.
-    pub(crate) fn results(&mut self, results: &[RequestResult]) {
-        let is_secret = |result: &&RequestResult| {
-            result.sink == configurator_core::request::SinkName::Secretstore
-        };
-        let secret = results.iter().filter(is_secret);
-        self.stand_ins
-            .learn(secret.flat_map(|result| &result.query_objects));
-        let mut results = results.to_vec();
-        for result in &mut results {
-            self.stand_ins.replace_answer(result);
-        }
-        let others = serde_json::to_value(&results).and_then(|mut value| {
-            self.stand_ins.replace_in(&mut value);
-            serde_json::from_value(value)
-        });
-        if let (Some(call), Ok(others)) = (self.recording.calls.last_mut(), others) {
-            call.results = others;
-        }
-    }
-
-    /// Writes it. A run that called no handler is none worth keeping.
-    pub(crate) async fn end(mut self, end: &str) {
-        if self.recording.calls.is_empty() {
-            return;
-        }
-        self.recording.end = end.to_owned();
-        let written = tokio::task::spawn_blocking(move || self.recorder.keep(&self.recording));
-        let _ = written.await;
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&folder), 0o700);
+        assert_eq!(mode(&folder.join(MODULES)), 0o700);
+        assert_eq!(mode(&kept(&one)), 0o600);
     }
 }

@@ -1,6 +1,6 @@
 //! A scenario of the simulator that is made of a recording.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use configurator_core::fault::FaultKind;
 use configurator_core::handler::{ResourceObject, WatchEvent, WatchedObject};
@@ -36,6 +36,8 @@ struct World {
     namespaces: BTreeSet<String>,
     /// What was looked at, or written: what is found there later is the run's own doing.
     seen: BTreeSet<String>,
+    /// How often each request has come, by its name and its object.
+    came: BTreeMap<(String, String), u32>,
 }
 
 impl Recording {
@@ -71,7 +73,9 @@ impl Recording {
             for request in requests {
                 let mut results = call.results.iter();
                 if let Some(result) = results.find(|result| result.request_name == request.name) {
-                    world.learn(request, result, call.input.context.attempt);
+                    let of = request.of.as_ref().map(ToString::to_string);
+                    let object = of.as_ref().or(self.objects.first());
+                    world.learn(request, result, object.map_or("*", String::as_str));
                 }
             }
         }
@@ -123,7 +127,7 @@ impl World {
             }
         }
         objects.sort_by_key(|object| !is_namespace(object));
-        objects
+        owners_first(objects)
     }
 
     /// An object that is there at the start, and what it is without what the API writes.
@@ -152,18 +156,43 @@ impl World {
         }
     }
 
-    fn learn(&mut self, request: &Request, result: &RequestResult, attempt: u32) {
-        if let Some(fault) = &result.error {
-            // What is not there is not there in the scenario either; what was not sent needs no fault of its own.
-            if !matches!(fault.kind, FaultKind::ResourceNotFound | FaultKind::NotSent) {
-                self.faults.push(json!({
-                    "request": request.name,
-                    "attempts": [attempt],
-                    "kind": fault.kind.name(),
-                    "message": fault.message,
-                    "status": fault.status,
-                }));
+    fn learn(&mut self, request: &Request, result: &RequestResult, object: &str) {
+        let fault = result.error.as_ref();
+        // What was not sent needs no fault of its own.
+        if fault.is_some_and(|fault| fault.kind == FaultKind::NotSent) {
+            return;
+        }
+        let came = (request.name.clone(), object.to_owned());
+        let came = self.came.entry(came).or_default();
+        let after = *came;
+        *came += 1;
+        if let Some(fault) = fault {
+            // What is not there is not there in the scenario either.
+            if fault.kind == FaultKind::ResourceNotFound {
+                return;
             }
+            let mut injected = json!({
+                "request": request.name,
+                "object": object,
+                "times": 1,
+                "kind": fault.kind.name(),
+                "message": fault.message,
+            });
+            let retry_after = fault.retry_after.map(kube::core::Duration::from);
+            let more = [
+                ("after", (after > 0).then(|| after.into())),
+                ("status", fault.status.map(Value::from)),
+                (
+                    "retryAfter",
+                    retry_after.map(|span| span.to_string().into()),
+                ),
+            ];
+            for (name, value) in more {
+                if let (Some(value), Some(fields)) = (value, injected.as_object_mut()) {
+                    fields.insert(name.to_owned(), value);
+                }
+            }
+            self.faults.push(injected);
             return;
         }
         let mut answers = result.query_objects.iter().map(|answer| answer.to_value());
@@ -229,6 +258,73 @@ impl World {
     }
 }
 
+/// Each object after those that own it.
+fn owners_first(mut waiting: Vec<Value>) -> Vec<Value> {
+    let mut made: Vec<Value> = Vec::new();
+    while !waiting.is_empty() {
+        let is_free = |object: &Value| {
+            let namespace = text(object, "/metadata/namespace");
+            let mut owners = owners(object).iter();
+            !owners.any(|owner| waiting.iter().any(|one| is_owner(one, owner, namespace)))
+        };
+        let (mut free, mut rest): (Vec<Value>, Vec<Value>) =
+            waiting.iter().cloned().partition(is_free);
+        if free.is_empty() {
+            std::mem::swap(&mut free, &mut rest);
+        }
+        for mut object in free {
+            keep_owners(&mut object, &made);
+            made.push(object);
+        }
+        waiting = rest;
+    }
+    made
+}
+
+/// Leaves only owners that are there: an object without any of its owners is deleted.
+fn keep_owners(object: &mut Value, made: &[Value]) {
+    let namespace = text(object, "/metadata/namespace").to_owned();
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
+        return;
+    };
+    let Some(Value::Array(owners)) = metadata.get_mut("ownerReferences") else {
+        return;
+    };
+    owners.retain_mut(|owner| {
+        let found = made.iter().find(|one| is_owner(one, owner, &namespace));
+        if let (Some(found), Some(owner)) = (found, owner.as_object_mut()) {
+            let name = ["/metadata/namespace", "/metadata/name"].map(|part| text(found, part));
+            let name = name.join("/");
+            let uid = format!(
+                "uid-of({} {})",
+                text(found, "/kind"),
+                name.trim_start_matches('/')
+            );
+            owner.insert("uid".to_owned(), uid.into());
+        }
+        found.is_some()
+    });
+    if owners.is_empty() {
+        metadata.remove("ownerReferences");
+    }
+}
+
+fn owners(object: &Value) -> &[Value] {
+    let owners = object.pointer("/metadata/ownerReferences");
+    owners.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Whether the object is the owner that one in this namespace names.
+fn is_owner(object: &Value, owner: &Value, namespace: &str) -> bool {
+    let is_same =
+        |of_object: &str, of_owner: &str| text(object, of_object) == text(owner, of_owner);
+    let own = text(object, "/metadata/namespace");
+    is_same("/apiVersion", "/apiVersion")
+        && is_same("/kind", "/kind")
+        && is_same("/metadata/name", "/name")
+        && (own.is_empty() || own == namespace)
+}
+
 /// An entry of the config store as it lies there.
 fn stored(key: &str, answer: &Value) -> String {
     let value = answer.get("value").and_then(Value::as_str);
@@ -242,4 +338,86 @@ fn stored(key: &str, answer: &Value) -> String {
         }
     }
     Value::Object(entry).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use configurator_core::fault::Fault;
+    use configurator_core::request::{HttpRequest, ObjectRef};
+    use configurator_core::time::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_fault_is_met_as_often_as_it_was() {
+        let mut request = Request::new(
+            "ask",
+            Operation::Http(HttpRequest {
+                method: "GET".into(),
+                url: "https://api.example/".into(),
+                headers: Vec::new(),
+                body: None,
+            }),
+        );
+        request.of = Some(ObjectRef {
+            namespace: "shop".into(),
+            name: "web".into(),
+        });
+        let result = |fault: Option<Fault>| RequestResult {
+            request_name: "ask".into(),
+            sink: request.operation.sink(),
+            is_declarative: false,
+            query_objects: Vec::new(),
+            created: Timestamp::default(),
+            finished: None,
+            error: fault,
+            http_response: None,
+        };
+        let away = Fault::new(FaultKind::HttpUnavailable, "away")
+            .with_status(503)
+            .with_retry_after(Some(std::time::Duration::from_secs(90)));
+        let mut world = World::default();
+        let faults = [
+            None,
+            Some(Fault::new(FaultKind::NotSent, "not sent")),
+            Some(away),
+            Some(Fault::new(FaultKind::ResourceGeneric, "strange")),
+        ];
+        for fault in faults {
+            world.learn(&request, &result(fault), "shop/web");
+        }
+        assert_eq!(
+            Value::from(world.faults),
+            json!([
+                {"request": "ask", "object": "shop/web", "after": 1, "times": 1, "kind": "HttpUnavailable", "message": "away", "status": 503, "retryAfter": "90s"},
+                {"request": "ask", "object": "shop/web", "after": 2, "times": 1, "kind": "ResourceGeneric", "message": "strange"},
+            ])
+        );
+    }
+
+    #[test]
+    fn an_object_keeps_only_owners_that_are_there() {
+        let object = |kind: &str, name: &str, owners: Value| {
+            json!({
+                "apiVersion": "v1", "kind": kind,
+                "metadata": {"namespace": "shop", "name": name, "ownerReferences": owners},
+            })
+        };
+        let owner = |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "name": name, "uid": "1-2"});
+        let made = owners_first(vec![
+            object(
+                "Pod",
+                "web-0",
+                json!([owner("ReplicaSet", "web"), owner("Node", "one")]),
+            ),
+            object("Pod", "alone", json!([owner("Job", "gone")])),
+            object("ReplicaSet", "web", json!([])),
+        ]);
+        let names: Vec<&str> = made.iter().map(|one| text(one, "/metadata/name")).collect();
+        assert_eq!(names, ["alone", "web", "web-0"]);
+        assert_eq!(made[0].pointer("/metadata/ownerReferences"), None);
+        let left = &owners(&made[2])[0];
+        assert_eq!(owners(&made[2]).len(), 1);
+        assert_eq!(text(left, "/uid"), "uid-of(ReplicaSet shop/web)");
+    }
 }

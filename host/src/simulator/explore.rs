@@ -22,10 +22,10 @@ use serde_json::Value;
 use super::SimulatorError;
 use super::faults::{SeenRequest, TOUCHED};
 use super::outcome::Outcome;
-use super::play::{End, Played, play_and_look};
+use super::play::{End, Played, Unsettled, play_and_look};
 use super::record::{MadeCall, Recorder};
 use super::scenario::{InjectedAnswer, InjectedFault, Scenario, Step, default_message};
-use crate::recording::readable;
+use crate::recording::said;
 
 /// A world with a fault may take this many times the calls of one without, and [`SPARE_CALLS`].
 const MANY_CALLS: usize = 20;
@@ -36,13 +36,15 @@ const FIRST_CALLS: usize = 10_000;
 const LATER: Duration = Duration::from_millis(40_271_803);
 /// Faults of one request at its first so many times.
 const TIMES: u32 = 2;
+/// The most calls that a call is made again.
+const REPEATS: usize = 4;
 
 /// How much is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exploration {
     /// Decides which faults come together. The same seed finds the same.
     pub seed: u64,
-    /// Calls of handlers after which nothing more is tried.
+    /// The most calls of handlers, those that are made again among them.
     pub max_calls: usize,
 }
 
@@ -146,7 +148,7 @@ impl fmt::Display for Entropy {
 /// How many of how many worlds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tried {
-    /// Those that were played.
+    /// Those that were played to their end.
     pub worlds: usize,
     /// Those that there are.
     pub of: usize,
@@ -165,6 +167,8 @@ pub struct Explored {
     pub pairs: Tried,
     /// Calls of handlers, those that were made again among them.
     pub calls: usize,
+    /// Why worlds could not be played, each once.
+    pub unplayable: BTreeSet<String>,
 }
 
 pub(super) fn explore(
@@ -209,6 +213,16 @@ struct Explorer<'a> {
     explored: Explored,
 }
 
+/// What has come of a world with faults.
+enum World {
+    /// It was played to its end, and these requests came.
+    Played(Vec<SeenRequest>),
+    /// It could not be set up.
+    Unplayable,
+    /// All calls that there may be were made before its end.
+    Cut,
+}
+
 /// What the world is without a fault, to which those with a fault are held.
 struct Base {
     max_calls: usize,
@@ -220,7 +234,9 @@ struct Base {
 
 impl Explorer<'_> {
     fn explore(&mut self) -> Result<(), SimulatorError> {
-        let (played, calls) = self.play(&[], FIRST_CALLS)?;
+        let Some((played, calls)) = self.play(&[], FIRST_CALLS)? else {
+            return Ok(());
+        };
         let requests = played.requests;
         let end = match played.end {
             Ok(end) => end,
@@ -239,46 +255,52 @@ impl Explorer<'_> {
 
         let mut known = BTreeSet::new();
         let mut waiting: VecDeque<InjectedFault> = self.faults_of(&requests, &mut known).into();
-        let mut singles = Vec::new();
+        let (mut singles, mut unplayable) = (Vec::new(), 0);
         while let Some(fault) = waiting.pop_front() {
-            if self.is_spent() {
-                waiting.push_front(fault);
-                break;
+            match self.try_out(&base, std::slice::from_ref(&fault)) {
+                World::Played(requests) => {
+                    // What a handler does about a fault can meet one as well.
+                    waiting.extend(self.faults_of(&requests, &mut known));
+                    singles.push(fault);
+                }
+                World::Unplayable => unplayable += 1,
+                World::Cut => {
+                    waiting.push_front(fault);
+                    break;
+                }
             }
-            let requests = self.try_out(&base, std::slice::from_ref(&fault))?;
-            // What a handler does about a fault can meet one as well.
-            waiting.extend(self.faults_of(&requests, &mut known));
-            singles.push(fault);
         }
         self.explored.singles = Tried {
             worlds: singles.len(),
-            of: singles.len() + waiting.len(),
+            of: singles.len() + unplayable + waiting.len(),
         };
-        self.pairs(&base, &singles)
+        self.pairs(&base, &singles);
+        Ok(())
     }
 
-    fn pairs(&mut self, base: &Base, singles: &[InjectedFault]) -> Result<(), SimulatorError> {
+    fn pairs(&mut self, base: &Base, singles: &[InjectedFault]) {
         let all = singles.len() * singles.len().saturating_sub(1) / 2;
-        let mut tried = BTreeSet::new();
-        while tried.len() < all && !self.is_spent() {
+        let (mut tried, mut worlds) = (BTreeSet::new(), 0);
+        while tried.len() < all {
             let (one, other) = (self.below(singles.len()), self.below(singles.len()));
             let pair = (one.min(other), one.max(other));
             if one == other || !tried.insert(pair) {
                 continue;
             }
-            if let (Some(one), Some(other)) = (singles.get(pair.0), singles.get(pair.1)) {
-                self.try_out(base, &[one.clone(), other.clone()])?;
+            let (Some(one), Some(other)) = (singles.get(pair.0), singles.get(pair.1)) else {
+                continue;
+            };
+            match self.try_out(base, &[one.clone(), other.clone()]) {
+                World::Played(_) => worlds += 1,
+                World::Unplayable => {}
+                World::Cut => break,
             }
         }
-        self.explored.pairs = Tried {
-            worlds: tried.len(),
-            of: all,
-        };
-        Ok(())
+        self.explored.pairs = Tried { worlds, of: all };
     }
 
-    const fn is_spent(&self) -> bool {
-        self.explored.calls >= self.max_calls
+    const fn calls_left(&self) -> usize {
+        self.max_calls.saturating_sub(self.explored.calls)
     }
 
     fn below(&mut self, end: usize) -> usize {
@@ -314,13 +336,16 @@ impl Explorer<'_> {
             .collect()
     }
 
-    /// Plays the scenario with these faults, and returns the requests that came.
-    fn try_out(
-        &mut self,
-        base: &Base,
-        faults: &[InjectedFault],
-    ) -> Result<Vec<SeenRequest>, SimulatorError> {
-        let (played, _) = self.play(faults, base.max_calls)?;
+    /// Plays the scenario with these faults.
+    fn try_out(&mut self, base: &Base, faults: &[InjectedFault]) -> World {
+        let played = match self.play(faults, base.max_calls) {
+            Ok(Some((played, _))) => played,
+            Ok(None) => return World::Cut,
+            Err(error) => {
+                self.explored.unplayable.insert(error.to_string());
+                return World::Unplayable;
+            }
+        };
         match &played.end {
             Err(unsettled) => self.find(FindingKind::Loops, unsettled.to_string(), faults),
             Ok(end) => {
@@ -330,7 +355,7 @@ impl Explorer<'_> {
                 self.judge_end(base, end, faults);
             }
         }
-        Ok(played.requests)
+        World::Played(played.requests)
     }
 
     /// Once nothing is left to do, nothing changes any more.
@@ -354,7 +379,18 @@ impl Explorer<'_> {
         };
         // A machine may end in another phase, which is no mistake.
         let is_given_up = end.outcome.failures != base.end.outcome.failures;
-        if base.is_machine || (is_given_up && base.deletes) || found.failures != wanted.failures {
+        if base.is_machine || (is_given_up && base.deletes) {
+            return;
+        }
+        if found.failures != wanted.failures {
+            let more = found.failures.keys();
+            let more = more.filter(|object| !wanted.failures.contains_key(*object));
+            // Faults of the scenario's own may go on.
+            for object in more.filter(|_| self.scenario.faults.is_empty()) {
+                let what =
+                    format!("{object} is given up, and so it is after another start of the host");
+                self.find(FindingKind::NeverConverges, what, faults);
+            }
             return;
         }
         if let Some(place) = difference(&state(wanted), &state(found)) {
@@ -363,25 +399,31 @@ impl Explorer<'_> {
         }
     }
 
-    /// Plays the scenario with these faults, judges its calls, and returns how many there were.
+    /// Plays the scenario with these faults, judges its calls, and returns how many there were; `None`: all calls that there may be were not enough.
     fn play(
         &mut self,
         faults: &[InjectedFault],
         max_calls: usize,
-    ) -> Result<(Played, usize), SimulatorError> {
-        let recorder = Arc::new(Recorder::of_calls(max_calls));
-        let played = play_and_look(self.guest, self.scenario, faults, &recorder, true)?;
+    ) -> Result<Option<(Played, usize)>, SimulatorError> {
+        let left = self.calls_left();
+        if left == 0 {
+            return Ok(None);
+        }
+        let recorder = Arc::new(Recorder::of_calls(max_calls.min(left)));
+        let played = play_and_look(self.guest, self.scenario, faults, &recorder, true);
+        let calls = recorder.take_calls();
+        self.explored.calls += calls.len();
+        let played = played?;
         if self.module.is_none()
             && let Some(bytes) = &played.module
         {
             self.module = self.guest.load_blocking(bytes.clone(), "the module").ok();
         }
-        let calls = recorder.take_calls();
-        self.explored.calls += calls.len();
         for call in &calls {
             self.judge_call(call, faults);
         }
-        Ok((played, calls.len()))
+        let is_cut = left < max_calls && matches!(played.end, Err(Unsettled::Calls(_)));
+        Ok((!is_cut).then_some((played, calls.len())))
     }
 
     fn judge_call(&mut self, call: &MadeCall, faults: &[InjectedFault]) {
@@ -390,7 +432,14 @@ impl Explorer<'_> {
             let kind = match fault {
                 CallFault::Handler(_) => None,
                 CallFault::Deadline { .. } => Some(FindingKind::Loops),
-                _ => Some(FindingKind::Traps),
+                CallFault::Trap { .. }
+                | CallFault::Memory { .. }
+                | CallFault::Stack { .. }
+                | CallFault::OutputTooLarge { .. }
+                | CallFault::InvalidOutput { .. }
+                | CallFault::UnknownHandler { .. } => Some(FindingKind::Traps),
+                // The handler was not called.
+                CallFault::InputTooLarge { .. } | CallFault::Host { .. } => return,
             };
             if let Some(kind) = kind {
                 let text = match fault {
@@ -408,7 +457,7 @@ impl Explorer<'_> {
         let Some(module) = self.module.clone() else {
             return;
         };
-        if !self.checked.insert(fingerprint(handler, &call.input)) {
+        if self.calls_left() < REPEATS || !self.checked.insert(fingerprint(handler, &call.input)) {
             return;
         }
         let limits = CallLimits {
@@ -425,7 +474,7 @@ impl Explorer<'_> {
             if matches!(report.result, Err(CallFault::Deadline { .. })) {
                 return None;
             }
-            difference(&readable(&call.result), &readable(&report.result))
+            difference(&said(&call.result), &said(&report.result))
         };
         let later = |input: &mut HandlerInput| {
             input.context.now = input.context.now.after(LATER);

@@ -85,7 +85,7 @@ impl FaultScript {
                 let is_list = own.verb == KubernetesVerb::List;
                 (is_list, !is_list)
             }
-            Operation::Config(_) | Operation::Secret(_) => (false, false),
+            Operation::Config(_) | Operation::Secret(_) => (false, operation.is_mutating()),
             Operation::Http(_) => (true, true),
         };
         let mut requests = lock(&self.requests);
@@ -165,16 +165,22 @@ impl FaultScript {
 
     fn next(&self, scope: &Scope) -> Option<Injection> {
         let (mut tried, mut faults) = (lock(&self.tried), lock(&self.faults));
-        let fault = tried.iter_mut().chain(faults.iter_mut()).find(|fault| {
+        let all = tried.iter_mut().chain(faults.iter_mut());
+        let fitting = all.filter(|fault| {
             glob::matches(&fault.request, &scope.request_name)
                 && glob::matches(&fault.object, &scope.object)
                 && (fault.attempts.is_empty() || fault.attempts.contains(&scope.attempt))
-                && fault.times != Some(0)
-        })?;
-        if fault.after > 0 {
-            fault.after -= 1;
-            return None;
+        });
+        // Each of them counts how often the request comes, whatever the others do.
+        let mut met = None;
+        for fault in fitting {
+            if fault.after > 0 {
+                fault.after -= 1;
+            } else if met.is_none() && fault.times != Some(0) {
+                met = Some(fault);
+            }
         }
+        let fault = met?;
         if let Some(times) = &mut fault.times {
             *times -= 1;
         }
@@ -224,7 +230,9 @@ impl FaultySink {
                 }),
                 changed: false,
             }),
+            // The other has done the same.
             Operation::Config(_) | Operation::Secret(_) => {
+                let _ = self.inner.execute(operation, scope).await;
                 self.inner.execute(operation, scope).await
             }
         }

@@ -140,6 +140,8 @@ struct World<'a> {
     secrets: EmbeddedSecretStore,
     recorder: Arc<Recorder>,
     faults: Arc<FaultScript>,
+    /// Whether there are faults beside the scenario's own.
+    is_tried: bool,
     http: ScriptedHttp,
     configurator: Value,
     modules: PreparedModules,
@@ -239,6 +241,7 @@ impl<'a> World<'a> {
             guest,
             clock,
             faults: FaultScript::new(&scenario.faults, tried, client.clone()),
+            is_tried: !tried.is_empty(),
             client,
             config: EmbeddedConfigStore::memory(),
             secrets: EmbeddedSecretStore::memory(&SealingKey::random()?),
@@ -346,11 +349,15 @@ impl<'a> World<'a> {
     }
 
     async fn delete(&self, name: &ObjectName) -> Result<(), Failed> {
-        self.api(name)
-            .await?
-            .delete(&name.name, &DeleteParams::background())
-            .await?;
-        Ok(())
+        let api = self.api(name).await?;
+        match api.delete(&name.name, &DeleteParams::background()).await {
+            // A handler that has met a fault may not have made it.
+            Err(kube::Error::Api(status)) if status.code == 404 && self.is_tried => Ok(()),
+            deleted => {
+                deleted?;
+                Ok(())
+            }
+        }
     }
 
     async fn api(&self, name: &ObjectName) -> Result<Api<DynamicObject>, ObjectError> {

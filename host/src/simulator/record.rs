@@ -52,7 +52,7 @@ pub(super) struct SeenRun {
 }
 
 impl Recorder {
-    /// One that keeps calls as well, and ends the scenario when there are more than `max`.
+    /// One that keeps calls as well, and lets no more than `max` be made.
     pub(super) fn of_calls(max: usize) -> Self {
         Self {
             calls: Some(Calls {
@@ -64,7 +64,7 @@ impl Recorder {
         }
     }
 
-    /// Returns when there are more calls than this.
+    /// Returns when there were this many calls, and another was to be made.
     pub(super) async fn too_many_calls(&self) -> usize {
         let Some(calls) = &self.calls else {
             return std::future::pending().await;
@@ -135,6 +135,18 @@ fn redacted(run: &Run, view: Map<String, Value>) -> Value {
 }
 
 impl RunObserver for Arc<Recorder> {
+    fn may_call(&self, _: &Run) -> bool {
+        let Some(calls) = &self.calls else {
+            return true;
+        };
+        let made = calls.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = made.len() < calls.max;
+        if !may {
+            calls.too_many.cancel();
+        }
+        may
+    }
+
     fn called(&self, run: &Run, call: &Call, result: &Result<HandlerOutput, CallFault>) {
         if let Some(calls) = &self.calls {
             let mut made = calls.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,9 +156,6 @@ impl RunObserver for Arc<Recorder> {
                 limits: run.configurator().limits,
                 result: result.clone(),
             });
-            if made.len() > calls.max {
-                calls.too_many.cancel();
-            }
         }
         let context = &call.input.context;
         let mut view = Map::new();

@@ -110,7 +110,7 @@ pub struct InjectedFault {
     /// Attempts that fail; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<u32>,
-    /// How often it goes through before it fails.
+    /// How often it comes before it fails.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub after: u32,
     /// How often it fails in all; absent: as often as it comes.
@@ -147,7 +147,7 @@ pub enum InjectedAnswer {
     /// To a `list`: that there is nothing. To HTTP: no body.
     Empty,
     /// Another writer comes between: after a `get` and before a write it changes the object in a place that nobody else
-    /// writes, if there is one. HTTP is answered with 409.
+    /// writes, if there is one. In the stores it has done the same just before. HTTP is answered with 409.
     Conflicting,
 }
 

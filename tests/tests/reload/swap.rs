@@ -384,9 +384,7 @@ async fn a_module_that_asks_for_more_than_is_granted_keeps_the_last_good_one() -
     let mut asking = handler("root");
     let wanted = json!({"secretstore": [{"names": ["pod-*"], "verbs": ["get"]}]});
     asking["capabilities"] = wanted.to_string().into();
-    let other = Guest::new()
-        .describe(json!({"handlers": [asking]}))
-        .build();
+    let other = Guest::new().describe(json!({"handlers": [asking]})).build();
     let rule = r#"the handler "root" of phase "root" asks for secretstore: {names: ["pod-*"], verbs: [get]}, which spec.capabilities does not allow"#;
     check_refused(Ok(other), "CapabilityMissing", rule).await
 }
