@@ -306,7 +306,10 @@ impl Fleet {
                 )
             })
             .collect();
-        for host in &status.hosts {
+        // The API keeps them in the order in which they came.
+        let mut hosts = status.hosts;
+        hosts.sort_by(|one, other| one.name.cmp(&other.name));
+        for host in hosts {
             let name = host.name.split('-').next().unwrap_or_default();
             lines.push(format!("{name}: shards {}", host.shards));
         }
