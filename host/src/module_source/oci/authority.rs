@@ -81,7 +81,7 @@ mod tests {
         );
         check(
             "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-            expect!["its certificate 1 cannot be read: BadDer"],
+            expect!["its certificate 1 cannot be read: TrailingData(SignedData)"],
         );
     }
 }

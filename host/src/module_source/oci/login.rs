@@ -247,7 +247,7 @@ mod tests {
             r#"{"auths": {"a.com": "dXNlcjpwdw=="}}"#,
             "a.com/a",
             expect![
-                "it is no configuration of logins as `docker login` writes it: line 1, column 35 is not as expected"
+                "it is no configuration of logins as `docker login` writes it: line 1, column 34 is not as expected"
             ],
         );
     }

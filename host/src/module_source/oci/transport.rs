@@ -473,8 +473,12 @@ fn shortened(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use expect_test::{Expect, expect};
-    use tokio::io::AsyncWriteExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio::sync::Notify;
 
     use super::*;
 
@@ -522,7 +526,7 @@ mod tests {
         check_refused(
             400,
             invalid,
-            expect!["the registry answers 400: SIZE_INVALID too short; OWN "],
+            expect!["the registry answers 400: SIZE_INVALID too short; OWN"],
         );
         check_refused(
             413,
@@ -558,15 +562,25 @@ mod tests {
         assert!(format!("{:?}", secret("Bearer a")).contains("Sensitive"));
     }
 
-    /// Who answers that everything was made.
-    async fn willing() -> String {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    /// Who answers no question, and takes an upload once this is said.
+    async fn slow(go_on: Arc<Notify>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                let _ = stream.readable().await;
-                let answer = b"HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n";
-                let _ = stream.write_all(answer).await;
+                let go_on = go_on.clone();
+                tokio::spawn(async move {
+                    let mut asked = [0; 4096];
+                    let Ok(read @ 1..) = stream.read(&mut asked).await else {
+                        return;
+                    };
+                    if !asked[..read].starts_with(b"PUT") {
+                        return std::future::pending().await;
+                    }
+                    go_on.notified().await;
+                    let answer = b"HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n";
+                    let _ = stream.write_all(answer).await;
+                });
             }
         });
         address
@@ -574,21 +588,27 @@ mod tests {
 
     #[tokio::test]
     async fn an_upload_may_take_longer_than_a_question() {
-        let address = willing().await;
+        let go_on = Arc::new(Notify::new());
+        let address = slow(go_on.clone()).await;
         let reference: Reference = format!("{address}/a:1").parse().unwrap();
         let options = RegistryOptions {
             plain_http: vec![address],
             ..RegistryOptions::default()
         };
         let mut transport = Transport::new(&reference, Login::anonymous(), &options).unwrap();
-        // Whatever is answered comes too late.
-        transport.silence = Duration::ZERO;
+        transport.silence = Duration::from_millis(10);
         transport.said = Mutex::new(Some((Right::Push, None)));
         let url = transport.url("blobs/uploads/").unwrap();
-        let asked = transport.ask(Method::GET, url.clone(), HeaderMap::new());
-        assert!(matches!(asked.await, Err(RegistryError::Unavailable(_))));
         let kind = HeaderValue::from_static("application/octet-stream");
-        let put = transport.put(Method::PUT, url, "bytes".into(), kind);
-        assert_eq!(put.await.unwrap().status(), StatusCode::CREATED);
+        let put = transport.put(Method::PUT, url.clone(), "bytes".into(), kind);
+        // It begins after the upload, and the upload is taken after it was given up.
+        let ask = async {
+            let asked = transport.ask(Method::GET, url, HeaderMap::new()).await;
+            go_on.notify_one();
+            asked
+        };
+        let (put, asked) = futures::join!(put, ask);
+        assert!(matches!(asked, Err(RegistryError::Unavailable(_))));
+        assert_eq!(put.unwrap().status(), StatusCode::CREATED);
     }
 }
