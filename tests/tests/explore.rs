@@ -168,12 +168,13 @@ parameters:
             never converges: the world ends otherwise, at config.basic/mark-3
             to see it, add to the scenario:
               faults:
-              - request: mark
+              - request: made
                 object: default/web
                 times: 1
-                kind: ResourceNotFound
+                kind: ResourceMutation
               - request: mark
                 object: default/web
+                after: 1
                 times: 1
                 kind: ResourceConflict
         "#]],
