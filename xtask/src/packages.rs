@@ -167,15 +167,15 @@ mod tests {
     fn every_package_says_the_version_of_the_workspace() {
         let version = env!("CARGO_PKG_VERSION");
         for (file, said) in [
-            ("javascript/package.json", r#""version": "VERSION","#),
-            ("python/pyproject.toml", r#"version = "VERSION""#),
-            ("go/version.go", r#"const Version = "VERSION""#),
+            ("javascript/package.json", r#""version": "N.N.N","#),
+            ("python/pyproject.toml", r#"version = "N.N.N""#),
+            ("go/version.go", r#"const Version = "N.N.N""#),
             (
                 "c/include/configurator_sdk.h",
-                r#"#define CONFIGURATOR_SDK_VERSION "VERSION""#,
+                r#"#define CONFIGURATOR_SDK_VERSION "N.N.N""#,
             ),
         ] {
-            let said = said.replace("VERSION", version);
+            let said = said.replace("N.N.N", version);
             let text = read(&format!("guest-sdk/{file}"));
             assert!(
                 text.lines().any(|line| line.trim() == said),
