@@ -78,6 +78,17 @@ impl Cache {
         });
         lines.collect()
     }
+
+    /// What `verify` said, in the order of the names: it goes by digests, and a module's is another with every compiler.
+    fn verdicts(&self, text: &str) -> String {
+        let shown = self.shown(text);
+        let mut lines: Vec<&str> = shown.lines().collect();
+        lines.sort_by_key(|line| line.split_once(' ').map(|(_, of)| of));
+        lines
+            .into_iter()
+            .map(|line| line.to_owned() + "\n")
+            .collect()
+    }
 }
 
 #[test]
@@ -93,7 +104,7 @@ fn an_operator_sees_and_removes_what_is_no_good() -> Result<()> {
         ✓ NOTHING
         ✓ SCRIPTED
     "#]]
-    .assert_eq(&cache.shown(&cache.program("verify").succeeds()?));
+    .assert_eq(&cache.verdicts(&cache.program("verify").succeeds()?));
 
     let damaged = cache.file("NOTHING")?;
     let mut bytes = fs::read(&damaged)?;
@@ -103,11 +114,11 @@ fn an_operator_sees_and_removes_what_is_no_good() -> Result<()> {
     let failed = cache.program("verify").output()?;
     assert_eq!(failed.status.code(), Some(1));
     expect![[r#"
-        ✓ SCRIPTED
         ✗ .half.cwasm.1.0: a crash has left it
         ✗ NOTHING: it is damaged: its end is missing
+        ✓ SCRIPTED
     "#]]
-    .assert_eq(&cache.shown(&String::from_utf8(failed.stdout)?));
+    .assert_eq(&cache.verdicts(&String::from_utf8(failed.stdout)?));
     expect![[r#"
         .half.cwasm.1.0 4 TIME removed
         NOTHING SIZE TIME removed
@@ -117,7 +128,7 @@ fn an_operator_sees_and_removes_what_is_no_good() -> Result<()> {
     expect![[r#"
         ✓ SCRIPTED
     "#]]
-    .assert_eq(&cache.shown(&cache.program("verify").succeeds()?));
+    .assert_eq(&cache.verdicts(&cache.program("verify").succeeds()?));
     Ok(())
 }
 
@@ -133,10 +144,10 @@ fn what_is_of_another_build_is_no_fault() -> Result<()> {
     )?;
     fs::remove_file(file)?;
     expect![[r#"
-        ✓ SCRIPTED
         - NOTHING: not for this host
+        ✓ SCRIPTED
     "#]]
-    .assert_eq(&cache.shown(&cache.program("verify").succeeds()?));
+    .assert_eq(&cache.verdicts(&cache.program("verify").succeeds()?));
     expect![[r#"
         NOTHING 5 TIME removed
         left: 1 file, SIZE bytes
