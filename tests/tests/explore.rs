@@ -14,7 +14,7 @@ use anyhow::Result;
 use configurator_guest::options::GuestOptions;
 use configurator_host::simulator::Simulator;
 use configurator_host::simulator::explore::{Exploration, Explored, Finding};
-use configurator_host::simulator::scenario::Scenario;
+use configurator_host::simulator::scenario::{ObjectName, Scenario, Step};
 use configurator_tests::guests;
 use configurator_tests::program::Program;
 use expect_test::{Expect, expect};
@@ -44,7 +44,7 @@ fn scenario(folder: &TempDir, spec: &str) -> Result<Scenario> {
     module: {{file: scripted.wasm}}
     capabilities:
       configstore: [{{prefixes: [''], verbs: [get, update]}}]
-      kubernetes: [{{groups: [''], resources: [configmaps], verbs: [apply]}}]
+      kubernetes: [{{groups: [''], resources: [configmaps], verbs: [apply, get]}}]
 {spec}
 objects:
 - {{apiVersion: v1, kind: ConfigMap, metadata: {{name: web, namespace: default}}}}
@@ -261,6 +261,85 @@ parameters:
             handler root depends on chance: requests.resourceRequests[0].operation.config.operations[0].basic.value
         "#]],
     );
+}
+
+/// A fault that is gone has made something of which an object is given up ever after.
+#[test]
+fn one_that_gives_up_for_good_never_converges() {
+    check(
+        "phases: [{name: root}, {name: next, handler: root}, {name: look, handler: root}, {name: judge, handler: root}]
+parameters:
+  root:
+    requests: [{name: made, onError: catch, put: {key: made, value: '1'}}]
+  next:
+    ifError:
+      requests:
+      - name: spoilt
+        apply: {apiVersion: v1, kind: ConfigMap, metadata: {name: spoilt, namespace: default}, data: {it: is}}
+  look:
+    requests: [{name: look, onError: catch, getConfigMap: spoilt}]
+  judge:
+    fail: {message: it is spoilt, isFatal: true}
+    ifError: {}",
+        expect![[]],
+    );
+}
+
+/// What a fault has kept a handler from making, a step of the scenario cannot delete; and the world is played nevertheless.
+#[test]
+fn what_was_never_made_can_be_deleted() -> Result<()> {
+    let folder = TempDir::new()?;
+    let mut scenario = scenario(
+        &folder,
+        "phases: [{name: root}]
+parameters:
+  root:
+    requests:
+    - name: made
+      onError: catch
+      apply: {apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: default}, data: {it: is}}",
+    )?;
+    scenario.steps.push(Step::Delete(ObjectName {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace: "default".into(),
+        name: "made".into(),
+    }));
+    let exploration = Exploration {
+        max_calls: 300,
+        ..Exploration::default()
+    };
+    let explored = simulator()?.explore(&scenario, &exploration)?;
+    assert!(explored.unplayable.is_empty(), "{:?}", explored.unplayable);
+    assert!(explored.singles.worlds > 10, "{:?}", explored.singles);
+    assert_eq!(explored.singles.worlds, explored.singles.of);
+    Ok(())
+}
+
+/// However few there may be, no more calls are made, with those that are made again.
+#[test]
+fn no_more_calls_are_made_than_there_may_be() -> Result<()> {
+    let folder = TempDir::new()?;
+    let scenario = scenario(
+        &folder,
+        "phases: [{name: root}, {name: next, handler: root}]
+parameters:
+  root:
+    requests: [{name: made, put: {key: made, value: '{seed}'}}]",
+    )?;
+    let simulator = simulator()?;
+    let mut made = Vec::new();
+    for max_calls in [0, 1, 2, 3, 5, 8, 13, 34, 89, 233] {
+        let exploration = Exploration { seed: 1, max_calls };
+        let explored = simulator.explore(&scenario, &exploration)?;
+        assert!(explored.calls <= max_calls, "{explored:?} of {max_calls}");
+        assert!(explored.unplayable.is_empty(), "{:?}", explored.unplayable);
+        made.push(explored.singles.worlds + explored.pairs.worlds);
+    }
+    // The more there may be, the more is tried.
+    assert!(made.is_sorted(), "{made:?}");
+    assert!(made.last() > Some(&10), "{made:?}");
+    Ok(())
 }
 
 /// The same seed tries the same, and finds the same.

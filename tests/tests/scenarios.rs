@@ -39,10 +39,10 @@ fn every_scenario_does_what_was_accepted() -> Result<()> {
     let simulator = simulator()?;
     let mut wrong = Vec::new();
     for (folder, at_least) in [("configurators", 13), ("tests/scenarios", 18)] {
-        let scenarios = Scenario::find(&guests::workspace().join(folder))?;
-        assert!(scenarios.len() >= at_least, "{folder} has lost scenarios");
-        for scenario in scenarios {
-            let scenario = read(&scenario.file)?;
+        let files = Scenario::files(&guests::workspace().join(folder))?;
+        assert!(files.len() >= at_least, "{folder} has lost scenarios");
+        for file in files {
+            let scenario = read(&file)?;
             for mistake in simulator.play(&scenario)?.mistakes(&scenario)? {
                 wrong.push(format!("{}: {mistake}", scenario.name()));
             }
@@ -242,4 +242,26 @@ fn a_scenario_that_cannot_be_played_says_why() {
         |text| text + "limit: 5s\nsteps: [{wait: 10s}]\n",
         expect!["FOLDER/small.yaml: it did not settle within 5s of virtual time"],
     );
+}
+
+/// Each of several faults counts how often its request comes, also when another fault has met it.
+#[test]
+fn faults_of_one_request_count_each_for_itself() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("small.yaml");
+    let faults = "faults:
+- {request: made, kind: ResourceGeneric, message: the first, times: 1}
+- {request: made, kind: ResourceGeneric, message: the third, after: 2, times: 1}
+- {request: made, kind: ResourceGeneric, message: the second, after: 1, times: 1}
+";
+    std::fs::write(&file, SMALL.to_owned() + faults)?;
+    let outcome = simulator()?.play(&read(&file)?)?;
+    let ends: Vec<String> = outcome
+        .runs
+        .iter()
+        .flat_map(|run| run["ends"].as_array().cloned().unwrap_or_default())
+        .map(|end| end.to_string())
+        .collect();
+    expect![[]].assert_eq(&ends.join("\n"));
+    Ok(())
 }

@@ -167,7 +167,7 @@ pub fn test(tools: &Tools) -> Result<()> {
                 Language::Rust => continue,
                 Language::Go => vec![go()],
                 Language::JavaScript => javascript(&workspace, &path, tools)?,
-                Language::Python => vec![python(&workspace, tools)],
+                Language::Python => python(&workspace, tools),
                 Language::C => vec![c(&workspace, &path, tools)],
             };
             eprintln!("xtask: testing {folder}");
@@ -237,14 +237,26 @@ fn tests_in(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(tests)
 }
 
-/// The SDK is found where it lies, as by the build.
-fn python(workspace: &Path, tools: &Tools) -> Command {
-    let mut command = Command::new(tools.python_venv.join("bin/python"));
-    command
+/// The SDK is found where it lies, as by the build; the types of what is no test are checked as well.
+fn python(workspace: &Path, tools: &Tools) -> Vec<Command> {
+    let sdk = workspace.join("guest-sdk/python");
+    let python = || {
+        let mut command = Command::new(tools.python_venv.join("bin/python"));
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+    };
+    let mut tests = python();
+    tests
         .args(["-m", "unittest", "discover", "--quiet"])
-        .env("PYTHONPATH", workspace.join("guest-sdk/python"))
-        .env("PYTHONDONTWRITEBYTECODE", "1");
-    command
+        .env("PYTHONPATH", &sdk);
+    let mut types = python();
+    types
+        .args(["-m", "mypy", "--strict", "--no-error-summary"])
+        .args(["--exclude", "(^|/)tests?[/_]", "."])
+        .arg("--cache-dir")
+        .arg(tools.python_venv.join(".cache/mypy"))
+        .env("MYPYPATH", &sdk);
+    vec![tests, types]
 }
 
 fn c(workspace: &Path, folder: &Path, tools: &Tools) -> Command {

@@ -12,8 +12,9 @@ const char *cfgr_response_header(const cfgr_http_response *response, const char 
     return NULL;
 }
 
-cfgr_json cfgr_response_json(const cfgr_http_response *response) {
-    return cfgr_parse_bytes(response->body, response->body_size);
+const cfgr_error *cfgr_response_json(const cfgr_http_response *response, cfgr_json *json) {
+    *json = cfgr_parse_bytes(response->body, response->body_size);
+    return cfgr_is_absent(*json) ? cfgr_fatal("the body of the answer is no JSON") : NULL;
 }
 
 const cfgr_error *cfgr_result_succeeded(const cfgr_result *result) {

@@ -41,11 +41,14 @@ static void an_endpoint_answers(void) {
     const cfgr_http_response *response = NULL;
     cfgr_result result = cfgr_test_responded("hook", 404, "{\"a\": 1}");
     CFGR_EXPECT(cfgr_result_response(&result, &response) == NULL && response->status == 404);
-    CFGR_EXPECT(!cfgr_is_absent(cfgr_get(cfgr_response_json(response), "a")));
+    cfgr_json body = {0};
+    CFGR_EXPECT(cfgr_response_json(response, &body) == NULL && !cfgr_is_absent(cfgr_get(body, "a")));
     cfgr_http_response with_header = {.headers = CFGR_HEADERS({"content-type", "text/plain"}), .body = "no json"};
     CFGR_EXPECT_TEXT(cfgr_response_header(&with_header, "content-type"), "text/plain");
     CFGR_EXPECT(cfgr_response_header(&with_header, "content") == NULL && cfgr_response_header(&with_header, "content-type-x") == NULL);
-    CFGR_EXPECT(cfgr_is_absent(cfgr_response_json(&with_header)));
+    const cfgr_error *error = cfgr_response_json(&with_header, &body);
+    CFGR_EXPECT(error->fatal && cfgr_is_absent(body));
+    CFGR_EXPECT_TEXT(error->message, "the body of the answer is no JSON");
     result = cfgr_test_answered("pods", CFGR_SINK_KUBERNETES, CFGR_ARRAY());
     CFGR_EXPECT_TEXT(cfgr_result_response(&result, &response)->message, "the result `pods` is none of an HTTP request");
 }

@@ -76,8 +76,8 @@ export class Result<T = any> {
 
   /** For tests: as the host gives it for a request that succeeded. */
   static answered<T>(name: string, objects?: T[], options?: { sink?: RequestSink }): Result<T>;
-  /** For tests: as the host gives it for an HTTP request. A body that is not bytes is written as JSON. */
-  static responded(name: string, status: number, body?: unknown, headers?: Record<string, string>): Result;
+  /** For tests: as the host gives it for an HTTP request. A body that is not bytes is written as JSON; headers are by name or, where one comes twice, pairs. */
+  static responded(name: string, status: number, body?: unknown, headers?: Record<string, string> | Iterable<[string, string]>): Result;
   /** For tests: as the host gives it for a request that failed and was caught. */
   static failed(name: string, kind: ErrorKind, message?: string, options?: { sink?: RequestSink; status?: number }): Result;
 }

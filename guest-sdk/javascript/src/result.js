@@ -122,10 +122,10 @@ export class Result {
     return new Result(wireResult(name, sink, { queryObjects: objects.map(text) }));
   }
 
-  /** For tests: as the host gives it for an HTTP request. A body that is not bytes is written as JSON. */
+  /** For tests: as the host gives it for an HTTP request. A body that is not bytes is written as JSON; headers are by name or, where one comes twice, pairs. */
   static responded(name, status, body, headers = {}) {
     const bytes = body instanceof Uint8Array ? body : new TextEncoder().encode(body === undefined ? '' : text(body));
-    const httpResponse = { status, headers: Object.entries(headers), body: bytes };
+    const httpResponse = { status, headers: Symbol.iterator in headers ? [...headers] : Object.entries(headers), body: bytes };
     return new Result(wireResult(name, 'http', { httpResponse }));
   }
 

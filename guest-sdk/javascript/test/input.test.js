@@ -127,6 +127,8 @@ test('an HTTP answer has status, headers and body', () => {
   const { response } = Result.responded('hook', 418, { tea: true }, { 'x-a': 'b' });
   assert.deepEqual([response.status, response.header('x-a'), response.header('x')], [418, 'b', undefined]);
   assert.deepEqual([response.json(), response.text()], [{ tea: true }, '{"tea":true}']);
+  const cookies = [['set-cookie', 'a=1'], ['set-cookie', 'b=2']];
+  assert.deepEqual(Result.responded('hook', 200, '', new Headers(cookies)).response.headers, cookies);
   assert.throws(() => Result.responded('hook', 200, new Uint8Array([255])).response.json(), { fatal: true });
   assert.throws(() => Result.answered('node').response, isFatal('the result `node` is none of an HTTP request'));
 });

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-__all__ = ["Json", "text", "value"]
+__all__ = ["Json", "member", "text", "value"]
 
 
 class Json(str):
@@ -40,7 +40,30 @@ def text(document: Any) -> str:
 
 def value(document: str) -> Any:
     """What JSON text says. A `ValueError` where it is none."""
-    return _decode(document)
+    try:
+        found, end = _decode_raw(document)
+    except ValueError:
+        end = -1
+    # The other decoder knows of blanks around it, and what is wrong: to ask it each time costs as much as a small document.
+    return found if end == len(document) else _decode(document)
+
+
+def member(document: str, name: str) -> Any:
+    """What a JSON object says under this name, or `None`, read without what comes behind it. Where a name comes twice, the first counts."""
+    try:
+        at = 1 if document[0] == "{" else 0
+        while at:
+            key, end = _decode_raw(document, at)
+            # Blanks, and what is wrong, are for the other decoder.
+            if document[end] != ":":
+                break
+            found, end = _decode_raw(document, end + 1)
+            if key == name:
+                return found
+            at = end + 1 if document[end] == "," else 0
+    except (ValueError, IndexError):
+        pass
+    return value(document).get(name)
 
 
 def _holds_json(document: Any) -> bool:
@@ -73,4 +96,5 @@ def _refuse(constant: str) -> NoReturn:
 _SIMPLE = frozenset({str, int, float, bool, type(None)})
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
-_decode = json.JSONDecoder(parse_constant=_refuse).decode
+_decoder = json.JSONDecoder(parse_constant=_refuse)
+_decode, _decode_raw = _decoder.decode, _decoder.raw_decode

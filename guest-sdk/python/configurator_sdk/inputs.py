@@ -30,6 +30,13 @@ class WatchedObject:
         """The object."""
         return document.value(self.object_json)
 
+    @cached_property
+    def metadata(self) -> Any:
+        """The object's metadata. Where nothing else of it matters this is quicker than `object`: what comes behind it is not parsed."""
+        if "object" in self.__dict__:
+            return self.object.get("metadata")
+        return document.member(self.object_json, "metadata")
+
 
 class Input:
     """What a handler decides on. The same input is to give the same output.
@@ -66,6 +73,11 @@ class Input:
     def object_json(self) -> Json:
         """The object as text, as it was watched. Of a batch, the first."""
         return self.objects[0].object_json
+
+    @property
+    def metadata(self) -> Any:
+        """The object's metadata, parsed alone where the object has not been asked for. Of a batch, that of the first."""
+        return self.objects[0].metadata
 
     @property
     def event(self) -> WatchEvent:

@@ -21,8 +21,24 @@ class TestDocuments(unittest.TestCase):
         self.assertEqual(document.text({1: part, None: "x", False: 0.5}), '{"1":%s,"null":"x","false":0.5}' % part)
         self.assertEqual(document.text({Json("key"): part, "b": "{}"}), '{"key":%s,"b":"{}"}' % part)
 
+    def test_what_is_before_a_member_is_skipped_and_what_is_behind_it_not_read(self):
+        text = '{"kind":"Pod","nothing":null,"metadata":{"name":"é"},"spec":{"metadata":1}}'
+        self.assertEqual(document.member(text, "metadata"), {"name": "é"})
+        self.assertEqual(document.member(text, "spec"), {"metadata": 1})
+        self.assertIsNone(document.member(text, "nothing"))
+        self.assertEqual(document.member('{"a":1,"b":half', "a"), 1)
+
+    def test_a_member_is_found_whatever_stands_around_it(self):
+        for text in ['{"a":1,"b":2}', ' { "a" : 1 , "b" : 2 } ', '{"a":1,"b": 2}', '{"a":1 ,"b":2}', '{"a":1, "b":2}', '{"\\u0062":2}']:
+            self.assertEqual(document.member(text, "b"), 2, text)
+            self.assertIsNone(document.member(text, "c"), text)
+        self.assertIsNone(document.member("{}", "a"))
+        for text in ["", "{", '{"a"', '{"a":', '{"a":1', '{"b":1,', "{'a':1}"]:
+            with self.assertRaises(ValueError, msg=text):
+                document.member(text, "c")
+
     def test_what_is_no_json_is_not_read(self):
-        for text in ["NaN", "[-Infinity]", "\ufeff{}", "{'a': 1}", ""]:
+        for text in ["NaN", "[-Infinity]", "\ufeff{}", "{'a': 1}", "", "1 2", "{}x"]:
             with self.assertRaises(ValueError):
                 document.value(text)
 

@@ -30,6 +30,14 @@ class TestObjects(unittest.TestCase):
         output = Output().pass_on("object", input.object_json)
         self.assertEqual(output.to_wire().pass_through_args, [("object", input.object_json)])
 
+    def test_the_metadata_is_that_of_the_object(self):
+        input = Input.of({"kind": "Pod", "metadata": {"name": "web-1"}, "spec": {}})
+        self.assertEqual(input.metadata, {"name": "web-1"})
+        self.assertEqual(input.metadata, input.object["metadata"])
+        read = Input.of({"metadata": {"name": "web-1"}})
+        self.assertIs(read.object["metadata"], read.metadata)
+        self.assertIsNone(Input.of({}).metadata)
+
     def test_a_batch_is_a_list_of_objects(self):
         input = Input.of(1, 2, batch=True, event=WatchEvent.DELETED)
         self.assertTrue(input.is_batch)

@@ -12,9 +12,9 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::settings::user_folder;
 use super::terminal::{BAD, FAINT, GOOD, WAITING};
-use crate::simulator::Simulator;
 use crate::simulator::explore::{Exploration, Explored};
 use crate::simulator::scenario::Scenario;
+use crate::simulator::{Simulator, SimulatorError};
 
 /// Play scenarios.
 #[derive(Args)]
@@ -51,42 +51,51 @@ pub struct SimulateArgs {
 }
 
 struct Played {
-    scenario: Scenario,
+    name: String,
+    description: String,
     took: Duration,
     mistakes: Vec<String>,
     explored: Option<Explored>,
 }
 
-/// Plays the scenarios and prints what is not as it should be.
+/// Plays the scenarios and prints what is not as it should be. One that cannot be read or played fails, and the others are played.
 ///
 /// # Errors
-/// When a scenario cannot be read, or there is none.
+/// When there is no scenario.
 pub fn simulate(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
-    let mut scenarios = Vec::new();
+    let mut files = Vec::new();
     for path in &args.paths {
         if path.is_dir() {
-            scenarios.extend(Scenario::find(path)?);
+            files.extend(Scenario::files(path)?);
         } else {
-            scenarios.push(Scenario::read(path)?);
+            files.push(path.clone());
         }
     }
     anyhow::ensure!(
-        !scenarios.is_empty(),
+        !files.is_empty(),
         "there are no scenarios here; they are YAML files in folders named `scenarios`"
     );
     if let Some(text) = &args.filter {
-        scenarios.retain(|scenario| scenario.name().contains(text.as_str()));
+        files.retain(|file| Scenario::name_of(file).contains(text.as_str()));
         anyhow::ensure!(
-            !scenarios.is_empty(),
+            !files.is_empty(),
             "no scenario here has {text:?} in its name"
         );
     }
-    let player = Player::new(None)?;
-    let exploration = Exploration {
-        seed: args.seed.map_or_else(seed, Ok)?,
-        max_calls: args.calls,
+    let here = std::env::current_dir()?;
+    let folders = args.modules.iter().map(|folder| here.join(folder));
+    let player = Player {
+        modules: folders.collect(),
+        ..Player::new(None)?
     };
-    if args.explore {
+    let exploration = match args.explore {
+        true => Some(Exploration {
+            seed: args.seed.map_or_else(seed, Ok)?,
+            max_calls: args.calls,
+        }),
+        false => None,
+    };
+    if let Some(exploration) = &exploration {
         anstream::println!(
             "exploring with --seed {} and at most {} calls of each scenario",
             exploration.seed,
@@ -94,15 +103,8 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
         );
     }
     let mut played = Vec::new();
-    for mut scenario in scenarios {
-        let here = std::env::current_dir()?;
-        scenario
-            .modules
-            .extend(args.modules.iter().map(|folder| here.join(folder)));
-        let (mut one, is_changed) = player.play(scenario, args.update);
-        if args.explore && one.mistakes.is_empty() {
-            player.explore(&mut one, &exploration);
-        }
+    for file in files {
+        let (one, is_changed) = player.play(&file, args.update, exploration.as_ref());
         print(&one, is_changed);
         played.push(one);
     }
@@ -126,17 +128,25 @@ fn seed() -> anyhow::Result<u64> {
 }
 
 /// Plays scenarios one after another.
-pub(super) struct Player(Simulator);
+pub(super) struct Player {
+    simulator: Simulator,
+    /// Folders with modules, beside those that the scenarios name.
+    modules: Vec<PathBuf>,
+}
 
 impl Player {
     pub(super) fn new(functions: Option<CompiledFunctions>) -> anyhow::Result<Self> {
         let cache = user_folder("XDG_CACHE_HOME", ".cache");
-        Ok(Self(Simulator::with_options(GuestOptions {
+        let simulator = Simulator::with_options(GuestOptions {
             parallel_calls: 1,
             module_cache: cache.map(|cache| cache.join("modules")),
             functions,
             ..GuestOptions::default()
-        })?))
+        })?;
+        Ok(Self {
+            simulator,
+            modules: Vec::new(),
+        })
     }
 
     /// Plays those of a folder, and prints what fails. Returns how many pass, and how many do not.
@@ -146,8 +156,8 @@ impl Player {
         if !folder.try_exists()? {
             return Ok((passed, failed));
         }
-        for scenario in Scenario::find(&folder)? {
-            let (one, _) = self.play(scenario, false);
+        for file in Scenario::files(&folder)? {
+            let (one, _) = self.play(&file, false, None);
             if one.mistakes.is_empty() {
                 passed += 1;
             } else {
@@ -158,46 +168,58 @@ impl Player {
         Ok((passed, failed))
     }
 
-    /// Plays one, and returns whether what was recorded of it was changed. That it cannot be played is its mistake.
-    fn play(&self, scenario: Scenario, update: bool) -> (Played, bool) {
+    /// Plays one, explores it where it passes, and returns whether what was recorded of it was changed. That it cannot be read or played is its
+    /// mistake.
+    fn play(&self, file: &Path, update: bool, exploration: Option<&Exploration>) -> (Played, bool) {
         let since = Instant::now();
-        let judged = self.0.play(&scenario).and_then(|outcome| {
-            Ok(if update {
-                let is_changed = outcome.accept(&scenario)?;
-                (outcome.unmet(&scenario), is_changed)
-            } else {
-                (outcome.mistakes(&scenario)?, false)
-            })
-        });
-        let (mistakes, is_changed) =
-            judged.unwrap_or_else(|error| (vec![error.to_string()], false));
-        let played = Played {
-            took: since.elapsed(),
-            mistakes,
-            scenario,
+        let mut played = Played {
+            name: Scenario::name_of(file),
+            description: String::new(),
+            took: Duration::ZERO,
+            mistakes: Vec::new(),
             explored: None,
         };
+        let judged = self.judge(file, update, exploration, &mut played);
+        let is_changed = judged.unwrap_or_else(|error| {
+            played.mistakes.push(error.to_string());
+            false
+        });
+        played.took = since.elapsed();
         (played, is_changed)
     }
 
-    /// Explores one that passes.
-    fn explore(&self, played: &mut Played, exploration: &Exploration) {
-        let since = Instant::now();
-        match self.0.explore(&played.scenario, exploration) {
-            Ok(explored) => {
-                let findings = explored.findings.iter().map(ToString::to_string);
-                played.mistakes.extend(findings);
-                played.explored = Some(explored);
-            }
-            Err(error) => played.mistakes.push(error.to_string()),
+    fn judge(
+        &self,
+        file: &Path,
+        update: bool,
+        exploration: Option<&Exploration>,
+        played: &mut Played,
+    ) -> Result<bool, SimulatorError> {
+        let mut scenario = Scenario::read(file)?;
+        scenario.modules.extend(self.modules.iter().cloned());
+        played.description.clone_from(&scenario.description);
+        let outcome = self.simulator.play(&scenario)?;
+        let is_changed = update && outcome.accept(&scenario)?;
+        played.mistakes = match update {
+            true => outcome.unmet(&scenario),
+            false => outcome.mistakes(&scenario)?,
+        };
+        if let Some(exploration) = exploration
+            && played.mistakes.is_empty()
+        {
+            let explored = self.simulator.explore(&scenario, exploration)?;
+            let findings = explored.findings.iter().map(ToString::to_string);
+            played.mistakes.extend(findings);
+            played.explored = Some(explored);
         }
-        played.took += since.elapsed();
+        Ok(is_changed)
     }
 }
 
 fn print(played: &Played, is_changed: bool) {
     let Played {
-        scenario,
+        name,
+        description,
         took,
         mistakes,
         explored,
@@ -213,9 +235,7 @@ fn print(played: &Played, is_changed: bool) {
         String::new()
     };
     anstream::println!(
-        "{style}{mark}{style:#} {}{changed} {FAINT}{took:.1?} {}{FAINT:#}",
-        scenario.name(),
-        scenario.description
+        "{style}{mark}{style:#} {name}{changed} {FAINT}{took:.1?} {description}{FAINT:#}"
     );
     if let Some(explored) = explored {
         let Explored {
@@ -265,7 +285,7 @@ fn write_junit(file: &Path, played: &[Played]) -> anyhow::Result<()> {
             status.set_description(text);
             status
         };
-        let mut case = TestCase::new(one.scenario.name(), status);
+        let mut case = TestCase::new(one.name.clone(), status);
         case.set_time(one.took);
         suite.add_test_case(case);
     }

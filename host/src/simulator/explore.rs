@@ -651,3 +651,39 @@ fn difference(one: &Value, other: &Value) -> Option<String> {
         (one, other) => (one != other).then(String::new),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    #[expect(clippy::needless_pass_by_value, reason = "as expect! gives it")]
+    fn check(sink: SinkName, is_list: bool, is_contended: bool, expected: Expect) {
+        let request = SeenRequest {
+            request: "one".into(),
+            object: "default/web".into(),
+            sink,
+            is_list,
+            is_contended,
+            times: 1,
+            has_changed: false,
+        };
+        let met = faults(&request, 1).into_iter().map(|fault| {
+            assert_eq!((fault.after, fault.times), (1, Some(1)));
+            let kind = fault.kind.map(|kind| kind.name().to_owned());
+            let answer = fault.answer.map(|answer| format!("{answer:?}"));
+            let status = fault.status.map(|status| format!(" {status}"));
+            kind.or(answer).unwrap_or_default() + &status.unwrap_or_default() + "\n"
+        });
+        expected.assert_eq(&met.collect::<String>());
+    }
+
+    #[test]
+    fn a_request_meets_every_kind_of_fault_that_its_sink_has() {
+        check(SinkName::Kubernetes, true, false, expect![[]]);
+        check(SinkName::Configstore, false, true, expect![[]]);
+        check(SinkName::Secretstore, false, false, expect![[]]);
+        check(SinkName::Http, true, true, expect![[]]);
+    }
+}

@@ -255,8 +255,13 @@ impl Scenario {
     /// The name: that of the file.
     #[must_use]
     pub fn name(&self) -> String {
-        self.file
-            .file_stem()
+        Self::name_of(&self.file)
+    }
+
+    /// The name of the scenario that a file holds, whether it can be read or not.
+    #[must_use]
+    pub fn name_of(file: &Path) -> String {
+        file.file_stem()
             .map(|stem| stem.to_string_lossy().into_owned())
             .unwrap_or_default()
     }
@@ -276,11 +281,11 @@ impl Scenario {
         self.file.with_extension("golden.yaml")
     }
 
-    /// Every scenario under a folder, by name: files `*.yaml` in folders `scenarios`, or in the folder itself.
+    /// The file of every scenario under a folder, by name: `*.yaml` in folders `scenarios`, or in the folder itself. None of them is read yet.
     ///
     /// # Errors
-    /// When the folder or a scenario cannot be read.
-    pub fn find(folder: &Path) -> Result<Vec<Self>, SimulatorError> {
+    /// When a folder cannot be read.
+    pub fn files(folder: &Path) -> Result<Vec<PathBuf>, SimulatorError> {
         let mut files = Vec::new();
         collect(folder, folder.ends_with("scenarios"), 0, &mut files)?;
         if files.is_empty() && !folder.ends_with("scenarios") {
@@ -288,7 +293,7 @@ impl Scenario {
             files.retain(|file| !file.ends_with("configurator.yaml"));
         }
         files.sort();
-        files.iter().map(|file| Self::read(file)).collect()
+        Ok(files)
     }
 }
 

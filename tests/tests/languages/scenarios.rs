@@ -22,9 +22,10 @@ pub fn check(language: &str, modules: PathBuf) {
     let example = format!("examples/{language}-hello");
     let mut wrong = Vec::new();
     for (folder, at_least) in [("configurators/workload-config", 3), (&*example, 1)] {
-        let scenarios = Scenario::find(&guests::workspace().join(folder)).unwrap();
-        assert!(scenarios.len() >= at_least, "{folder} has lost scenarios");
-        for mut scenario in scenarios {
+        let files = Scenario::files(&guests::workspace().join(folder)).unwrap();
+        assert!(files.len() >= at_least, "{folder} has lost scenarios");
+        for file in files {
+            let mut scenario = Scenario::read(&file).unwrap();
             scenario.modules.push(modules.clone());
             let played = simulator.play(&scenario).unwrap();
             for mistake in played.mistakes(&scenario).unwrap() {

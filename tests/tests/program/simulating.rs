@@ -122,6 +122,34 @@ fn what_a_scenario_expects_is_not_mended_by_accepting() -> Result<()> {
 }
 
 #[test]
+fn one_that_cannot_be_read_or_played_holds_up_no_others() -> Result<()> {
+    let place = place()?;
+    for name in [
+        "a-pod-goes",
+        "a-run-is-repeated",
+        "the-config-store-is-away",
+    ] {
+        std::fs::remove_file(place.path(&format!("scenarios/{name}.yaml")))?;
+    }
+    place.write("scenarios/b-is-no-scenario.yaml", "surprise: 1")?;
+    let scenario = place.read("scenarios/a-pod-appears.yaml")?;
+    let of_nothing = scenario.replace("kind: Namespace", "kind: Nomespace");
+    place.write("scenarios/c-has-no-world.yaml", &of_nothing)?;
+    for how in ["", "--explore --seed 1 --calls 40"] {
+        let output = place.program("simulate", RUN).args(how).output()?;
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let told = timeless(&String::from_utf8(output.stdout)?);
+        // What is explored and how is of the tests of exploring.
+        let lines: Vec<&str> = told
+            .lines()
+            .filter(|line| !line.contains("--seed") && !line.contains("worlds with"))
+            .collect();
+        expect![[]].assert_eq(&lines.join("\n"));
+    }
+    Ok(())
+}
+
+#[test]
 fn a_junit_report_says_the_same() -> Result<()> {
     let place = place()?;
     let golden = place.read(GOLDEN)?;

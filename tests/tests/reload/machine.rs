@@ -1,11 +1,13 @@
 //! Mode `Machine`: what is under way in a phase when another module is swapped in.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use configurator_host::module_source::{Copies, DEFAULT_COPIES, ModuleDirectory, ModuleSources};
 use configurator_host::observer::Notice;
+use configurator_host::recording::{DEFAULT_RECORDINGS, Recorder, Recording, module_path};
 use configurator_tests::gate::{Gate, Pass};
 use configurator_tests::guests::{digest, variant};
 use configurator_tests::machine::{Machine, definition};
@@ -213,6 +215,7 @@ async fn a_pinned_phase_leaves_a_module_that_was_rolled_back() -> Result<()> {
 }
 
 /// A host in this folder, with the file `scripted.wasm` and, where it has any, copies of what was fetched.
+/// It records into the folder `runs`.
 async fn host_in(folder: &TempDir, witness: &Witness, has_copies: bool) -> Result<World> {
     let place = Place {
         folder: Some(folder.path().to_owned()),
@@ -223,8 +226,10 @@ async fn host_in(folder: &TempDir, witness: &Witness, has_copies: bool) -> Resul
         let copies = Copies::open(folder.path().join("copies"), DEFAULT_COPIES)?;
         modules = modules.copies(Arc::new(copies));
     }
+    let recorder = Recorder::new(&folder.path().join("runs"), DEFAULT_RECORDINGS)?;
     World::start_at(&place, |builder| {
-        builder.modules(modules).observer(witness.clone())
+        let builder = builder.modules(modules).observer(witness.clone());
+        builder.recorder(recorder)
     })
     .await
 }
@@ -242,6 +247,8 @@ async fn restarted(has_copies: bool, witness: &Witness) -> Result<(TempDir, Shop
     shop.until_pausing().await?;
     shop.stop().await?;
 
+    // What is recorded is of the host that has not begun it.
+    std::fs::remove_dir_all(folder.path().join("runs"))?;
     std::fs::write(&file, &two)?;
     let world = host_in(&folder, witness, has_copies).await?;
     let shop = Shop::start(world, &configurator).await?;
@@ -252,7 +259,7 @@ async fn restarted(has_copies: bool, witness: &Witness) -> Result<(TempDir, Shop
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pinned_phase_goes_on_after_a_restart_with_a_copy_of_its_module() -> Result<()> {
     let witness = Witness::new();
-    let (_folder, shop) = restarted(true, &witness).await?;
+    let (folder, shop) = restarted(true, &witness).await?;
     shop.go().await?;
     shop.machine.until_phase("one", "Done").await?;
     expect![[r#"
@@ -262,7 +269,21 @@ async fn a_pinned_phase_goes_on_after_a_restart_with_a_copy_of_its_module() -> R
         More: two
     "#]]
     .assert_eq(&called(&witness));
-    shop.stop().await
+    shop.stop().await?;
+    let runs = folder.path().join("runs");
+    let found = Recording::find(&runs)?;
+    assert!(found.len() >= 2, "{found:?}");
+    let mut modules = BTreeSet::new();
+    for file in found {
+        modules.insert(Recording::read(&file)?.module);
+    }
+    for number in [1, 2] {
+        let bytes = variant(&scripted(), number);
+        let name = digest(&bytes);
+        assert!(modules.contains(&name), "{modules:?}");
+        assert_eq!(std::fs::read(module_path(&runs, &name))?, bytes);
+    }
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -16,7 +16,7 @@ def cleanup(input: Input) -> Output:
     """Deletes the entry of each Deployment of the batch. That of a newer Deployment of the same name has another uid, and stays."""
     output = Output()
     for watched in input.objects:
-        identity = Identity(watched.object)
+        identity = Identity(watched.metadata)
         delete = identity.entry().delete()
         output.request(request(identity.request_name("config"), delete, of=identity.object_ref()))
     return output

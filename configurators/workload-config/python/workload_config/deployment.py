@@ -17,10 +17,9 @@ def needed(document: Any, name: str) -> Any:
 
 
 class Identity:
-    """What every object has, also one of which only the identity is known."""
+    """What the metadata of every object has, also of one of which only the identity is known."""
 
-    def __init__(self, object: Any) -> None:
-        metadata = needed(object, "metadata")
+    def __init__(self, metadata: Any) -> None:
         self.name: str = needed(metadata, "name")
         self.namespace: str = needed(metadata, "namespace")
         self.uid: str = needed(metadata, "uid")

@@ -28,7 +28,7 @@ def root(input: Input) -> Output:
 
     Failures join their groups. An entry that is absent is the ordinary case of a new Deployment.
     """
-    identities = [Identity(watched.object) for watched in input.objects]
+    identities = [Identity(watched.metadata) for watched in input.objects]
     output = Output()
     for name in sorted({identity.namespace for identity in identities}):
         get = NAMESPACE.get("", name, cached=True)

@@ -23,9 +23,10 @@ def write(input: Input) -> Output:
     entries = {one.name: one for one in input.group_opt(ENTRIES)}
     output = Output()
     for watched in input.objects:
-        identity = Identity(watched.object)
+        deployment = watched.object
+        identity = Identity(watched.metadata)
         inherited = annotations.get(namespace_request(identity.namespace))
-        value = summary(watched.object, inherited, identity.annotations)
+        value = summary(deployment, inherited, identity.annotations)
         entry = entries.get(identity.request_name("entry"))
         if entry is None or _stored(entry) != value:
             update = identity.entry().update(value)
@@ -42,6 +43,6 @@ def _annotations(namespace: Result) -> dict[str, str] | None:
 def _stored(entry: Result) -> str | None:
     """The stored summary. Where it cannot be read it is written anew."""
     try:
-        return entry.object["value"]
+        return str(entry.object["value"])
     except (HandlerError, KeyError):
         return None

@@ -52,8 +52,8 @@ typedef struct cfgr_http_response {
 /* The value of the header of this name, in lower case; NULL where there is none. */
 const char *cfgr_response_header(const cfgr_http_response *response, const char *name);
 
-/* The body as a document; absent where it is none. */
-cfgr_json cfgr_response_json(const cfgr_http_response *response);
+/* The body as a document. A fatal error where it is no JSON. */
+CFGR_MUST_USE const cfgr_error *cfgr_response_json(const cfgr_http_response *response, cfgr_json *json);
 
 typedef struct cfgr_result {
     /* The request that this answers; tells the results of a group apart. */

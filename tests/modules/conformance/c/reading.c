@@ -126,8 +126,7 @@ static const cfgr_error *read_result(const cfgr_input *input, const char *how, c
     }
     const cfgr_http_response *response;
     CFGR_TRY(cfgr_result_response(asked, &response));
-    *read = cfgr_response_json(response);
-    return cfgr_is_absent(*read) ? cfgr_fatal("the body of the answer is no JSON") : NULL;
+    return cfgr_response_json(response, read);
 }
 
 /* Reads the result or the group `asked`, or why the object is in the run, as the parameter `read` says. */
