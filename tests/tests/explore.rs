@@ -281,7 +281,15 @@ parameters:
   judge:
     fail: {message: it is spoilt, isFatal: true}
     ifError: {}",
-        expect![[]],
+        expect![[r#"
+            never converges: default/web is given up, and so it is after another start of the host
+            to see it, add to the scenario:
+              faults:
+              - request: made
+                object: default/web
+                times: 1
+                kind: RetryExceedLimit
+        "#]],
     );
 }
 

@@ -250,9 +250,9 @@ fn faults_of_one_request_count_each_for_itself() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("small.yaml");
     let faults = "faults:
-- {request: made, kind: ResourceGeneric, message: the first, times: 1}
-- {request: made, kind: ResourceGeneric, message: the third, after: 2, times: 1}
-- {request: made, kind: ResourceGeneric, message: the second, after: 1, times: 1}
+- {request: made, kind: ResourceConflict, message: the first, times: 1}
+- {request: made, kind: ResourceConflict, message: the third, after: 2, times: 1}
+- {request: made, kind: ResourceConflict, message: the second, after: 1, times: 1}
 ";
     std::fs::write(&file, SMALL.to_owned() + faults)?;
     let outcome = simulator()?.play(&read(&file)?)?;
@@ -262,6 +262,11 @@ fn faults_of_one_request_count_each_for_itself() -> Result<()> {
         .flat_map(|run| run["ends"].as_array().cloned().unwrap_or_default())
         .map(|end| end.to_string())
         .collect();
-    expect![[]].assert_eq(&ends.join("\n"));
+    expect![[r#"
+        "begins again: ResourceConflict: the first"
+        "begins again: ResourceConflict: the second"
+        "begins again: ResourceConflict: the third"
+        "succeeded""#]]
+    .assert_eq(&ends.join("\n"));
     Ok(())
 }

@@ -234,9 +234,11 @@ fn print(played: &Played, is_changed: bool) {
     } else {
         String::new()
     };
-    anstream::println!(
-        "{style}{mark}{style:#} {name}{changed} {FAINT}{took:.1?} {description}{FAINT:#}"
-    );
+    let about = match &**description {
+        "" => String::new(),
+        about => format!(" {about}"),
+    };
+    anstream::println!("{style}{mark}{style:#} {name}{changed} {FAINT}{took:.1?}{about}{FAINT:#}");
     if let Some(explored) = explored {
         let Explored {
             singles,

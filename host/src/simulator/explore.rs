@@ -681,9 +681,77 @@ mod tests {
 
     #[test]
     fn a_request_meets_every_kind_of_fault_that_its_sink_has() {
-        check(SinkName::Kubernetes, true, false, expect![[]]);
-        check(SinkName::Configstore, false, true, expect![[]]);
-        check(SinkName::Secretstore, false, false, expect![[]]);
-        check(SinkName::Http, true, true, expect![[]]);
+        check(
+            SinkName::Kubernetes,
+            true,
+            false,
+            expect![[r#"
+            RetryExceedLimit
+            ResourceGeneric
+            ResourceNotFound 404
+            ResourceConflict 409
+            ResourceMutation 422
+            ResourcePermission 403
+            UnsupportedResourceOperation
+            ApiServerUnavailable 503
+            OutcomeUnknown
+            NotSent
+            Empty
+        "#]],
+        );
+        check(
+            SinkName::Configstore,
+            false,
+            true,
+            expect![[r#"
+            RetryExceedLimit
+            ResourceGeneric
+            ResourceNotFound
+            ResourceConflict
+            ResourceMutation
+            ResourcePermission
+            UnsupportedResourceOperation
+            ConfigstoreUnavailable
+            OutcomeUnknown
+            NotSent
+            Conflicting
+        "#]],
+        );
+        check(
+            SinkName::Secretstore,
+            false,
+            false,
+            expect![[r#"
+            RetryExceedLimit
+            ResourceGeneric
+            ResourceNotFound 404
+            ResourceConflict 409
+            ResourceMutation 422
+            ResourcePermission 403
+            UnsupportedResourceOperation
+            SecretstoreUnavailable 503
+            OutcomeUnknown
+            NotSent
+        "#]],
+        );
+        check(
+            SinkName::Http,
+            true,
+            true,
+            expect![[r#"
+            RetryExceedLimit
+            ResourceGeneric
+            ResourceNotFound 404
+            ResourceConflict 409
+            ResourceMutation 422
+            ResourcePermission 403
+            UnsupportedResourceOperation
+            HttpUnavailable 503
+            OutcomeUnknown
+            NotSent
+            Empty
+            Conflicting
+        "#]],
+        );
     }
 }

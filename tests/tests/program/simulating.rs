@@ -135,17 +135,31 @@ fn one_that_cannot_be_read_or_played_holds_up_no_others() -> Result<()> {
     let scenario = place.read("scenarios/a-pod-appears.yaml")?;
     let of_nothing = scenario.replace("kind: Namespace", "kind: Nomespace");
     place.write("scenarios/c-has-no-world.yaml", &of_nothing)?;
-    for how in ["", "--explore --seed 1 --calls 40"] {
-        let output = place.program("simulate", RUN).args(how).output()?;
+    let told = ["", "--explore --seed 1 --calls 40"].map(|how| {
+        let output = place.program("simulate", RUN).args(how).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{output:?}");
-        let told = timeless(&String::from_utf8(output.stdout)?);
+        let told = timeless(&String::from_utf8(output.stdout).unwrap());
         // What is explored and how is of the tests of exploring.
         let lines: Vec<&str> = told
             .lines()
             .filter(|line| !line.contains("--seed") && !line.contains("worlds with"))
             .collect();
-        expect![[]].assert_eq(&lines.join("\n"));
-    }
+        lines.join("\n")
+    });
+    assert_eq!(told[0], told[1]);
+    expect![[r#"
+        ✓ a-pod-appears TIME A Pod takes its configuration from Node, Namespace, workload and itself
+        ✗ b-is-no-scenario TIME
+          scenarios/b-is-no-scenario.yaml: error: line 1 column 1: unknown field `surprise`, expected one of description, configurator, modules, start, limit, manifests, objects, config, secrets, http, faults, steps, expect
+           --> <input>:1:1
+            |
+          1 | surprise: 1
+            | ^ unknown field `surprise`, expected one of description, configurator, modules, start, limit, manifests, objects, config, secrets, http, faults, steps, expect
+        ✗ c-has-no-world TIME A Pod takes its configuration from Node, Namespace, workload and itself
+          scenarios/c-has-no-world.yaml: cannot apply Nomespace "shop": the API has no kind Nomespace in v1
+        ✓ someone-else-was-faster TIME A conflict begins the run again from the root phase
+        2 passed, 2 failed"#]]
+    .assert_eq(&told[0]);
     Ok(())
 }
 
