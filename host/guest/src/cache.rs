@@ -9,12 +9,14 @@
 use std::fs::File;
 use std::hash::{Hash, Hasher};
 use std::io::Write;
+use std::num::NonZero;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
@@ -39,6 +41,8 @@ const ENDING: &str = ".cwasm";
 const PART: usize = 1 << 20;
 /// How much of a part is read at a time.
 const READ: usize = 1 << 16;
+/// Parts for which no thread is started.
+const LEAST_SHARE: usize = 4;
 
 /// The folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -393,29 +397,55 @@ fn check_code(file: &File, source: &Digest) -> Result<(), EntryError> {
     let sum = rest
         .strip_prefix(source.bytes())
         .ok_or(EntryError::Damaged("it is of another module"))?;
-    let parts = (0..code.div_ceil(PART as u64)).into_par_iter();
-    let parts: Vec<u128> = parts
-        .map(|part| read_part(file, part * PART as u64, code))
-        .collect::<std::io::Result<_>>()?;
-    if sum != checksum(parts) {
+    if sum != checksum(parts(file, code)?) {
         return Err(EntryError::Damaged("its checksum does not match"));
     }
     Ok(())
 }
 
-/// The checksum of what lies from here to the end of the part, or of all.
-fn read_part(file: &File, mut start: u64, end: u64) -> std::io::Result<u128> {
-    let end = end.min(start.saturating_add(PART as u64));
-    let mut hasher = XxHash3_128::new();
+/// The checksums of the parts of so many bytes of a file. All cores work them out, this thread among them: until the threads of a pool were awake,
+/// it would be done.
+fn parts(file: &File, code: u64) -> std::io::Result<Vec<u128>> {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let count = usize::try_from(code.div_ceil(PART as u64)).map_err(|_| Errno::FBIG)?;
+    let share = count.div_ceil(cores).max(LEAST_SHARE);
+    let mut sums = vec![0; count];
+    thread::scope(|scope| {
+        let mut shares = (0..).step_by(share).zip(sums.chunks_mut(share));
+        let own = shares.next();
+        let mut others = Vec::new();
+        for (first, sums) in shares {
+            let work = move || read_parts(file, code, first, sums);
+            others.push(thread::Builder::new().spawn_scoped(scope, work)?);
+        }
+        if let Some((first, sums)) = own {
+            read_parts(file, code, first, sums)?;
+        }
+        for other in others {
+            other.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        }
+        Ok(())
+    })
+    .map(|()| sums)
+}
+
+/// The checksums of neighbouring parts.
+fn read_parts(file: &File, code: u64, first: u64, sums: &mut [u128]) -> std::io::Result<()> {
     let mut read = vec![0; READ];
-    while start < end {
-        let most = usize::try_from(end - start).map_or(READ, |left| left.min(READ));
-        let read = read.get_mut(..most).unwrap_or_default();
-        file.read_exact_at(read, start)?;
-        hasher.write(read);
-        start = start.saturating_add(read.len() as u64);
+    for (part, sum) in (first..).zip(sums) {
+        let mut start = part.saturating_mul(PART as u64);
+        let end = code.min(start.saturating_add(PART as u64));
+        let mut hasher = XxHash3_128::new();
+        while start < end {
+            let most = usize::try_from(end - start).map_or(READ, |left| left.min(READ));
+            let read = read.get_mut(..most).unwrap_or_default();
+            file.read_exact_at(read, start)?;
+            hasher.write(read);
+            start = start.saturating_add(read.len() as u64);
+        }
+        *sum = hasher.finish_128();
     }
-    Ok(hasher.finish_128())
+    Ok(())
 }
 
 fn checksum(parts: impl IntoIterator<Item = u128>) -> [u8; 16] {

@@ -31,6 +31,9 @@ pub(crate) fn engine(options: &GuestOptions, slots: u32) -> wasmtime::Result<Eng
         .wasm_relaxed_simd(false)
         .concurrency_support(false)
         .epoch_interruption(true)
+        // Traps name functions, and nothing else walks these stacks. Without it a precompiled module is smaller by an eighth, and starts sooner.
+        .generate_address_map(false)
+        .native_unwind_info(false)
         .max_wasm_stack(options.stack)
         .async_stack_size(options.stack.saturating_add(HOST_STACK))
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool(options, slots)));

@@ -93,16 +93,13 @@ fn causes(error: &wasmtime::Error) -> String {
 
 fn message(mut text: String, backtrace: Option<&WasmBacktrace>, state: &CallState) -> String {
     if let Some(backtrace) = backtrace {
-        // Its text has a heading, then one frame a line: `0: 0x1f - module!function`.
+        // Its text has a heading, then one frame a line: `0: module!function`.
         let frames = backtrace.to_string();
         for frame in frames.lines().skip(1).take(FRAMES) {
-            let _ = match frame.split_once(" - ") {
-                Some((place, function)) => {
-                    let offset = place.rsplit(' ').next().unwrap_or_default();
-                    write!(text, "\n  in {function} (at {offset})")
-                }
-                None => write!(text, "\n  in {}", frame.trim_start()),
-            };
+            let function = frame
+                .split_once(": ")
+                .map_or(frame, |(_, function)| function);
+            let _ = write!(text, "\n  in {}", function.trim());
         }
         let more = backtrace.frames().len().saturating_sub(FRAMES);
         if more > 0 {

@@ -15,7 +15,7 @@ use configurator_core::handler::{CallFault, CallLimits, HandlerInput};
 use configurator_core::time::Timestamp;
 use configurator_guest::log::LogSink;
 use expect_test::{Expect, expect};
-use fixture::{Guest, input, runtime, without_offsets};
+use fixture::{Guest, input, runtime};
 
 /// Logs a number as 16 hexadecimal digits, in the order of its digits.
 const HEX: &str = r#"
@@ -63,7 +63,7 @@ fn check(guest: &Guest, expected: Expect) {
         Ok(()) => "done".to_owned(),
         Err(fault) => fault.to_string(),
     };
-    expected.assert_eq(&without_offsets(&format!("{}\n{end}", lines.join("\n"))));
+    expected.assert_eq(&format!("{}\n{end}", lines.join("\n")));
 }
 
 fn clocks(body: &str) -> Guest {
@@ -193,7 +193,7 @@ fn stderr_and_an_exit_show_in_the_fault() {
         expect![[r#"
 
         the handler trapped: the guest ended itself with exit status 1
-          in guest!handle (at …)
+          in guest!handle
         the end of its log:
         hello from the guest"#]],
     );
