@@ -9,7 +9,6 @@
 use std::fs::File;
 use std::hash::{Hash, Hasher};
 use std::io::Write;
-use std::num::NonZero;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::panic::resume_unwind;
@@ -30,7 +29,7 @@ use crate::options::GuestOptions;
 
 /// Every file has after the code: this, the SHA-256 of the module's source, and the checksum of the code. It need not withstand anybody, since
 /// nobody else can write here, but be quick: a runtime as large as Python's has 40 MB of code. It is that of the checksums of all parts, which
-/// all cores work out.
+/// are worked out side by side.
 const MAGIC: &[u8; 8] = b"cfgr\0cw3";
 
 /// Bytes of [`MAGIC`], digest and checksum.
@@ -42,7 +41,7 @@ const PART: usize = 1 << 20;
 /// How much of a part is read at a time.
 const READ: usize = 1 << 16;
 /// Parts for which no thread is started.
-const LEAST_SHARE: usize = 4;
+const FEW_PARTS: u64 = 4;
 
 /// The folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -403,49 +402,53 @@ fn check_code(file: &File, source: &Digest) -> Result<(), EntryError> {
     Ok(())
 }
 
-/// The checksums of the parts of so many bytes of a file. All cores work them out, this thread among them: until the threads of a pool were awake,
-/// it would be done.
+/// The checksums of the parts of so many bytes of a file, in order. This thread and one more take part after part, so that neither waits for the other
+/// when it comes late: two read about as fast as memory is.
 fn parts(file: &File, code: u64) -> std::io::Result<Vec<u128>> {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let count = usize::try_from(code.div_ceil(PART as u64)).map_err(|_| Errno::FBIG)?;
-    let share = count.div_ceil(cores).max(LEAST_SHARE);
-    let mut sums = vec![0; count];
-    thread::scope(|scope| {
-        let mut shares = (0..).step_by(share).zip(sums.chunks_mut(share));
-        let own = shares.next();
-        let mut others = Vec::new();
-        for (first, sums) in shares {
-            let work = move || read_parts(file, code, first, sums);
-            others.push(thread::Builder::new().spawn_scoped(scope, work)?);
+    let count = code.div_ceil(PART as u64);
+    let next = AtomicU64::new(0);
+    let work = || -> std::io::Result<_> {
+        let mut read = vec![0; READ];
+        let mut sums = Vec::new();
+        loop {
+            let part = next.fetch_add(1, Ordering::Relaxed);
+            if part >= count {
+                return Ok(sums);
+            }
+            sums.push((part, read_part(file, code, part, &mut read)?));
         }
-        if let Some((first, sums)) = own {
-            read_parts(file, code, first, sums)?;
+    };
+    let mut sums: Vec<(u64, u128)> = thread::scope(|scope| {
+        let another = match count > FEW_PARTS {
+            true => Some(thread::Builder::new().spawn_scoped(scope, work)?),
+            false => None,
+        };
+        let mut sums = work()?;
+        if let Some(another) = another {
+            sums.extend(
+                another
+                    .join()
+                    .unwrap_or_else(|panic| resume_unwind(panic))?,
+            );
         }
-        for other in others {
-            other.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-        }
-        Ok(())
-    })
-    .map(|()| sums)
+        std::io::Result::Ok(sums)
+    })?;
+    sums.sort_unstable_by_key(|(part, _)| *part);
+    Ok(sums.into_iter().map(|(_, sum)| sum).collect())
 }
 
-/// The checksums of neighbouring parts.
-fn read_parts(file: &File, code: u64, first: u64, sums: &mut [u128]) -> std::io::Result<()> {
-    let mut read = vec![0; READ];
-    for (part, sum) in (first..).zip(sums) {
-        let mut start = part.saturating_mul(PART as u64);
-        let end = code.min(start.saturating_add(PART as u64));
-        let mut hasher = XxHash3_128::new();
-        while start < end {
-            let most = usize::try_from(end - start).map_or(READ, |left| left.min(READ));
-            let read = read.get_mut(..most).unwrap_or_default();
-            file.read_exact_at(read, start)?;
-            hasher.write(read);
-            start = start.saturating_add(read.len() as u64);
-        }
-        *sum = hasher.finish_128();
+fn read_part(file: &File, code: u64, part: u64, read: &mut [u8]) -> std::io::Result<u128> {
+    let mut start = part.saturating_mul(PART as u64);
+    let end = code.min(start.saturating_add(PART as u64));
+    let mut hasher = XxHash3_128::new();
+    while start < end {
+        let most = usize::try_from(end - start).map_or(READ, |left| left.min(READ));
+        let read = read.get_mut(..most).unwrap_or_default();
+        file.read_exact_at(read, start)?;
+        hasher.write(read);
+        start = start.saturating_add(read.len() as u64);
     }
-    Ok(())
+    Ok(hasher.finish_128())
 }
 
 fn checksum(parts: impl IntoIterator<Item = u128>) -> [u8; 16] {
