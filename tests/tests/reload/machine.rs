@@ -226,7 +226,7 @@ async fn host_in(folder: &TempDir, witness: &Witness, has_copies: bool) -> Resul
         let copies = Copies::open(folder.path().join("copies"), DEFAULT_COPIES)?;
         modules = modules.copies(Arc::new(copies));
     }
-    let recorder = Recorder::new(&folder.path().join("runs"), DEFAULT_RECORDINGS)?;
+    let recorder = Recorder::new(folder.path().join("runs"), DEFAULT_RECORDINGS)?;
     World::start_at(&place, |builder| {
         let builder = builder.modules(modules).observer(witness.clone());
         builder.recorder(recorder)
