@@ -57,7 +57,9 @@ async fn go_back(args: &RollbackArgs) -> anyhow::Result<ExitCode> {
             "no other module of {name} is known: none has run before; name one by --to, as `configurator inspect` prints its digest"
         );
     };
-    if found.spec.module.digest.as_ref() == Some(&back) {
+    // One that is pinned may still be on trial, or refused because there is none beside it: asked for, it is for all objects.
+    let has_asked = found.annotations().get(ROLLBACK_ANNOTATION) == Some(&back);
+    if has_asked && found.spec.module.digest.as_ref() == Some(&back) {
         bail!("{name} is pinned to {back} already");
     }
     let pinned = json!({

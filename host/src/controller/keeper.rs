@@ -32,7 +32,7 @@ use super::rollout::Rollout;
 use super::state_schema;
 use super::state_store::StateStore;
 use super::status::{self, Known, Refusal};
-use super::trial::{self, Decided, Trial};
+use super::trial::{self, Decided, ROLLBACK_ANNOTATION, Trial};
 use super::voice::{Said, Voice};
 use super::worker::{self, WorkerHandle, WorkerParts, WorkerReport, needs_ledger};
 use crate::clock::until;
@@ -107,6 +107,8 @@ pub(crate) struct Keeper {
     asking: Option<BoxFuture<'static, Result<Option<String>, SourceError>>>,
     failures: u32,
     retried: Option<String>,
+    /// The module that a person asked for last, to be taken for all objects at once.
+    asked_back: Option<String>,
     /// The kind whose objects may have finalizers of an earlier generation.
     to_let_go: Option<ApiResource>,
     flows: watch::Receiver<Option<Arc<Flows>>>,
@@ -169,6 +171,7 @@ impl Keeper {
             asking: None,
             failures: 0,
             retried: None,
+            asked_back: None,
             to_let_go: None,
         }
     }
@@ -180,6 +183,7 @@ impl Keeper {
         let resource = self.desired.borrow_and_update().clone();
         self.flows.mark_unchanged();
         self.retried = resource.annotations().get(RETRY_ANNOTATION).cloned();
+        self.goes_back(&resource);
         Box::pin(self.take_over(&resource)).await;
         Box::pin(self.say()).await;
         let shards = self.shared.shards.clone();
@@ -202,14 +206,18 @@ impl Keeper {
                     let resource = self.desired.borrow_and_update().clone();
                     self.failures = 0;
                     self.retry(&resource);
+                    let goes_back = self.goes_back(&resource);
                     Box::pin(self.take_over(&resource)).await;
+                    if goes_back && self.loading.is_none() {
+                        self.load(&resource);
+                    }
                     Box::pin(self.say()).await;
                 }
                 Ok(()) = self.flows.changed() => {
                     let resource = self.desired.borrow().clone();
-                    if self.is_of_other_flows(&resource) {
-                        self.known.running = None;
-                        Box::pin(self.take_over(&resource)).await;
+                    if self.may_be_of_other_flows(&resource) {
+                        self.look_again = None;
+                        self.load(&resource);
                         Box::pin(self.say()).await;
                     }
                 }
@@ -255,11 +263,15 @@ impl Keeper {
         self.flows.borrow().clone().unwrap_or_default()
     }
 
-    /// Whether the Configurator says something else with the flows as they are now than what runs.
-    fn is_of_other_flows(&self, resource: &resource::Configurator) -> bool {
+    /// Whether the Configurator says something else with the flows as they are now than what runs, or what is loaded or was refused may have been of
+    /// flows that are no more.
+    fn may_be_of_other_flows(&self, resource: &resource::Configurator) -> bool {
         if resource.spec.mode != ModeSpec::Machine || resource.metadata.deletion_timestamp.is_some()
         {
             return false;
+        }
+        if self.loading.is_some() || self.known.refusal.is_some() {
+            return true;
         }
         let now = declaration::check(resource, &self.shared_flows());
         let running = self
@@ -282,6 +294,14 @@ impl Keeper {
         if let Some(worker) = &self.worker {
             worker.retry();
         }
+    }
+
+    /// Whether a person has just asked for a module that is to be taken for all objects at once. It may be the one that is pinned already, and tried.
+    fn goes_back(&mut self, resource: &resource::Configurator) -> bool {
+        let asked = resource.annotations().get(ROLLBACK_ANNOTATION).cloned();
+        let is_news = asked.is_some() && asked != self.asked_back;
+        self.asked_back = asked;
+        is_news && resource.metadata.deletion_timestamp.is_none()
     }
 
     /// Says what the cluster refuses, and has what waited for a right tried again once it is there.
@@ -708,12 +728,12 @@ impl Keeper {
     /// Runs that begin from now on are of this module.
     async fn swap(&mut self, generation: i64, module: Arc<Module>) {
         let digest = module.digest().to_string();
-        let before = self.known.running.replace((generation, digest.clone()));
-        let before = before.map(|(_, digest)| digest).unwrap_or_default();
+        self.known.running = Some((generation, digest.clone()));
         self.known.stable = Some(digest.clone());
         let Some(worker) = &mut self.worker else {
             return;
         };
+        let before = worker.stable().digest().to_string();
         if before == digest && !worker.is_trying() {
             return;
         }
@@ -966,6 +986,11 @@ async fn load(
     let recorder = recorder(shared, &configurator);
     if let Some(recorder) = &recorder {
         recorder.keep_module(bytes.clone()).await;
+    } else if configurator.record == Some(true) {
+        tracing::warn!(
+            configurator = name,
+            "its runs are not recorded: this host has no folder for recordings"
+        );
     }
     let loaded = match shared.call_mode {
         CallMode::Parallel => shared.guest.load(bytes, &source).await,

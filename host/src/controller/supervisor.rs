@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use super::keeper::{self, KeeperLife, RETRY_ANNOTATION};
 use super::report::{HostReport, Reporter};
 use super::state_store::StateStore;
+use super::trial::ROLLBACK_ANNOTATION;
 use crate::cluster::WatchBackoff;
 use crate::declaration::Flows;
 use crate::host::Shared;
@@ -248,8 +249,9 @@ impl Supervisor {
                 kept.desired.send_if_modified(|known| {
                     let is_news = known.meta().generation != resource.meta().generation
                         || known.meta().deletion_timestamp != resource.meta().deletion_timestamp
-                        || known.annotations().get(RETRY_ANNOTATION)
-                            != resource.annotations().get(RETRY_ANNOTATION);
+                        || [RETRY_ANNOTATION, ROLLBACK_ANNOTATION].iter().any(|name| {
+                            known.annotations().get(*name) != resource.annotations().get(*name)
+                        });
                     if is_news {
                         *known = resource;
                     }

@@ -56,6 +56,57 @@ spec:
     things.world.stop().await
 }
 
+/// What a Configurator has in mode Machine is of flows as well: once they are as they were, nothing is wrong with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flow_that_is_put_back_leaves_no_trouble_behind() -> Result<()> {
+    let things = Things::start().await?;
+    let flow = |handler: &str| {
+        json!({
+            "apiVersion": "configurator.dev/v1alpha1",
+            "kind": "Flow",
+            "metadata": {"name": "create-cluster"},
+            "spec": {"flowName": "CreateCluster", "steps": [{"className": handler, "stepName": "Init"}]},
+        })
+    };
+    let configurators = things
+        .world
+        .objects("configurator.dev/v1alpha1", "Configurator", "")
+        .await?;
+    // What is said of the module. None ran before.
+    let until_said = async |reason: &str| {
+        things
+            .world
+            .until(reason, async || {
+                let found = configurators.get("things").await?.data;
+                let conditions = found["status"]["conditions"].as_array().cloned();
+                let mut conditions = conditions.unwrap_or_default().into_iter();
+                let is_it = |condition: &Value| condition["type"] == "ModuleLoaded";
+                let loaded = conditions.find(is_it).unwrap_or_default();
+                assert_eq!(found["status"]["previousModuleDigest"], Value::Null);
+                Ok(loaded["reason"] == reason)
+            })
+            .await
+    };
+    things.world.apply(&flow("root")).await?;
+    things
+        .world
+        .apply(&machine(json!({"phases": [
+            {"name": "Work", "flow": "CreateCluster", "onDone": "Done"},
+            {"name": "Done", "terminal": true},
+        ]})))
+        .await?;
+    until_said("Loaded").await?;
+    for _ in 0..2 {
+        things.world.apply(&flow("of-no-module")).await?;
+        until_said("HandlerMissing").await?;
+        things.world.apply(&flow("root")).await?;
+        until_said("Loaded").await?;
+    }
+    things.world.apply(&thing("one", json!({}))).await?;
+    things.until_phase("Done").await?;
+    things.world.stop().await
+}
+
 /// A flow was broken off, and is to go on when a word comes; another is to begin, and says this of unfinished ones.
 async fn another_begins(when_unfinished: &str) -> Result<Things> {
     let things = Things::with(json!({

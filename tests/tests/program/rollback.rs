@@ -78,6 +78,12 @@ fn the_module_before_takes_over_again_and_stays() -> Result<()> {
         .arg(format!("--to={}", digest(&two)))
         .succeeds()?;
     runs(&two)?;
+    // One that is pinned by other means is not yet for all objects at once.
+    c.kubectl("annotate cfgr pod-config configurator.dev/rollback-")?;
+    rollback("pod-config")
+        .arg(format!("--to={}", digest(&two)))
+        .succeeds()?;
+    runs(&two)?;
     c.kubectl(
         r#"patch cfgr pod-config --type=json -p [{"op":"remove","path":"/spec/module/digest"}]"#,
     )?;

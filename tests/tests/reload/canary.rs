@@ -133,6 +133,37 @@ async fn a_module_is_tried_on_its_share_and_then_all_have_it() -> Result<()> {
     world.stop().await
 }
 
+/// Whoever asks for it by name has it for all objects, also where it is pinned already.
+#[tokio::test]
+async fn a_module_that_is_pinned_and_tried_is_taken_by_whoever_asks_for_it() -> Result<()> {
+    let (one, two) = (variant(&scripted(), 1), variant(&scripted(), 2));
+    let (shelf, witness) = (Shelf::with(one.clone()), Witness::new());
+    let canary = json!({"percent": 50, "duration": "1h", "minRuns": 1});
+    let world = running(&shelf, &witness, canary.clone()).await?;
+    shelf.put(Ok(two.clone()));
+    let mut pinned = trying(canary);
+    pinned["spec"]["module"]["digest"] = digest(&two).into();
+    world.apply(&pinned).await?;
+    witness
+        .next(0, |notice| matches!(notice, Notice::Tried { .. }))
+        .await;
+    world.settled(&["scripted"]).await?;
+    assert_eq!(status(&world).await?["moduleDigest"], digest(&one));
+
+    // As `configurator rollback --to` does: nothing but the annotation is new.
+    pinned["metadata"]["annotations"] = json!({"configurator.dev/rollback": digest(&two)});
+    world.apply(&pinned).await?;
+    world
+        .until("all have it", async || {
+            let status = status(&world).await?;
+            let is_it = status["moduleDigest"] == digest(&two) && status["canary"].is_null();
+            Ok(is_it && run_by(&witness, &two).len() == OBJECTS)
+        })
+        .await?;
+    assert_eq!(status(&world).await?["previousModuleDigest"], digest(&one));
+    world.stop().await
+}
+
 #[tokio::test]
 async fn a_module_that_is_not_good_enough_is_rolled_back() -> Result<()> {
     let (good, bad) = (variant(&scripted(), 1), broken());
