@@ -222,6 +222,17 @@ fn a_scenario_that_cannot_be_played_says_why() {
         "#]],
     );
     check(
+        |text| {
+            text.replace(
+                "{file: scripted.wasm}",
+                "{oci: {reference: 'ghcr.io/team/scripted:1'}}",
+            )
+        },
+        expect![
+            "FOLDER/small.yaml: spec.module: a scenario plays a module that is a file. Name it in the manifest beside the sources, `module: {file: …}`; where hosts have it from is for their manifest"
+        ],
+    );
+    check(
         |text| text.replace("phases: [{name: root}]", "phases: []"),
         expect![[
             r#"FOLDER/small.yaml: cannot apply Configurator "small": Configurator.configurator.dev "small" is invalid: spec.phases: Invalid value: 0: spec.phases in body should have at least 1 items"#

@@ -6,6 +6,8 @@ from typing import TypeAlias
 
 
 class Level(Enum):
+    """How important a line of the log is."""
+
     TRACE = 0
     DEBUG = 1
     INFO = 2
@@ -14,6 +16,8 @@ class Level(Enum):
 
 
 class RequestSink(Enum):
+    """The server that a request goes to."""
+
     KUBERNETES = 0
     CONFIGSTORE = 1
     SECRETSTORE = 2
@@ -21,6 +25,20 @@ class RequestSink(Enum):
 
 
 class ErrorKind(Enum):
+    """What went wrong, in the words that every sink shares.
+
+    - `RETRY_EXCEED_LIMIT`: retried as often as its policy allows, and still failing.
+    - `RESOURCE_GENERIC`: a failure that fits no other kind. Not retryable.
+    - `RESOURCE_NOT_FOUND`: the server has no such resource. Retryable.
+    - `RESOURCE_CONFLICT`: another writer changed the resource first. Retryable.
+    - `RESOURCE_MUTATION`: the server refused or failed to make the change. Retryable.
+    - `RESOURCE_PERMISSION`: the server or the Configurator's capabilities forbid it. Not retryable.
+    - `UNSUPPORTED_RESOURCE_OPERATION`: the sink has no such operation on this resource. Not retryable.
+    - `API_SERVER_UNAVAILABLE`, `CONFIGSTORE_UNAVAILABLE`, `SECRETSTORE_UNAVAILABLE`, `HTTP_UNAVAILABLE`: it cannot be reached. Retryable.
+    - `OUTCOME_UNKNOWN`: a request with `once` was sent and its answer was lost. Not retryable; a person decides.
+    - `NOT_SENT`: an earlier request, or one that it depends on, failed. Not retryable by itself.
+    """
+
     RETRY_EXCEED_LIMIT = 0
     RESOURCE_GENERIC = 1
     RESOURCE_NOT_FOUND = 2
@@ -38,12 +56,16 @@ class ErrorKind(Enum):
 
 @dataclass
 class ObjectRef:
+    """One object of a batch."""
+
     namespace: str
     name: str
 
 
 @dataclass
 class ObjectKey:
+    """Any object of the cluster."""
+
     group: str
     version: str
     plural: str
@@ -53,6 +75,8 @@ class ObjectKey:
 
 @dataclass
 class RequestError:
+    """Why a request failed. `status` is the server's own, where it has one: an HTTP status, or a gRPC code."""
+
     kind: ErrorKind
     message: str
     retryable: bool
@@ -66,11 +90,24 @@ class ExecuteStrategy(Enum):
 
 
 class BatchErrorStrategy(Enum):
+    """What becomes of a failed request that has a `group_by`.
+
+    - `DROP_ERROR`: its result is left out of the group.
+    - `CATCH_ERROR`: its result joins the group, with its error.
+    """
+
     DROP_ERROR = 0
     CATCH_ERROR = 1
 
 
 class OnError(Enum):
+    """What becomes of a failed request.
+
+    - `FAIL`: the phase fails with it.
+    - `CATCH_ERROR`: the next handler gets its result, with its error.
+    - `DROP_ERROR`: the next handler gets no result of it.
+    """
+
     FAIL = 0
     CATCH_ERROR = 1
     DROP_ERROR = 2
@@ -105,12 +142,16 @@ class KubernetesVerb(Enum):
 
 
 class PatchType(Enum):
+    """How a patch is read: as a JSON merge patch (RFC 7386), a JSON patch (RFC 6902), or as Kubernetes merges lists by their keys."""
+
     MERGE = 0
     JSON_PATCH = 1
     STRATEGIC = 2
 
 
 class PropagationPolicy(Enum):
+    """What becomes of the objects that a deleted one owns: deleted after it, deleted before it, or kept."""
+
     BACKGROUND = 0
     FOREGROUND = 1
     ORPHAN = 2
@@ -369,6 +410,8 @@ ResultEntry: TypeAlias = ResultEntry_One | ResultEntry_Group
 
 
 class WatchEvent(Enum):
+    """Why an object is in the run. Several changes since the last run are one `MODIFIED`; `RESYNC` is a run without a change."""
+
     ADDED = 0
     MODIFIED = 1
     DELETED = 2
@@ -542,6 +585,8 @@ class DesiredSet:
 
 
 class EventType(Enum):
+    """Whether a Kubernetes Event is about something ordinary, or a warning."""
+
     NORMAL = 0
     WARNING = 1
 
@@ -576,12 +621,16 @@ class HandlerOutput:
 
 
 class View(Enum):
+    """What a person sees of a handler, in mode Machine."""
+
     NONE = 0
     CHECK_LIST = 1
     OBJECT_DETAIL = 2
 
 
 class Accepts(Enum):
+    """Whether a handler takes one object, a batch, or either."""
+
     ONE = 0
     BATCH = 1
     EITHER = 2

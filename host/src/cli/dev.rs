@@ -15,6 +15,7 @@ use notify::{EventKind, RecursiveMode, Watcher as _};
 use tokio::sync::watch;
 
 use super::build::{shown, tell, work_folder};
+use super::manifests;
 use super::run::{self, Renewed, RunArgs};
 use super::simulate::Player;
 use super::terminal::{BAD, FAINT, GOOD};
@@ -63,6 +64,7 @@ pub fn dev(args: DevArgs) -> anyhow::Result<ExitCode> {
         "{} is not there: it declares what the module is for, and `configurator new` makes one",
         declaration.display()
     );
+    check_source(&declaration)?;
     // Listened to before the first build, so that what is written during it is seen.
     let (changes, changed) = mpsc::channel();
     let mut watcher = notify::recommended_watcher(move |event| {
@@ -103,6 +105,23 @@ pub fn dev(args: DevArgs) -> anyhow::Result<ExitCode> {
     let ended = run::run(*run);
     drop(watcher);
     ended
+}
+
+/// What is built is a file, and is another with each change.
+fn check_source(declaration: &Path) -> anyhow::Result<()> {
+    let manifests = manifests::read(&[declaration.to_owned()])?;
+    for manifest in manifests
+        .iter()
+        .filter(|manifest| manifest.is_configurator())
+    {
+        let has = |name: &str| manifest.object.pointer(name).is_some();
+        anyhow::ensure!(
+            has("/spec/module/file") && !has("/spec/module/digest"),
+            "{}: spec.module has to be `{{file: …}}`, without a digest: `dev` runs what it builds. Where other hosts have the module from is for their manifest",
+            declaration.display()
+        );
+    }
+    Ok(())
 }
 
 /// What is done with each change.

@@ -8,7 +8,7 @@ use configurator_guest::runtime::GuestRuntime;
 use configurator_schema::Schema;
 
 use super::manifests::{self, Manifest};
-use super::terminal::{BAD, GOOD};
+use super::terminal::{BAD, FAINT, GOOD};
 use crate::controller::keeper::check_module;
 use crate::declaration::{self, Flows};
 use crate::module_source::{ModuleDirectory, ModuleSource as _};
@@ -41,7 +41,11 @@ pub fn validate(files: &[PathBuf], modules: &[PathBuf]) -> anyhow::Result<ExitCo
         let mistakes = runtime.block_on(mistakes(manifest, &schema, &flows, &guest, folders));
         let named = format!("{} {}", manifest.file.display(), manifest.name());
         if mistakes.is_empty() {
-            anstream::println!("{GOOD}✓{GOOD:#} {named}");
+            let note = match manifest.object.pointer("/spec/module/file") {
+                Some(_) => "",
+                None => " without its module, which is no file",
+            };
+            anstream::println!("{GOOD}✓{GOOD:#} {named}{FAINT}{note}{FAINT:#}");
         } else {
             wrong += 1;
             anstream::println!("{BAD}✗{BAD:#} {named}");
@@ -89,6 +93,10 @@ async fn mistakes(
         Ok(configurator) => configurator,
         Err(error) => return vec![error.to_string()],
     };
+    // What a registry or a cluster has is looked at by the host.
+    if resource.spec.module.file.is_none() {
+        return Vec::new();
+    }
     let bytes = match ModuleDirectory::of(folders)
         .fetch(&resource.spec.module)
         .await

@@ -594,6 +594,9 @@ impl PreparedModules {
                 .cloned()
                 .unwrap_or(Value::Null),
         )?;
+        if spec.oci.is_some() || spec.config_map.is_some() {
+            return Err("spec.module: a scenario plays a module that is a file. Name it in the manifest beside the sources, `module: {file: …}`; where hosts have it from is for their manifest".into());
+        }
         let mut folders: Vec<_> = scenario
             .modules
             .iter()

@@ -149,6 +149,26 @@ fn validate_shows_every_mistake_with_its_place() -> Result<()> {
         assert!(output.stderr.is_empty(), "{output:?}");
         expected.assert_eq(&String::from_utf8(output.stdout)?);
     }
+    // What is elsewhere is looked at by a host.
+    let elsewhere = good.replace(
+        "{file: pod_config.wasm}",
+        "{oci: {reference: 'ghcr.io/team/pod-config:1'}}",
+    );
+    place.write("elsewhere.yaml", &elsewhere)?;
+    expect![[r#"
+        ✓ elsewhere.yaml pod-config without its module, which is no file
+    "#]]
+    .assert_eq(&place.program("validate", "elsewhere.yaml").succeeds()?);
+    place.write("configurator.yaml", &elsewhere)?;
+    let folder = place.folder().canonicalize()?.display().to_string();
+    let told = place
+        .program("dev", ".")
+        .fails()?
+        .replace(&folder, "FOLDER");
+    expect![[r#"
+        error: FOLDER/configurator.yaml: spec.module has to be `{file: …}`, without a digest: `dev` runs what it builds. Where other hosts have the module from is for their manifest
+    "#]]
+    .assert_eq(&told);
     // One bad manifest among good ones.
     let both = place.program("validate", "pod-config.yaml wrong.yaml --modules modules");
     expect![[r#"
