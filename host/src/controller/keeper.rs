@@ -208,7 +208,8 @@ impl Keeper {
                     self.retry(&resource);
                     let goes_back = self.goes_back(&resource);
                     Box::pin(self.take_over(&resource)).await;
-                    if goes_back && self.loading.is_none() {
+                    // In place of what may be being loaded to be tried.
+                    if goes_back {
                         self.load(&resource);
                     }
                     Box::pin(self.say()).await;
