@@ -22,7 +22,7 @@ use crate::declarative::DeclarativeRequests;
 use crate::events::{self, Publisher};
 use crate::executor::Executor;
 use crate::metrics::Metrics;
-use crate::module_source::{Guarded, ModuleDirectory, ModuleSource};
+use crate::module_source::{Guarded, ModuleDirectory, ModuleSource, Permitted};
 use crate::observer::{NoObserver, RunObserver, SharedObserver};
 use crate::recording::Recorder;
 use crate::seal::{HostKey, StateKey};
@@ -340,6 +340,7 @@ impl HostBuilder {
             .sharding
             .map(|sharding| Shards::new(sharding, clock.clone(), chance()))
             .transpose()?;
+        let policy = Arc::new(self.policy.unwrap_or_else(Capabilities::everything));
         let shared = Arc::new(Shared {
             shards,
             state_key,
@@ -348,14 +349,17 @@ impl HostBuilder {
             config_store,
             guest,
             call_mode: self.call_mode,
-            modules: Arc::new(Guarded(
-                self.modules
-                    .unwrap_or_else(|| Arc::new(ModuleDirectory::new("."))),
-            )),
+            modules: Arc::new(Permitted {
+                source: Arc::new(Guarded(
+                    self.modules
+                        .unwrap_or_else(|| Arc::new(ModuleDirectory::new("."))),
+                )),
+                policy: policy.clone(),
+            }),
             executor,
             declarative,
             clock,
-            policy: Arc::new(self.policy.unwrap_or_else(Capabilities::everything)),
+            policy,
             publisher,
             observer: self.observer.unwrap_or_else(|| Arc::new(NoObserver)),
             recorder: self.recorder,

@@ -10,7 +10,7 @@ use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::handler::{
     CallFault, CallLimits, EventType, HandlerError, HandlerOutput, Outcome,
 };
-use configurator_core::plan::{Failure, Plan, PlannedAction};
+use configurator_core::plan::{Failure, Plan, PlannedStep};
 use configurator_core::queue::{Finished, Ticket};
 use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::run::{Call, Chain, Finish, Pause, Run, Step, exhausted, host_failure};
@@ -30,6 +30,7 @@ use super::rollout::Rollout;
 use crate::clock::SharedClock;
 use crate::events::{CONFIGURE, HostEvent, Publisher, Subject};
 use crate::executor::Executor;
+use crate::kubernetes_faults::{fault_of, is_of_another};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::objects;
@@ -37,7 +38,6 @@ use crate::observer::{RunEnd, SharedObserver};
 use crate::recording::{Again, Recorder, Taking};
 use crate::redaction::Redactor;
 use crate::shards::Permit;
-use crate::sinks::kubernetes::{fault_of, is_of_another};
 
 /// How handlers are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -379,10 +379,7 @@ impl Drive {
 
     /// Makes sure, before the first effect, that a deletion of these objects will be noticed.
     async fn remember(&self, plan: &Plan) -> Result<(), Fault> {
-        let is_effect = |step: &configurator_core::plan::PlannedStep| {
-            step.action == PlannedAction::Send && step.request.operation.is_mutating()
-        };
-        if self.run.chain() == Chain::Deletion || !plan.steps.iter().any(is_effect) {
+        if self.run.chain() == Chain::Deletion || !plan.steps.iter().any(PlannedStep::is_effect) {
             return Ok(());
         }
         match self.run.configurator().deletion.by {

@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::capability::host_of;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::glob;
@@ -270,8 +271,12 @@ fn generic(message: String) -> Fault {
 
 #[async_trait]
 impl Sink for HttpSink {
-    async fn execute(&self, operation: &Operation, scope: &Scope) -> Result<Answer, Fault> {
-        let Operation::Http(request) = operation else {
+    async fn execute(
+        &self,
+        operation: &AuthorizedOperation,
+        scope: &Scope,
+    ) -> Result<Answer, Fault> {
+        let Operation::Http(request) = operation.operation() else {
             return Err(misrouted(operation, SinkName::Http));
         };
         let timeout = scope.timeout.unwrap_or(DEFAULT_TIMEOUT);
