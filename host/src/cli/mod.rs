@@ -4,6 +4,7 @@ mod build;
 mod cache;
 mod dev;
 mod embedded;
+mod escape;
 mod flow;
 mod inspect;
 mod kubeconfig;
