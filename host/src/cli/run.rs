@@ -213,6 +213,9 @@ impl ShardingArgs {
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let settings = args.settings()?;
     let telemetry = telemetry::start(&settings)?;
+    for warning in &settings.warnings {
+        tracing::warn!("{warning}");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

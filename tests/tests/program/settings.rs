@@ -74,7 +74,25 @@ fn a_mistake_in_the_settings_is_named_with_its_place() -> Result<()> {
         (
             "lissen = \"127.0.0.1:0\"",
             expect![[r#"
-                error: FOLDER/settings.toml: lissen: there is no such setting; there are data_dir, listen, metrics_listen, modules, kubeconfig, in_cluster, etcd, sharding, vault, secret_key_file, secret_key, registries, module_copies, record, policy, http_inner_hosts, log_format, log, otlp_endpoint, parallel_calls, module_cache, grace_seconds
+                error: FOLDER/settings.toml: lissen: unknown setting; did you mean listen?
+            "#]],
+        ),
+        (
+            "log_levle = \"info\"",
+            expect![[r#"
+                error: FOLDER/settings.toml: log_levle: unknown setting; did you mean log?
+            "#]],
+        ),
+        (
+            "[vault]\naddres = \"https://vault:8200\"",
+            expect![[r#"
+                error: FOLDER/settings.toml: vault.addres: unknown setting; did you mean address?
+            "#]],
+        ),
+        (
+            "colour = true",
+            expect![[r#"
+                error: FOLDER/settings.toml: colour: unknown setting; there are data_dir, listen, metrics_listen, modules, kubeconfig, in_cluster, etcd, sharding, vault, secret_key_file, secret_key, registries, module_copies, record, policy, http_inner_hosts, log_format, log, otlp_endpoint, parallel_calls, module_cache, grace_seconds
             "#]],
         ),
         (
@@ -126,7 +144,14 @@ fn a_mistake_in_the_settings_is_named_with_its_place() -> Result<()> {
             "CONFIGURATOR_LISSEN",
             "127.0.0.1:0",
             expect![[r#"
-                error: CONFIGURATOR_LISSEN: there is no such setting; there are data_dir, listen, metrics_listen, modules, kubeconfig, in_cluster, etcd, sharding, vault, secret_key_file, secret_key, registries, module_copies, record, policy, http_inner_hosts, log_format, log, otlp_endpoint, parallel_calls, module_cache, grace_seconds
+                error: CONFIGURATOR_LISSEN is not a setting, and the program does not start without what was probably meant: rename it to CONFIGURATOR_LISTEN, or remove it
+            "#]],
+        ),
+        (
+            "CONFIGURATOR_ETCD__ENDPOINT",
+            "https://127.0.0.1:1",
+            expect![[r#"
+                error: CONFIGURATOR_ETCD__ENDPOINT: unknown setting; did you mean endpoints?
             "#]],
         ),
         (
@@ -161,6 +186,28 @@ fn a_mistake_in_the_settings_is_named_with_its_place() -> Result<()> {
     for (name, value, expected) in variables {
         check(place.program("run", "").env(name, value), expected);
     }
+    Ok(())
+}
+
+#[test]
+fn a_variable_that_is_not_a_setting_is_ignored_with_a_warning() -> Result<()> {
+    let place = Place::new()?;
+    let run = |arguments: &str| {
+        place
+            .program(
+                "run",
+                "-f pod-config.yaml --modules modules --until-settled",
+            )
+            .args(arguments)
+            .env("CONFIGURATOR_VERSION", "1.2.3")
+    };
+    let output = run("").output()?;
+    assert!(output.status.success(), "{output:?}");
+    let warning = "CONFIGURATOR_VERSION is not a setting and is ignored; the nearest setting is CONFIGURATOR_METRICS_LISTEN";
+    let logged = String::from_utf8(output.stderr)?;
+    assert!(logged.contains(warning), "{logged}");
+    let printed = run("--log-format json").succeeds()?;
+    assert!(printed.contains(warning), "{printed}");
     Ok(())
 }
 
