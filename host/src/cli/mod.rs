@@ -49,20 +49,8 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Test modules without a cluster: play scenarios with scripted servers and virtual time.
     Simulate(simulate::SimulateArgs),
-    /// Check manifests of Configurators without running them.
-    Validate {
-        /// Files or folders with manifests.
-        #[arg(required = true)]
-        files: Vec<PathBuf>,
-        /// Where modules lie; by default beside the manifest.
-        #[arg(
-            long,
-            value_name = "DIR",
-            env = "CONFIGURATOR_MODULES",
-            value_delimiter = ':'
-        )]
-        modules: Vec<PathBuf>,
-    },
+    /// Check manifests of Configurators, and settings, without running anything.
+    Validate(validate::ValidateArgs),
     /// Show what a module offers: handlers, imports, digest, size.
     Inspect {
         /// The module.
@@ -115,7 +103,7 @@ pub fn main() -> ExitCode {
         Command::Dev(args) => dev::dev(args),
         Command::Run(args) => run::run(*args),
         Command::Simulate(args) => simulate::simulate(&args),
-        Command::Validate { files, modules } => validate::validate(&files, &modules),
+        Command::Validate(args) => validate::validate(&args),
         Command::Inspect { module } => inspect::inspect(&module),
         Command::Push(args) => registry::push(&args),
         Command::Pull(args) => registry::pull(&args),

@@ -229,10 +229,7 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
     let is_person = settings.log_format == LogFormat::Text;
     let stop = CancellationToken::new();
     let is_cluster = settings.is_cluster();
-    anyhow::ensure!(
-        settings.listen.is_none() || !is_cluster,
-        "--listen serves the embedded API, and --kubeconfig uses a cluster instead: give one of them"
-    );
+    servers::check(settings)?;
     let objects = manifests::read(&args.files)?;
     let config_store: Arc<dyn ConfigStore> = match servers::etcd(&settings.etcd)? {
         Some(store) => Arc::new(store),
@@ -293,7 +290,7 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
         Some(recorder) => host.recorder(recorder),
         None => host,
     };
-    let host = match servers::sharding(settings, &client)? {
+    let host = match servers::sharding(settings, &client) {
         Some(sharding) => host.sharding(sharding),
         None => host,
     };
