@@ -17,7 +17,7 @@ use crate::declaration::{self, Flows};
 use crate::module_source::{ModuleDirectory, ModuleSource as _};
 use crate::resource::Configurator;
 
-/// Check manifests of Configurators, and settings, without running anything.
+/// Check Configurators and settings without running anything.
 #[derive(Args)]
 pub struct ValidateArgs {
     /// Files or folders with manifests.

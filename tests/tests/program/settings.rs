@@ -234,13 +234,13 @@ fn help_begins_with_a_sentence() -> Result<()> {
         sentences += &format!("{name}: {sentence}\n");
     }
     expect![[r#"
-        help: Runs Wasm handlers that turn cluster objects into configuration, secrets and further objects
-        run: Run the host: on an embedded API and stores, or on a cluster
-        simulate: Test modules without a cluster: play scenarios with scripted servers and virtual time
-        validate: Check manifests of Configurators without running them
-        inspect: Show what a module offers: handlers, imports, digest, size
-        crds: Print the CustomResourceDefinitions: Configurator, Flow, Command
-        kubeconfig: Print the kubeconfig for the embedded API of a running host, or write it to a file
+        help: Runs Kubernetes controllers as sandboxed WebAssembly modules
+        run: Run the host, on an embedded API and stores or on a cluster
+        simulate: Test modules without a cluster: play scenarios against scripted servers in virtual time
+        validate: Check Configurators and settings without running anything
+        inspect: Show a module's handlers, imports, digest and size
+        crds: Print the CustomResourceDefinitions of Configurator, Flow and Command
+        kubeconfig: Print the kubeconfig of the embedded API, or write it to a file
     "#]].assert_eq(&sentences);
     assert_eq!(
         Program::new("--version").succeeds()?,
