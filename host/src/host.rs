@@ -248,7 +248,8 @@ impl HostBuilder {
         self
     }
 
-    /// Shares the objects with other hosts of the same cluster. They must have the config store in common as well.
+    /// Shares the objects with other hosts of the same cluster. They must have the config store and the secret
+    /// store in common as well.
     /// Default: this host has every object.
     #[must_use]
     pub fn sharding(mut self, sharding: Sharding) -> Self {

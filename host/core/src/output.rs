@@ -216,9 +216,7 @@ fn check_request(
         ));
     }
     if request.once && !rules.is_leaf {
-        return Err(unsupported(
-            "`once` needs mode Machine, which this host does not offer".to_owned(),
-        ));
+        return Err(unsupported("`once` needs mode Machine".to_owned()));
     }
     if request.is_declarative && !request.operation.is_mutating() {
         return Err(invalid(

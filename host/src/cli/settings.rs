@@ -1,5 +1,7 @@
 //! Settings of `configurator run`: from defaults, a file, the environment and flags, each over the ones before.
 
+mod names;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,11 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use super::servers::{EtcdSettings, RegistrySettings, ShardingSettings};
 use crate::sinks::secretstore::vault::VaultOptions;
-
-/// Variables of the program that are no settings: where the file with them is, and where `configurator build` finds tools.
-const NO_SETTINGS: [&str; 3] = ["config", "node_modules", "python_venv"];
-/// With these begin the variables that a Service of this name gives to its neighbours in a cluster.
-const FROM_SERVICES: [&str; 2] = ["service_", "port"];
 
 /// Everything that can be set. In a file as `data_dir = "…"`, in the environment as `CONFIGURATOR_DATA_DIR`; what lies
 /// in a table `[etcd]` of the file, in the environment as `CONFIGURATOR_ETCD__PREFIX`.
@@ -70,6 +67,9 @@ pub struct Settings {
     pub module_cache: Option<PathBuf>,
     /// Seconds that runs may take to end when the host stops.
     pub grace_seconds: u64,
+    /// Messages about variables that were ignored.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
 }
 
 /// How lines are logged.
@@ -107,6 +107,7 @@ impl Default for Settings {
             parallel_calls: None,
             module_cache: None,
             grace_seconds: 30,
+            warnings: Vec::new(),
         }
     }
 }
@@ -134,10 +135,11 @@ impl Settings {
             .collect()
     }
 
-    /// Reads the settings. `flags` holds only what was given on the command line.
+    /// Reads the settings. `flags` holds only what was given on the command line. A variable that is not a setting is
+    /// ignored with one of the [`warnings`](Self::warnings), unless it is a near miss of a setting that guards something.
     ///
     /// # Errors
-    /// When the file cannot be read, or something in it or in the environment has no sense; the message names it.
+    /// When the file cannot be read, or something in it or in the environment is wrong; the message names it.
     pub fn read(file: Option<&Path>, flags: &impl Serialize) -> anyhow::Result<Self> {
         let mut figment = Figment::from(Serialized::defaults(Self::default()));
         if let Some(file) = file {
@@ -148,18 +150,25 @@ impl Settings {
             );
             figment = figment.merge(Toml::file(file));
         }
-        figment
+        let variables = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+        let unknown = names::unknown(variables)?;
+        let ignored = unknown.names;
+        let settings: Self = figment
             .merge(
-                Env::prefixed("CONFIGURATOR_")
-                    .filter(|name| {
-                        !NO_SETTINGS.iter().any(|other| name == *other)
-                            && !FROM_SERVICES.iter().any(|start| name.starts_with(start))
+                Env::prefixed(names::PREFIX)
+                    .filter(move |name| {
+                        let name = name.as_str().to_ascii_lowercase();
+                        names::is_for_settings(&name) && !ignored.contains(&name)
                     })
                     .split("__"),
             )
             .merge(Serialized::defaults(flags))
             .extract()
-            .map_err(explained)
+            .map_err(explained)?;
+        Ok(Self {
+            warnings: unknown.warnings,
+            ..settings
+        })
     }
 
     /// What is logged.
@@ -182,11 +191,16 @@ impl Settings {
     }
 }
 
-/// Says where the mistake is, as whoever made it calls the place.
+/// Names the place of the mistake as its author knows it.
 fn explained(error: figment::Error) -> anyhow::Error {
     let what = match &error.kind {
-        Kind::UnknownField(_, known) => {
-            format!("there is no such setting; there are {}", known.join(", "))
+        Kind::UnknownField(name, known) => {
+            let all = names::all();
+            let all = all.iter().map(String::as_str);
+            match names::near_miss(name, known.iter().copied().chain(all)) {
+                Some(meant) => format!("unknown setting; did you mean {meant}?"),
+                None => format!("unknown setting; there are {}", known.join(", ")),
+            }
         }
         Kind::UnknownVariant(found, known) => format!("{found:?} is none of {}", known.join(", ")),
         Kind::InvalidType(found, expected) if expected == "a sequence" => {

@@ -515,8 +515,7 @@ impl Drive {
             let Some(subject) = self.subject(update.of.as_ref()) else {
                 continue;
             };
-            let text = self.redactor.redact(update.status.as_str());
-            let fields: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+            let fields = self.redactor.redact_value(update.status.to_value());
             overlay(
                 statuses.entry(subject.key).or_insert_with(|| json!({})),
                 fields,
@@ -663,9 +662,10 @@ impl Drive {
     /// What is kept of a leaf's output is kept where people can read it.
     fn clean_kept(&self, output: &mut HandlerOutput) {
         let clean = |document: &mut Document| {
-            let text = self.redactor.redact(document.as_str());
-            if text != document.as_str() {
-                *document = Document::parse(text).unwrap_or_else(|_| Document::null());
+            let value = document.to_value();
+            let clean = self.redactor.redact_value(value.clone());
+            if clean != value {
+                *document = Document::of(&clean).unwrap_or_else(|_| Document::null());
             }
         };
         let kept = [&mut output.data, &mut output.output, &mut output.details];

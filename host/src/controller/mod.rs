@@ -18,6 +18,7 @@ pub mod parking;
 pub mod report;
 pub mod rights;
 pub mod rollout;
+mod round_robin;
 mod state_schema;
 pub(crate) mod state_store;
 pub mod status;

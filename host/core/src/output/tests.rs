@@ -336,7 +336,7 @@ fn what_belongs_to_other_modes_is_refused() {
         expect![[r#"
             graph: UnsupportedResourceOperation: the output asks for too much: the strategy `graph` is not offered by this host
             graph without requests: UnsupportedResourceOperation: the output asks for too much: the strategy `graph` is not offered by this host
-            once: UnsupportedResourceOperation: request "a": the output asks for too much: `once` needs mode Machine, which this host does not offer
+            once: UnsupportedResourceOperation: request "a": the output asks for too much: `once` needs mode Machine
             depends-on: ResourceGeneric: request "a": the output is invalid: `depends-on` and `ready-when` are valid with the strategy `graph` only
             ready-when: ResourceGeneric: request "a": the output is invalid: `depends-on` and `ready-when` are valid with the strategy `graph` only
         "#]],
