@@ -4,9 +4,10 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use redb::StorageBackend;
+use redb::{Database, StorageBackend};
 
 use super::*;
+use crate::WriteError;
 
 /// A disk that keeps what was written, over any number of openings, and is full on command.
 #[derive(Debug, Default, Clone)]
