@@ -99,6 +99,10 @@ impl SealingKey {
                 }
                 Ok(()) | Err(_) => {}
             }
+            // The key is durable before anything is sealed with it: without its name a power loss would take it away.
+            let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
+            let folder = fs::File::open(folder.unwrap_or(Path::new("."))).map_err(io)?;
+            folder.sync_all().map_err(io)?;
         }
         if fs::metadata(path).map_err(io)?.mode() & 0o077 != 0 {
             return Err(KeyError::Exposed {

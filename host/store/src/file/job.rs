@@ -13,15 +13,18 @@ pub(super) trait Job: Send {
     /// Runs the transaction's code. Empty changes: it wrote nothing or was refused.
     fn run(&mut self, base: &dyn Read, revision: u64) -> Changes;
 
-    /// Tells the caller how it went.
-    fn finish(self: Box<Self>, committed: Result<(), StoreError>);
+    /// Tells the caller, unless it knows by now, how it ended. Runs the callback if it was written.
+    fn finish(self: Box<Self>, ended: Result<(), StoreError>);
+
+    /// Tells the caller that the end is unknown. It is still to be finished.
+    fn leave_open(&mut self, error: StoreError);
 }
 
 pub(super) struct Call<T, E, F, G> {
     change: Option<F>,
     then: G,
     result: Option<Result<T, WriteError<E>>>,
-    answer: oneshot::Sender<Result<T, WriteError<E>>>,
+    answer: Option<oneshot::Sender<Result<T, WriteError<E>>>>,
 }
 
 impl<T, E, F, G> Call<T, E, F, G> {
@@ -32,7 +35,7 @@ impl<T, E, F, G> Call<T, E, F, G> {
                 change: Some(change),
                 then,
                 result: None,
-                answer,
+                answer: Some(answer),
             },
             receiver,
         )
@@ -70,18 +73,34 @@ where
         }
     }
 
-    fn finish(self: Box<Self>, committed: Result<(), StoreError>) {
-        let result = match (self.result, committed) {
-            // A refusal stands even if the group failed: it needed no write.
-            (Some(Err(refusal)), _) => Err(refusal),
+    fn finish(mut self: Box<Self>, ended: Result<(), StoreError>) {
+        let result = match (self.result, ended) {
+            // A refusal falls too: it may rest on what an earlier transaction of the group wrote.
             (_, Err(error)) => Err(WriteError::Store(error)),
             (Some(Ok(value)), Ok(())) => {
                 (self.then)(&value);
                 Ok(value)
             }
+            (Some(Err(refusal)), Ok(())) => Err(refusal),
             (None, Ok(())) => Err(WriteError::Store(StoreError::Closed)),
         };
-        // The caller may have gone.
-        let _ = self.answer.send(result);
+        if let Some(answer) = self.answer.take() {
+            // The caller may have gone.
+            let _ = answer.send(result);
+        }
+    }
+
+    fn leave_open(&mut self, error: StoreError) {
+        if let Some(answer) = self.answer.take() {
+            let _ = answer.send(Err(WriteError::Store(error)));
+        }
+    }
+}
+
+/// Finishes all transactions of a group, in order.
+pub(super) fn finish_all(group: Vec<Box<dyn Job>>, ended: &Result<(), StoreError>) {
+    for job in group {
+        // A callback that panics harms only its own caller.
+        let _ = catch_unwind(AssertUnwindSafe(|| job.finish(ended.clone())));
     }
 }

@@ -3,19 +3,22 @@
 mod failure;
 mod job;
 mod snapshot;
+mod storage;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
 use redb::{Database, ReadableDatabase, TableDefinition};
 use tokio::sync::mpsc;
 
 use self::failure::{Failure, guarded};
-use self::job::{Call, Job};
+use self::job::{Call, Job, finish_all};
 use self::snapshot::{Located, Snapshot};
-use self::writer::Writer;
+pub(crate) use self::storage::Opener;
+use self::storage::{Storage, Unsynced, open_file};
+use self::writer::{Failed, Writer};
 use crate::{OpenError, Read, StoreError, StoreOptions, Transaction, WriteError};
 
 const ENTRIES: TableDefinition<'static, &'static [u8], &'static [u8]> =
@@ -33,28 +36,29 @@ pub(crate) struct File {
 impl File {
     pub(crate) fn open(path: &Path, options: StoreOptions) -> Result<Self, OpenError> {
         let file = path.to_owned();
-        let cache_bytes = options.cache_bytes;
-        let opener = move || {
-            Database::builder()
-                .set_cache_size(cache_bytes)
-                .create(&file)
-        };
-        Self::start(path, options, Box::new(opener))
+        Self::open_on(path, Box::new(move || open_file(&file)), options)
     }
 
-    fn start(path: &Path, options: StoreOptions, opener: Box<Opener>) -> Result<Self, OpenError> {
-        let (database, revision) =
-            open_database(&*opener).map_err(|failure| failure.into_open_error(path))?;
+    pub(crate) fn open_on(
+        path: &Path,
+        opener: Box<Opener>,
+        options: StoreOptions,
+    ) -> Result<Self, OpenError> {
+        let unsynced = Unsynced::default();
+        let (database, _) = open_database(&*opener, &unsynced, options.cache_bytes)
+            .map_err(|failure| failure.into_open_error(path))?;
         let shared = Arc::new(Shared {
             path: path.to_owned(),
             opener,
+            unsynced,
+            cache_bytes: options.cache_bytes,
             database: RwLock::new(Some(database)),
+            open_group: Mutex::new(None),
         });
         let (queue, jobs) = mpsc::channel(options.queue_length.max(1));
         let writer = Writer {
             shared: Arc::clone(&shared),
             jobs,
-            revision,
             group_length: options.group_length.max(1),
         };
         let writer = std::thread::Builder::new()
@@ -145,13 +149,22 @@ impl Drop for File {
     }
 }
 
-type Opener = dyn Fn() -> Result<Database, redb::DatabaseError> + Send + Sync;
-
 struct Shared {
     path: PathBuf,
     opener: Box<Opener>,
+    unsynced: Unsynced,
+    cache_bytes: usize,
     /// Empty between a failure and the next successful opening. Readers hold it shared, so nobody closes it under them.
     database: RwLock<Option<Database>>,
+    open_group: Mutex<Option<OpenGroup>>,
+}
+
+/// A group whose commit failed, until the file shows whether it was written.
+struct OpenGroup {
+    jobs: Vec<Box<dyn Job>>,
+    /// The revision that the file has if it was written.
+    revision: u64,
+    error: StoreError,
 }
 
 impl Shared {
@@ -170,17 +183,59 @@ impl Shared {
         slot.as_ref().ok_or(StoreError::Closed).and_then(work)
     }
 
-    /// After an input or output error redb refuses to go on with the open database: it is opened anew.
-    fn reopen(&self) -> Result<u64, StoreError> {
+    /// Opens the database where it is not open: after an input or output error redb refuses to go on. Nobody sees the file before the group
+    /// whose commit failed has been finished, so callbacks keep the order and miss nothing.
+    fn reopen(&self) -> Result<(), StoreError> {
         let mut slot = self
             .database
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        *slot = None;
-        let (database, revision) =
-            open_database(&*self.opener).map_err(|failure| failure.into_store_error(&self.path))?;
+        if slot.is_some() {
+            return Ok(());
+        }
+        let (database, revision) = open_database(&*self.opener, &self.unsynced, self.cache_bytes)
+            .map_err(|failure| failure.into_store_error(&self.path))?;
+        if let Some(group) = self.open_group().take() {
+            let ended = if revision >= group.revision {
+                Ok(())
+            } else {
+                Err(group.error)
+            };
+            finish_all(group.jobs, &ended);
+        }
         *slot = Some(database);
-        Ok(revision)
+        Ok(())
+    }
+
+    /// Finishes a group that failed: at once if it is certain how it ended, else when the file can be opened again.
+    fn recover(&self, jobs: Vec<Box<dyn Job>>, failed: Failed) {
+        let Failed { error, committing } = failed;
+        tracing::error!(jobs = jobs.len(), "transactions failed: {error}");
+        self.close();
+        match committing {
+            None => finish_all(jobs, &Err(error)),
+            Some(revision) => {
+                *self.open_group() = Some(OpenGroup {
+                    jobs,
+                    revision,
+                    error,
+                });
+            }
+        }
+        if let Err(error) = self.reopen() {
+            tracing::error!("the store stays closed until the next call: {error}");
+            if let Some(group) = self.open_group().as_mut() {
+                for job in &mut group.jobs {
+                    job.leave_open(group.error.clone().into_unknown());
+                }
+            }
+        }
+    }
+
+    fn open_group(&self) -> MutexGuard<'_, Option<OpenGroup>> {
+        self.open_group
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn close(&self) {
@@ -192,9 +247,17 @@ impl Shared {
 }
 
 /// Opens the database, makes sure that its tables are there and reads its revision.
-fn open_database(opener: &Opener) -> Result<(Database, u64), Failure> {
+fn open_database(
+    opener: &Opener,
+    unsynced: &Unsynced,
+    cache_bytes: usize,
+) -> Result<(Database, u64), Failure> {
     guarded(|| {
-        let database = opener().map_err(redb::Error::from)?;
+        let storage = Storage::open(opener, unsynced).map_err(redb::Error::Io)?;
+        let database = Database::builder()
+            .set_cache_size(cache_bytes)
+            .create_with_backend(storage)
+            .map_err(redb::Error::from)?;
         let present = {
             let read = database.begin_read().map_err(redb::Error::from)?;
             match read.open_table(COUNTERS) {

@@ -1,118 +1,53 @@
 //! The file store on a disk that fails on command.
 
-use std::io;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
-use redb::{Database, StorageBackend};
+use futures::future::join_all;
 
-use super::*;
-use crate::WriteError;
+use crate::testing::{Dice, Disk, Fault, Hold};
+use crate::{Read as _, Store, StoreError, WriteError};
 
-/// A disk that keeps what was written, over any number of openings, and is full on command.
-#[derive(Debug, Default, Clone)]
-struct Disk {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    full: Arc<AtomicBool>,
-}
+type Published = Arc<Mutex<Vec<u64>>>;
 
-impl Disk {
-    fn check(&self) -> io::Result<()> {
-        if self.full.load(Ordering::SeqCst) {
-            Err(io::Error::from(io::ErrorKind::StorageFull))
-        } else {
-            Ok(())
-        }
-    }
-}
-
-impl StorageBackend for Disk {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.bytes.lock().unwrap().len() as u64)
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let bytes = self.bytes.lock().unwrap();
-        let offset = offset as usize;
-        let part = bytes
-            .get(offset..offset + out.len())
-            .ok_or(io::ErrorKind::UnexpectedEof)?;
-        out.copy_from_slice(part);
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.check()?;
-        self.bytes.lock().unwrap().resize(len as usize, 0);
-        Ok(())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.check()
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.check()?;
-        let mut bytes = self.bytes.lock().unwrap();
-        let offset = offset as usize;
-        bytes
-            .get_mut(offset..offset + data.len())
-            .ok_or(io::ErrorKind::UnexpectedEof)?
-            .copy_from_slice(data);
-        Ok(())
-    }
-}
-
-fn open(disk: &Disk) -> File {
-    let disk = disk.clone();
-    let opener = move || {
-        Database::builder()
-            .set_cache_size(1 << 20)
-            .create_with_backend(disk.clone())
-    };
-    File::start(Path::new("disk"), StoreOptions::default(), Box::new(opener)).unwrap()
-}
-
-fn put(file: &File, key: &'static str, value: Vec<u8>) -> Result<u64, WriteError<String>> {
-    file.write_blocking(move |tx| {
+fn put(store: &Store, key: &'static str, value: Vec<u8>) -> Result<u64, WriteError<String>> {
+    store.write_blocking(move |tx| {
         tx.put(key, value);
         Ok(tx.revision())
     })
 }
 
-fn value(file: &File, key: &str) -> Result<Option<usize>, StoreError> {
-    file.read(|state| state.get(key.as_bytes()))?
-        .map(|value| value.map(|value| value.len()))
+fn value(store: &Store, key: &str) -> Result<Option<usize>, StoreError> {
+    Ok(store.get(key.as_bytes())?.map(|value| value.len()))
 }
 
 #[test]
 fn a_full_disk_fails_the_write_and_nothing_else() {
     let disk = Disk::default();
-    let file = open(&disk);
+    let file = disk.store().unwrap();
     assert_eq!(put(&file, "a", vec![1; 100]).unwrap(), 1);
 
-    disk.full.store(true, Ordering::SeqCst);
-    let error = put(&file, "b", vec![1; 200_000]).unwrap_err();
+    disk.set_full(true);
+    let error = put(&file, "b", vec![1; 20_000_000]).unwrap_err();
     assert!(
         matches!(error, WriteError::Store(StoreError::Full { .. })),
         "{error:?}"
     );
     assert!(error.to_string().contains("free some space"), "{error}");
 
-    disk.full.store(false, Ordering::SeqCst);
+    disk.set_full(false);
     assert_eq!(value(&file, "a").unwrap(), Some(100));
     assert_eq!(value(&file, "b").unwrap(), None);
     assert_eq!(put(&file, "b", vec![1; 300_000]).unwrap(), 2);
 
     drop(file);
-    let file = open(&disk);
+    let file = disk.store().unwrap();
     assert_eq!(value(&file, "b").unwrap(), Some(300_000));
     assert_eq!(put(&file, "c", vec![]).unwrap(), 3);
 }
 
 #[test]
 fn a_panicking_transaction_leaves_no_trace() {
-    let file = open(&Disk::default());
+    let file = Disk::default().store().unwrap();
     let error = file
         .write_blocking::<(), String>(|tx| {
             tx.put("a", "1");
@@ -124,17 +59,128 @@ fn a_panicking_transaction_leaves_no_trace() {
     assert_eq!(put(&file, "b", vec![]).unwrap(), 1);
 }
 
+/// So long that each key has a page of its own, which writing another key leaves as it is.
+fn content(revision: u64) -> String {
+    format!("{revision:<3000}")
+}
+
+/// Writes a key and notes the revision once it is published. With `only_new`, a key that is there is refused.
+async fn publish(
+    store: &Store,
+    published: &Published,
+    key: &'static str,
+    only_new: bool,
+) -> Result<u64, WriteError<&'static str>> {
+    let published = Arc::clone(published);
+    let change = move |tx: &mut crate::Transaction<'_>| {
+        if only_new && tx.get(key.as_bytes()).unwrap().is_some() {
+            return Err("exists");
+        }
+        tx.put(key, content(tx.revision()));
+        Ok(tx.revision())
+    };
+    store
+        .write_then(change, move |revision| {
+            published.lock().unwrap().push(*revision);
+        })
+        .await
+}
+
+/// A group of three writes meets a fault, then the disk works again, then the power goes.
+async fn meet(after: u64, fault: Fault) -> bool {
+    let disk = Disk::default();
+    let store = disk.store().unwrap();
+    let published = Published::default();
+    publish(&store, &published, "a", false).await.unwrap();
+
+    let at = disk.fail(after, fault);
+    let hold = Hold::start(&store);
+    let writes = [("b", false), ("b", true), ("c", true)]
+        .map(|(key, only_new)| publish(&store, &published, key, only_new));
+    let (results, ()) = tokio::join!(join_all(writes), async { drop(hold) });
+    let has_met = disk.operations() > at;
+    disk.repair();
+
+    let revision = store.revision().unwrap();
+    let every = |last| (1..=last).collect::<Vec<u64>>();
+    let context = format!("{fault:?} after {after}: {results:?}");
+    assert_eq!(*published.lock().unwrap(), every(revision), "{context}");
+    for (key, result) in ["b", "b", "c"].into_iter().zip(&results) {
+        let found = store.get(key.as_bytes()).unwrap();
+        match result {
+            Ok(revision) => assert_eq!(found.unwrap(), content(*revision), "{context}"),
+            Err(WriteError::Refused(_)) => assert!(found.is_some(), "{context}"),
+            Err(WriteError::Store(StoreError::Unknown { .. })) => {}
+            Err(WriteError::Store(_)) => assert_eq!(found, None, "{context}"),
+        }
+    }
+    let last = publish(&store, &published, "d", false).await.unwrap();
+    assert_eq!(*published.lock().unwrap(), every(last), "{context}");
+
+    let acknowledged = store.range(b"", 10).unwrap();
+    disk.power_loss(&mut Dice::new(after));
+    drop(store);
+    let store = disk.store().unwrap();
+    assert_eq!(store.range(b"", 10).unwrap(), acknowledged, "{context}");
+    has_met
+}
+
+/// Wherever one operation fails: an error says that nothing was written, unless it says that nobody knows; what was written is
+/// published, and durable.
+#[tokio::test]
+async fn an_error_means_that_nothing_was_written() {
+    for fault in [
+        Fault::Retained,
+        Fault::Forgotten,
+        Fault::Reverted,
+        Fault::Permanent,
+    ] {
+        let mut positions = 0;
+        while meet(positions, fault).await {
+            positions += 1;
+        }
+        assert!(positions > 5, "{fault:?}: {positions}");
+    }
+}
+
+/// While the disk does not work, nobody knows what became of a transaction that was being flushed. Later it is published after all.
+#[tokio::test]
+async fn an_outcome_that_was_unknown_is_published_later() {
+    let mut unknown = 0;
+    for after in 0.. {
+        let disk = Disk::default();
+        let store = disk.store().unwrap();
+        let published = Published::default();
+        let at = disk.fail(after, Fault::Permanent);
+        let result = publish(&store, &published, "a", false).await;
+        if disk.operations() <= at {
+            break;
+        }
+        let is_unknown = matches!(result, Err(WriteError::Store(StoreError::Unknown { .. })));
+        unknown += u32::from(is_unknown);
+        assert!(store.get(b"a").is_err());
+        assert_eq!(*published.lock().unwrap(), []);
+
+        disk.repair();
+        let is_there = store.get(b"a").unwrap().is_some();
+        assert!(is_unknown || !is_there, "{after}: {result:?}");
+        let expected = if is_there { vec![1] } else { vec![] };
+        assert_eq!(*published.lock().unwrap(), expected, "{after}: {result:?}");
+    }
+    assert!(unknown > 0);
+}
+
 /// Whatever bits flip, there is an error or an answer, never a panic or a hang.
 #[test]
 fn flipped_bits_are_an_error_at_worst() {
     let disk = Disk::default();
     {
-        let file = open(&disk);
+        let file = disk.store().unwrap();
         for key in ["a", "b", "c", "d"] {
             put(&file, key, vec![7; 3000]).unwrap();
         }
     }
-    let sound = disk.bytes.lock().unwrap().clone();
+    let sound = disk.image();
     // The database is mostly empty space: flip in the parts that hold something.
     let used: Vec<usize> = (0..sound.len())
         .step_by(64)
@@ -149,17 +195,7 @@ fn flipped_bits_are_an_error_at_worst() {
         for byte in &mut bytes[at..(at + 16).min(sound.len())] {
             *byte ^= 0xa5;
         }
-        let broken = Disk {
-            bytes: Arc::new(Mutex::new(bytes)),
-            full: Arc::default(),
-        };
-        let opener = move || {
-            Database::builder()
-                .set_cache_size(1 << 20)
-                .create_with_backend(broken.clone())
-        };
-        if let Ok(file) = File::start(Path::new("disk"), StoreOptions::default(), Box::new(opener))
-        {
+        if let Ok(file) = Disk::with_image(bytes).store() {
             for key in ["a", "b", "c", "d"] {
                 let _ = value(&file, key);
             }
