@@ -197,6 +197,16 @@ impl Store {
     }
 }
 
+/// The path of the file.
+impl std::fmt::Display for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.engine {
+            Engine::Memory(_) => f.write_str("the store in memory"),
+            Engine::File(file) => write!(f, "{}", file.path().display()),
+        }
+    }
+}
+
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.engine {

@@ -71,12 +71,19 @@ impl Disk {
     /// # Errors
     /// Those of [`Store::open`].
     pub fn store(&self) -> Result<Store, OpenError> {
-        let disk = self.clone();
-        let process = self.state().process;
-        let options = StoreOptions {
+        self.store_with(StoreOptions {
             cache_bytes: 1 << 20,
             ..StoreOptions::default()
-        };
+        })
+    }
+
+    /// Opens the store that is on the disk.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`].
+    pub fn store_with(&self, options: StoreOptions) -> Result<Store, OpenError> {
+        let disk = self.clone();
+        let process = self.state().process;
         let storage = move || -> io::Result<Box<dyn StorageBackend>> {
             Ok(Box::new(Handle {
                 disk: disk.clone(),

@@ -1,5 +1,6 @@
 //! A store in a file: redb, one writer thread, group commit.
 
+mod compaction;
 mod failure;
 mod job;
 mod snapshot;
@@ -17,7 +18,7 @@ use self::failure::{Failure, guarded};
 use self::job::{Call, Job, finish_all};
 use self::snapshot::{Located, Snapshot};
 pub(crate) use self::storage::Opener;
-use self::storage::{Storage, Unsynced, open_file};
+use self::storage::{Length, Storage, Unsynced, open_file};
 use self::writer::{Failed, Writer};
 use crate::{OpenError, Read, StoreError, StoreOptions, Transaction, WriteError};
 
@@ -45,21 +46,27 @@ impl File {
         options: StoreOptions,
     ) -> Result<Self, OpenError> {
         let unsynced = Unsynced::default();
-        let (database, _) = open_database(&*opener, &unsynced, options.cache_bytes)
+        let length = Length::default();
+        let (database, _) = open_database(&*opener, &unsynced, &length, options.cache_bytes)
             .map_err(|failure| failure.into_open_error(path))?;
         let shared = Arc::new(Shared {
             path: path.to_owned(),
             opener,
             unsynced,
+            length,
             cache_bytes: options.cache_bytes,
+            free_percent: options.free_percent.min(100),
             database: RwLock::new(Some(database)),
             open_group: Mutex::new(None),
         });
+        shared.compact_if_worth(u64::MAX);
         let (queue, jobs) = mpsc::channel(options.queue_length.max(1));
         let writer = Writer {
             shared: Arc::clone(&shared),
             jobs,
             group_length: options.group_length.max(1),
+            compact_open_bytes: options.compact_open_bytes,
+            removed: 0,
         };
         let writer = std::thread::Builder::new()
             .name("store-writer".to_owned())
@@ -153,7 +160,9 @@ struct Shared {
     path: PathBuf,
     opener: Box<Opener>,
     unsynced: Unsynced,
+    length: Length,
     cache_bytes: usize,
+    free_percent: u8,
     /// Empty between a failure and the next successful opening. Readers hold it shared, so nobody closes it under them.
     database: RwLock<Option<Database>>,
     open_group: Mutex<Option<OpenGroup>>,
@@ -193,8 +202,13 @@ impl Shared {
         if slot.is_some() {
             return Ok(());
         }
-        let (database, revision) = open_database(&*self.opener, &self.unsynced, self.cache_bytes)
-            .map_err(|failure| failure.into_store_error(&self.path))?;
+        let (database, revision) = open_database(
+            &*self.opener,
+            &self.unsynced,
+            &self.length,
+            self.cache_bytes,
+        )
+        .map_err(|failure| failure.into_store_error(&self.path))?;
         if let Some(group) = self.open_group().take() {
             let ended = if revision >= group.revision {
                 Ok(())
@@ -250,10 +264,11 @@ impl Shared {
 fn open_database(
     opener: &Opener,
     unsynced: &Unsynced,
+    length: &Length,
     cache_bytes: usize,
 ) -> Result<(Database, u64), Failure> {
     guarded(|| {
-        let storage = Storage::open(opener, unsynced).map_err(redb::Error::Io)?;
+        let storage = Storage::open(opener, unsynced, length).map_err(redb::Error::Io)?;
         let database = Database::builder()
             .set_cache_size(cache_bytes)
             .create_with_backend(storage)

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::ops::Bound;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redb::backends::FileBackend;
@@ -34,6 +35,20 @@ pub(super) fn open_file(path: &Path) -> io::Result<Box<dyn StorageBackend>> {
 /// in here is therefore written again before anything is read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Unsynced(Arc<Mutex<BTreeMap<u64, usize>>>);
+
+/// The length of the storage, as it was last known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Length(Arc<AtomicU64>);
+
+impl Length {
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, length: u64) {
+        self.0.store(length, Ordering::Relaxed);
+    }
+}
 
 impl Unsynced {
     fn parts(&self) -> MutexGuard<'_, BTreeMap<u64, usize>> {
@@ -67,23 +82,27 @@ impl Unsynced {
 pub(super) struct Storage {
     backend: Box<dyn StorageBackend>,
     unsynced: Unsynced,
+    length: Length,
 }
 
 impl Storage {
     /// Opens the storage. Whatever can be read in it is durable.
-    pub(super) fn open(opener: &Opener, unsynced: &Unsynced) -> io::Result<Self> {
+    pub(super) fn open(opener: &Opener, unsynced: &Unsynced, length: &Length) -> io::Result<Self> {
         let backend = opener()?;
         unsynced.write_again(&*backend)?;
         Ok(Self {
             backend,
             unsynced: unsynced.clone(),
+            length: length.clone(),
         })
     }
 }
 
 impl StorageBackend for Storage {
     fn len(&self) -> io::Result<u64> {
-        self.backend.len()
+        let length = self.backend.len()?;
+        self.length.set(length);
+        Ok(length)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
@@ -91,7 +110,9 @@ impl StorageBackend for Storage {
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {
-        self.backend.set_len(length)
+        self.backend.set_len(length)?;
+        self.length.set(length);
+        Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {

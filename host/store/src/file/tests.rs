@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use futures::future::join_all;
 
 use crate::testing::{Dice, Disk, Fault, Hold};
-use crate::{Read as _, Store, StoreError, WriteError};
+use crate::{Read as _, Store, StoreError, StoreOptions, WriteError};
 
 type Published = Arc<Mutex<Vec<u64>>>;
 
@@ -168,6 +168,138 @@ async fn an_outcome_that_was_unknown_is_published_later() {
         assert_eq!(*published.lock().unwrap(), expected, "{after}: {result:?}");
     }
     assert!(unknown > 0);
+}
+
+/// A file of 20 MB in which all but 50 of 200 values have been deleted in one transaction, and nothing else written since.
+fn sparse(disk: &Disk) -> Store {
+    let store = disk.store().unwrap();
+    for key in 0..200 {
+        store
+            .write_blocking(move |tx| {
+                tx.put(format!("{key}"), vec![7; 100_000]);
+                Ok::<_, ()>(())
+            })
+            .unwrap();
+    }
+    store
+        .write_blocking(|tx| {
+            (50..200).for_each(|key| tx.delete(format!("{key}")));
+            Ok::<_, ()>(())
+        })
+        .unwrap();
+    store
+}
+
+/// One more turn of the writer, which writes nothing.
+fn turn(store: &Store) {
+    store.write_blocking(|_| Ok::<_, ()>(())).unwrap();
+}
+
+/// Gives the writer turns until it has found time to compact: it does so only when nothing waits.
+fn wait_for_compaction(store: &Store, disk: &Disk) {
+    for _ in 0..100_000 {
+        if disk.file_length() < 8_000_000 {
+            return;
+        }
+        turn(store);
+    }
+    panic!("the file still has {} bytes", disk.file_length());
+}
+
+#[test]
+fn a_file_that_is_mostly_free_is_compacted_when_the_writer_has_time() {
+    let disk = Disk::default();
+    let store = sparse(&disk);
+    wait_for_compaction(&store, &disk);
+    assert_eq!(store.range(b"", 1000).unwrap().len(), 50);
+    disk.power_loss(&mut Dice::new(1));
+    assert_eq!(disk.store().unwrap().range(b"", 1000).unwrap().len(), 50);
+}
+
+#[test]
+fn compaction_does_not_wait_for_readers() {
+    let disk = Disk::default();
+    let store = disk.store().unwrap();
+    put(&store, "big", vec![7; 20_000_000]).unwrap();
+    store
+        .read(|_| {
+            put(&store, "big", vec![]).unwrap();
+            turn(&store);
+            assert!(disk.file_length() > 20_000_000);
+        })
+        .unwrap();
+    wait_for_compaction(&store, &disk);
+}
+
+#[test]
+fn a_file_too_large_to_compact_while_open_is_compacted_when_it_is_opened() {
+    let disk = Disk::default();
+    let options = StoreOptions {
+        compact_open_bytes: 1_000_000,
+        ..StoreOptions::default()
+    };
+    let store = disk.store_with(options.clone()).unwrap();
+    put(&store, "kept", vec![7; 2_000_000]).unwrap();
+    put(&store, "big", vec![7; 20_000_000]).unwrap();
+    put(&store, "big", vec![]).unwrap();
+    turn(&store);
+    disk.kill();
+    drop(store);
+    assert!(disk.file_length() > 20_000_000);
+    let store = disk.store_with(options).unwrap();
+    assert!(disk.file_length() < 8_000_000, "{}", disk.file_length());
+    assert_eq!(value(&store, "kept").unwrap(), Some(2_000_000));
+}
+
+/// Wherever a compaction is interrupted, the content stays.
+#[test]
+fn a_compaction_that_fails_loses_nothing() {
+    let disk = Disk::default();
+    disk.store_with(StoreOptions {
+        free_percent: 100,
+        ..StoreOptions::default()
+    })
+    .map(|store| {
+        put(&store, "kept", vec![7; 500_000]).unwrap();
+        put(&store, "big", vec![7; 3_000_000]).unwrap();
+        for key in ["a", "b", "c", "d"] {
+            put(&store, key, vec![7; 10_000]).unwrap();
+        }
+        put(&store, "big", vec![]).unwrap();
+        disk.kill();
+    })
+    .unwrap();
+    let image = disk.image();
+    for after in 0.. {
+        let fault = [Fault::PowerOff, Fault::Forgotten, Fault::Permanent][after as usize % 3];
+        let disk = Disk::with_image(image.clone());
+        let at = disk.fail(after, fault);
+        let opened = disk.store();
+        if disk.operations() <= at {
+            assert!(disk.file_length() < 2_000_000, "{}", disk.file_length());
+            assert!(after > 10, "{after}");
+            break;
+        }
+        if let Ok(store) = opened
+            && !disk.is_powered_off()
+        {
+            disk.repair();
+            assert_eq!(
+                value(&store, "kept").unwrap(),
+                Some(500_000),
+                "{fault:?} {after}"
+            );
+            put(&store, "e", vec![]).unwrap();
+        }
+        disk.power_loss(&mut Dice::new(after));
+        let store = disk.store().unwrap();
+        let lengths: Vec<_> = ["kept", "a", "b", "c", "d", "big"]
+            .map(|key| value(&store, key).unwrap())
+            .to_vec();
+        let small = Some(10_000);
+        let expected = vec![Some(500_000), small, small, small, small, Some(0)];
+        assert_eq!(lengths, expected, "{fault:?} {after}");
+    }
 }
 
 /// Whatever bits flip, there is an error or an answer, never a panic or a hang.

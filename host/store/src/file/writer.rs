@@ -16,6 +16,9 @@ pub(super) struct Writer {
     pub(super) shared: Arc<Shared>,
     pub(super) jobs: mpsc::Receiver<Box<dyn Job>>,
     pub(super) group_length: usize,
+    pub(super) compact_open_bytes: u64,
+    /// Bytes that were replaced or removed since the last look at how much of the file is free.
+    pub(super) removed: u64,
 }
 
 impl Writer {
@@ -29,15 +32,24 @@ impl Writer {
                 group.push(next);
             }
             match self.commit(&mut group) {
-                Ok(()) => finish_all(group, &Ok(())),
+                Ok(removed) => {
+                    self.removed += removed;
+                    finish_all(group, &Ok(()));
+                }
                 Err(failed) => self.shared.recover(group, failed),
+            }
+            if self.jobs.is_empty()
+                && self.shared.may_be_worth_compacting(self.removed)
+                && self.shared.compact_if_worth(self.compact_open_bytes)
+            {
+                self.removed = 0;
             }
         }
         self.shared.close();
     }
 
-    /// Runs the group in one redb transaction.
-    fn commit(&self, group: &mut [Box<dyn Job>]) -> Result<(), Failed> {
+    /// Runs the group in one redb transaction. Returns how many bytes it replaced or removed.
+    fn commit(&self, group: &mut [Box<dyn Job>]) -> Result<u64, Failed> {
         let path = &self.shared.path;
         let mut committing = None;
         let committed = self.shared.with_database(|database| {
@@ -45,6 +57,7 @@ impl Writer {
                 let write = database.begin_write()?;
                 let before;
                 let mut revision;
+                let mut removed = 0;
                 {
                     let mut counters = write.open_table(COUNTERS)?;
                     before = counters.get(REVISION)?.map_or(0, |value| value.value());
@@ -63,10 +76,11 @@ impl Writer {
                         }
                         revision += 1;
                         for (key, change) in &changes {
-                            match change {
+                            let old = match change {
                                 Some(value) => entries.insert(key.as_ref(), value.as_ref())?,
                                 None => entries.remove(key.as_ref())?,
                             };
+                            removed += old.map_or(0, |old| old.value().len() as u64);
                         }
                     }
                     if revision != before {
@@ -79,7 +93,7 @@ impl Writer {
                     committing = Some(revision);
                     write.commit()?;
                 }
-                Ok(())
+                Ok(removed)
             })
             .map_err(|failure| failure.into_store_error(path))
         });
