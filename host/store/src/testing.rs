@@ -117,6 +117,16 @@ impl Disk {
         self.state().cache.len()
     }
 
+    /// The bytes of memory that the disk takes.
+    pub fn allocated(&self) -> usize {
+        let state = self.state();
+        let unsynced = state.unsynced.iter().map(|change| match change {
+            Change::Write(_, data) => data.capacity(),
+            Change::Length(_) => 0,
+        });
+        state.cache.capacity() + state.durable.capacity() + unsynced.sum::<usize>()
+    }
+
     /// Makes one operation fail, after so many others. Returns its number among [all](Self::operations).
     pub fn fail(&self, after: u64, fault: Fault) -> u64 {
         let mut state = self.state();

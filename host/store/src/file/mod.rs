@@ -7,6 +7,8 @@ mod snapshot;
 mod storage;
 mod writer;
 
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -36,6 +38,7 @@ pub(crate) struct File {
 
 impl File {
     pub(crate) fn open(path: &Path, options: StoreOptions) -> Result<Self, OpenError> {
+        make(path, options.cache_bytes)?;
         let file = path.to_owned();
         Self::open_on(path, Box::new(move || open_file(&file)), options)
     }
@@ -257,6 +260,39 @@ impl Shared {
             .database
             .write()
             .unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// Makes the file at `path` if there is none: under another name first, so that a crash never leaves half a file under its own.
+fn make(path: &Path, cache_bytes: usize) -> Result<(), OpenError> {
+    let io = |source| OpenError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    if path.try_exists().map_err(io)? {
+        return Ok(());
+    }
+    let aside = path.with_extension(format!("{}.new", std::process::id()));
+    // An earlier process may have left one.
+    match fs::remove_file(&aside) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(io(error)),
+        Ok(()) | Err(_) => {}
+    }
+    let file = aside.clone();
+    let opener = move || open_file(&file);
+    let made = open_database(
+        &opener,
+        &Unsynced::default(),
+        &Length::default(),
+        cache_bytes,
+    );
+    drop(made.map_err(|failure| failure.into_open_error(path))?);
+    let linked = fs::hard_link(&aside, path);
+    fs::remove_file(&aside).map_err(io)?;
+    match linked {
+        // Another process was quicker.
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(io(error)),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 
