@@ -13,10 +13,23 @@
 )]
 
 mod api;
+mod config;
 mod history;
 mod linear;
+mod secrets;
 
-use crate::history::Count;
+use configurator_core::fault::Fault;
+
+use crate::history::{Count, Outcome};
+
+/// How a call of a sink's store ended. Only the message of a fault says whether something may have been written.
+fn outcome<A>(answer: Result<A, Fault>) -> Outcome<A> {
+    match answer {
+        Ok(answer) => Outcome::Answer(answer),
+        Err(fault) if fault.message.contains("is unknown") => Outcome::Unknown,
+        Err(_) => Outcome::Nothing,
+    }
+}
 
 /// Histories in which nothing goes wrong show nothing.
 fn assert_all_happened(count: &Count) {
