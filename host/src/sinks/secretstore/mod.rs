@@ -35,7 +35,7 @@ const MAX_VALUE: usize = 1 << 20;
 /// A secret as it is stored.
 #[derive(Clone, PartialEq)]
 pub struct Secret {
-    /// Counts from 1; one more for each value under this name.
+    /// At least 1, and higher for each further value under this name, also after it was deleted.
     pub version: u64,
     /// The value.
     pub value: Document,
