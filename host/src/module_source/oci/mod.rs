@@ -3,8 +3,10 @@
 
 mod artifact;
 mod authority;
+mod challenge;
 mod client;
 mod login;
+mod refusal;
 mod signature;
 mod source;
 mod transport;

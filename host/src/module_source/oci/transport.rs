@@ -4,17 +4,16 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use http_auth::parser::ChallengeParser;
 use oci_client::Reference;
-use reqwest::header::{
-    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE,
-};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Certificate, Client, Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
+use super::challenge::{Challenge, challenges};
 use super::client::{RegistryError, RegistryOptions};
 use super::login::{Login, Who};
+use super::refusal::refusal;
 
 /// How long a registry may take to be connected to.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -22,8 +21,6 @@ const CONNECT: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(20);
 /// The most bytes of a token, with what is said around it.
 const MAX_TOKEN: usize = 256 << 10;
-/// The most bytes that are read of why something is refused.
-const MAX_REFUSAL: usize = 64 << 10;
 
 /// What is to be done with a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,18 +52,6 @@ pub(super) struct Transport {
     silence: Duration,
     /// What was last said of who asks, and what for.
     said: Mutex<Option<(Right, Option<HeaderValue>)>>,
-}
-
-/// What a registry wants to know of who asks.
-#[derive(Debug, PartialEq, Eq)]
-enum Challenge {
-    /// A token, which another server gives.
-    Token {
-        realm: String,
-        service: Option<String>,
-    },
-    /// Name and password.
-    Password,
 }
 
 /// What a token server answers: <https://distribution.github.io/distribution/spec/auth/token/>.
@@ -329,30 +314,6 @@ fn secret(text: &str) -> Result<HeaderValue, RegistryError> {
     Ok(value)
 }
 
-/// What the headers of an answer want to know. What cannot be read wants nothing.
-fn challenges(headers: &HeaderMap) -> Vec<Challenge> {
-    let mut found = Vec::new();
-    for value in headers.get_all(WWW_AUTHENTICATE) {
-        let text = value.to_str().unwrap_or_default();
-        for challenge in ChallengeParser::new(text).map_while(Result::ok) {
-            let parameter = |wanted: &str| {
-                let mut parameters = challenge.params.iter();
-                let found = parameters.find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-                found.map(|(_, value)| value.to_unescaped())
-            };
-            if challenge.scheme.eq_ignore_ascii_case("basic") {
-                found.push(Challenge::Password);
-            } else if challenge.scheme.eq_ignore_ascii_case("bearer")
-                && let Some(realm) = parameter("realm")
-            {
-                let service = parameter("service");
-                found.push(Challenge::Token { realm, service });
-            }
-        }
-    }
-    found
-}
-
 /// The body of an answer, which has at most so many bytes.
 pub(super) async fn read(answer: Response, limit: usize) -> Result<Vec<u8>, RegistryError> {
     match receive(answer, limit).await? {
@@ -385,67 +346,6 @@ pub(super) async fn receive(
     }
 }
 
-/// What a registry says of a refusal: <https://github.com/opencontainers/distribution-spec/blob/main/spec.md#error-codes>.
-#[derive(Deserialize)]
-struct Envelope {
-    errors: Vec<Stated>,
-}
-
-#[derive(Deserialize)]
-struct Stated {
-    #[serde(default)]
-    code: String,
-    #[serde(default)]
-    message: String,
-}
-
-/// Why an answer is no success.
-async fn refusal(answer: Response) -> RegistryError {
-    let code = answer.status();
-    let text = match receive(answer, MAX_REFUSAL).await {
-        Ok((text, _)) => text,
-        Err(_) => Vec::new(),
-    };
-    refused(code, &text)
-}
-
-fn refused(code: StatusCode, text: &[u8]) -> RegistryError {
-    let stated =
-        serde_json::from_slice(text).map_or_else(|_| Vec::new(), |Envelope { errors }| errors);
-    let is = |wanted: &str| stated.iter().any(|error| error.code == wanted);
-    let text = match &*stated {
-        [] => String::from_utf8_lossy(text).into_owned(),
-        stated => {
-            let said = stated.iter();
-            let said = said.map(|Stated { code, message }| format!("{code} {message}"));
-            said.collect::<Vec<_>>().join("; ")
-        }
-    };
-    let text = shortened(&text);
-    match code {
-        StatusCode::UNAUTHORIZED => RegistryError::Unauthorized,
-        StatusCode::FORBIDDEN => RegistryError::Forbidden,
-        StatusCode::TOO_MANY_REQUESTS => {
-            RegistryError::Unavailable("it has been asked too often".to_owned())
-        }
-        StatusCode::NOT_FOUND => RegistryError::Missing,
-        StatusCode::PAYLOAD_TOO_LARGE => RegistryError::Refused(
-            "the registry, or a proxy before it, takes nothing of this size: it answers 413"
-                .to_owned(),
-        ),
-        code if code.is_server_error() => RegistryError::Failing {
-            code: code.as_u16(),
-            message: text,
-        },
-        _ if is("TOOMANYREQUESTS") => {
-            RegistryError::Unavailable("it has been asked too often".to_owned())
-        }
-        _ if is("UNAUTHORIZED") => RegistryError::Unauthorized,
-        _ if is("DENIED") => RegistryError::Forbidden,
-        code => RegistryError::Refused(format!("the registry answers {}: {text}", code.as_u16())),
-    }
-}
-
 fn silent() -> RegistryError {
     RegistryError::Unavailable(format!("it has said nothing for {} s", SILENCE.as_secs()))
 }
@@ -462,99 +362,15 @@ fn failed(error: reqwest::Error) -> RegistryError {
     RegistryError::Unavailable(text)
 }
 
-/// What a stranger writes has a limit.
-fn shortened(text: &str) -> String {
-    let mut short: String = text.trim().chars().take(300).collect();
-    if short.len() < text.trim().len() {
-        short.push('…');
-    }
-    short
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use expect_test::{Expect, expect};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
     use tokio::sync::Notify;
 
     use super::*;
-
-    fn check_challenge(header: &str, expected: Expect) {
-        let mut headers = HeaderMap::new();
-        headers.insert(WWW_AUTHENTICATE, header.parse().unwrap());
-        expected.assert_eq(&format!("{:?}", challenges(&headers)));
-    }
-
-    #[test]
-    fn a_challenge_is_a_password_or_a_token() {
-        check_challenge(r#"Basic realm="tests""#, expect!["[Password]"]);
-        check_challenge(
-            r#"bearer realm="https://a/token",service="a, b",scope="c""#,
-            expect![[r#"[Token { realm: "https://a/token", service: Some("a, b") }]"#]],
-        );
-        check_challenge(
-            r#"Bearer realm="https://a/token", Basic realm="b""#,
-            expect![[r#"[Token { realm: "https://a/token", service: None }, Password]"#]],
-        );
-        for strange in ["", "Bearer", r#"Bearer realm="#, "Digest nonce=x", "\"\""] {
-            check_challenge(strange, expect!["[]"]);
-        }
-    }
-
-    fn check_refused(code: u16, text: &str, expected: Expect) {
-        let refused = refused(StatusCode::from_u16(code).unwrap(), text.as_bytes());
-        expected.assert_eq(&refused.to_string());
-    }
-
-    #[test]
-    fn a_refusal_says_what_the_registry_says() {
-        let unknown = r#"{"errors": [{"code": "MANIFEST_UNKNOWN", "message": "no manifest"}]}"#;
-        check_refused(
-            404,
-            unknown,
-            expect!["the registry has nothing of this name"],
-        );
-        check_refused(
-            404,
-            "<html>",
-            expect!["the registry has nothing of this name"],
-        );
-        let invalid = r#"{"errors": [{"code": "SIZE_INVALID", "message": "too short", "detail": 1}, {"code": "OWN"}]}"#;
-        check_refused(
-            400,
-            invalid,
-            expect!["the registry answers 400: SIZE_INVALID too short; OWN"],
-        );
-        check_refused(
-            413,
-            "<html>",
-            expect![
-                "the registry, or a proxy before it, takes nothing of this size: it answers 413"
-            ],
-        );
-        check_refused(
-            503,
-            " busy ",
-            expect!["the registry cannot be asked now: it answers 503: busy"],
-        );
-        let denied = r#"{"errors": [{"code": "DENIED"}]}"#;
-        check_refused(
-            400,
-            denied,
-            expect![
-                "the registry does not let whoever asks do this: it wants a login that has the right"
-            ],
-        );
-        assert!(
-            refused(StatusCode::BAD_REQUEST, "x".repeat(1 << 20).as_bytes())
-                .to_string()
-                .len()
-                < 400
-        );
-    }
 
     #[test]
     fn a_token_that_no_header_can_have_is_no_token() {
