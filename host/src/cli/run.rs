@@ -427,6 +427,9 @@ fn builder(
         .guest_options(guest)
         .http(HttpOptions {
             inner_hosts: settings.http_inner_hosts.clone(),
+            idle_connections: settings.http_idle_connections,
+            idle_timeout: Duration::from_secs(settings.http_idle_seconds),
+            ..HttpOptions::default()
         })
         .grace(settings.grace());
     Ok(if is_person {

@@ -1,91 +1,258 @@
 //! The addresses that requests may go to.
 
+use std::sync::Arc;
+
 use configurator_core::fault::FaultKind;
 use expect_test::expect;
 
-use crate::bench::{Server, get, send, shown, sink};
+use crate::bench::{Names, Server, get, local_sink, send, shown, sink, sink_with};
 
+/// Hosts that all stand for an address that is forbidden unless it is listed.
+const FORBIDDEN: &[&str] = &[
+    // Loopback, plainly and as URL parsers read it.
+    "127.0.0.1",
+    "127.0.0.2",
+    "127.255.255.254",
+    "127.1",
+    "127.0.1",
+    "2130706433",
+    "017700000001",
+    "0177.0.0.1",
+    "0177.0.0.01",
+    "00000177.0.0.1",
+    "0x7f.0.0.1",
+    "0x7f000001",
+    "0X7F000001",
+    "0x7f.1",
+    "0x7f.0x0.0x0.0x1",
+    "0177.0.0x0.1",
+    "127.0.0.1.",
+    "127.1.",
+    "0x7f000001.",
+    "%31%32%37.0.0.1",
+    "127%2e0%2e0%2e1",
+    "①②⑦.⓪.⓪.①",
+    "１２７.０.０.１",
+    "127。0。0。1",
+    "127．0｡0.1",
+    "𝟏𝟐𝟕.𝟎.𝟎.𝟏",
+    "localhost",
+    "LOCALHOST",
+    "localhost.",
+    "%6cocalhost",
+    "ⓛⓞⓒⓐⓛⓗⓞⓢⓣ",
+    "local\u{ad}host",
+    "user@127.0.0.1",
+    "user:password@127.0.0.1",
+    "1.1.1.1@127.0.0.1",
+    "127.0.0.1\\@1.1.1.1",
+    "127.0.0.1#@1.1.1.1",
+    "127.0.0.1?@1.1.1.1",
+    "[::1]",
+    "[0:0:0:0:0:0:0:1]",
+    "[0000:0000:0000:0000:0000:0000:0000:0001]",
+    "[::0001]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]",
+    "[0:0:0:0:0:ffff:7f00:1]",
+    "[::127.0.0.1]",
+    "[::7f00:1]",
+    "[::ffff:0:127.0.0.1]",
+    "[::ffff:0:7f00:1]",
+    "[64:ff9b::127.0.0.1]",
+    "[64:ff9b::7f00:1]",
+    "[64:ff9b:1::7f00:1]",
+    "[2002:7f00:1::]",
+    "[2001:0:7f00:1::]",
+    "[2001::80ff:fffe]",
+    "[2606:4700::5efe:7f00:1]",
+    "[::1%25lo]",
+    "[::1%lo]",
+    // No address at all.
+    "0.0.0.0",
+    "0",
+    "0x0",
+    "0.1.2.3",
+    "[::]",
+    "[::ffff:0.0.0.0]",
+    // Metadata services.
+    "169.254.169.254",
+    "2852039166",
+    "0xa9fea9fe",
+    "0251.0376.0251.0376",
+    "169.254.43518",
+    "169.254.170.2",
+    "[::ffff:a9fe:a9fe]",
+    "[64:ff9b::a9fe:a9fe]",
+    "[fe80::a9fe:a9fe]",
+    "168.63.129.16",
+    "2822734096",
+    "[::ffff:a83f:8110]",
+    "100.100.100.200",
+    "192.0.0.192",
+    "[fd00:ec2::254]",
+    "[fd20:ce::254]",
+    "[fd00:c1::a9fe:a9fe]",
+    // Private and shared networks.
+    "10.0.0.1",
+    "10.1",
+    "167772161",
+    "012.0.0.1",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.168.1.1",
+    "192.168.257",
+    "100.64.0.1",
+    "[fc00::1]",
+    "[fd12:3456::1]",
+    "[fec0::1]",
+    "[::ffff:a00:1]",
+    // Everything else that is not of the internet.
+    "192.0.2.1",
+    "198.51.100.1",
+    "203.0.113.1",
+    "198.18.0.1",
+    "192.88.99.1",
+    "224.0.0.1",
+    "240.0.0.1",
+    "255.255.255.255",
+    "4294967295",
+    "[ff02::1]",
+    "[fe80::1]",
+    "[100::1]",
+    "[2001:db8::1]",
+    "[3fff::1]",
+    "[4000::1]",
+];
+
+/// No connection is tried: that would be an outage, or an answer where the address is that of the server.
 #[tokio::test]
-async fn an_address_that_is_not_public_is_refused_unless_it_is_listed() {
+async fn every_spelling_of_a_forbidden_address_is_refused_before_a_connection_is_made() {
     let server = Server::willing().await;
     let port = server.port();
-    let sink = sink(&["*.example", "10.0.0.1", "127.0.0.2:*"]);
-    let mut table = String::new();
-    for host in [
-        "127.0.0.1",
-        "localhost",
-        "LocalHost",
-        "[::1]",
-        "[::]",
-        "0.0.0.0",
-        "10.1.2.3",
-        "169.254.169.254",
-        "[fe80::1]",
-        "[::ffff:7f00:1]",
-        "[::ffff:a9fe:a9fe]",
-        "[::7f00:1]",
-        "[64:ff9b::7f00:1]",
-        "[2002:7f00:1::]",
-        "240.0.0.1",
-    ] {
-        let fault = send(&sink, get(format!("http://{host}{port}/")))
-            .await
-            .unwrap_err();
-        let line = fault.to_string().replace(&port, ":PORT");
-        // A name may have several addresses, and which is met first is a matter of the machine.
-        table += &match line.split_once(" has the address ") {
-            Some((start, end)) if host.eq_ignore_ascii_case("localhost") => {
-                format!(
-                    "{start} has the address …,{}\n",
-                    end.split_once(',').unwrap().1
-                )
-            }
-            _ => format!("{line}\n"),
-        };
+    // A network, however wide, has none of the addresses that must be listed themselves.
+    let names = Arc::new(Names::default());
+    names.set("localhost", &["127.0.0.1"]);
+    names.set("localhost.", &["127.0.0.1"]);
+    let strict = sink_with(&names, &[]);
+    let wide = sink_with(&names, &["localhost* = ::/0 0.0.0.0/0"]);
+    for host in FORBIDDEN {
+        for sink in [&strict, &wide] {
+            let url = format!("http://{host}{port}/");
+            let fault = send(sink, get(url)).await.unwrap_err();
+            let line = fault.to_string().replace(&port, ":PORT");
+            let is_refused = matches!(
+                fault.kind,
+                FaultKind::ResourcePermission | FaultKind::ResourceGeneric
+            );
+            assert!(is_refused, "{host}: {line}");
+        }
     }
-    expect![[r#"
-        ResourcePermission: 127.0.0.1:PORT has the address 127.0.0.1, which is not public; the operator of the host must list 127.0.0.1:PORT in the setting http_inner_hosts
-        ResourcePermission: localhost:PORT has the address …, which is not public; the operator of the host must list localhost:PORT in the setting http_inner_hosts
-        ResourcePermission: localhost:PORT has the address …, which is not public; the operator of the host must list localhost:PORT in the setting http_inner_hosts
-        ResourcePermission: [::1]:PORT has the address ::1, which is not public; the operator of the host must list [::1]:PORT in the setting http_inner_hosts
-        ResourcePermission: [::]:PORT has the address ::, which is not public; the operator of the host must list [::]:PORT in the setting http_inner_hosts
-        ResourcePermission: 0.0.0.0:PORT has the address 0.0.0.0, which is not public; the operator of the host must list 0.0.0.0:PORT in the setting http_inner_hosts
-        ResourcePermission: 10.1.2.3:PORT has the address 10.1.2.3, which is not public; the operator of the host must list 10.1.2.3:PORT in the setting http_inner_hosts
-        ResourcePermission: 169.254.169.254:PORT has the address 169.254.169.254, which is not public; the operator of the host must list 169.254.169.254:PORT in the setting http_inner_hosts
-        ResourcePermission: [fe80::1]:PORT has the address fe80::1, which is not public; the operator of the host must list [fe80::1]:PORT in the setting http_inner_hosts
-        ResourcePermission: [::ffff:7f00:1]:PORT has the address ::ffff:127.0.0.1, which is not public; the operator of the host must list [::ffff:7f00:1]:PORT in the setting http_inner_hosts
-        ResourcePermission: [::ffff:a9fe:a9fe]:PORT has the address ::ffff:169.254.169.254, which is not public; the operator of the host must list [::ffff:a9fe:a9fe]:PORT in the setting http_inner_hosts
-        ResourcePermission: [::7f00:1]:PORT has the address ::7f00:1, which is not public; the operator of the host must list [::7f00:1]:PORT in the setting http_inner_hosts
-        ResourcePermission: [64:ff9b::7f00:1]:PORT has the address 64:ff9b::7f00:1, which is not public; the operator of the host must list [64:ff9b::7f00:1]:PORT in the setting http_inner_hosts
-        ResourcePermission: [2002:7f00:1::]:PORT has the address 2002:7f00:1::, which is not public; the operator of the host must list [2002:7f00:1::]:PORT in the setting http_inner_hosts
-        ResourcePermission: 240.0.0.1:PORT has the address 240.0.0.1, which is not public; the operator of the host must list 240.0.0.1:PORT in the setting http_inner_hosts
-    "#]].assert_eq(&table);
-    assert_eq!(server.requests(), Vec::<String>::new());
+    assert!(FORBIDDEN.len() >= 60);
+    assert_eq!(server.connections(), 0);
+}
+
+/// A name is in a URL as it is, and only its addresses tell where it leads.
+#[tokio::test]
+async fn a_name_that_leads_to_a_forbidden_address_is_refused_and_the_address_is_not_told() {
+    let server = Server::willing().await;
+    let port = server.port();
+    let names = Arc::new(Names::default());
+    let sink = sink_with(&names, &["*.shop.svc:* = private"]);
+    for address in [
+        "127.0.0.1",
+        "0.0.0.0",
+        "169.254.169.254",
+        "169.254.170.2",
+        "168.63.129.16",
+        "100.100.100.200",
+        "192.0.0.192",
+        "100.64.0.1",
+        "198.18.0.1",
+        "203.0.113.1",
+        "224.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "::7f00:1",
+        "::ffff:127.0.0.1",
+        "::ffff:169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::a9fe:a9fe",
+        "2001:0:7f00:1::",
+        "2002:a9fe:a9fe::",
+        "2606:4700::5efe:7f00:1",
+        "fd00:ec2::254",
+        "fe80::1",
+        "ff02::1",
+    ] {
+        names.set("hooks.shop.svc", &[address]);
+        names.set("hooks.example.com", &[address]);
+        // One good address hides no bad one.
+        names.set("both.example.com", &["1.1.1.1", address]);
+        for name in ["hooks.shop.svc", "hooks.example.com", "both.example.com"] {
+            let answer = send(&sink, get(format!("http://{name}{port}/"))).await;
+            let told = shown(answer).replace(&port, ":PORT");
+            let expected = format!(
+                "ResourcePermission: {name}:PORT: not permitted by the operator (setting http_inner_hosts); the log of the runtime has the reason"
+            );
+            assert_eq!(told, expected, "{address}");
+        }
+    }
+    names.set("hooks.example.com", &["10.0.0.7"]);
+    let answer = send(&sink, get(format!("http://hooks.example.com{port}/"))).await;
+    assert!(!shown(answer).contains("10.0.0.7"));
+    names.set("hooks.example.com", &[]);
+    let answer = send(&sink, get(format!("http://hooks.example.com{port}/"))).await;
+    let told = shown(answer).replace(&port, ":PORT");
+    expect!["HttpUnavailable: hooks.example.com:PORT: the name has no address"].assert_eq(&told);
+    assert_eq!(server.connections(), 0);
 }
 
 #[tokio::test]
-async fn a_listed_host_may_have_any_address() {
+async fn a_listed_host_may_have_the_addresses_that_are_listed_for_it() {
     let server = Server::willing().await;
     let port = server.port();
-    for listed in [&*server.host, "127.*", "LOCALHOST:*", "*"] {
-        let host = if listed.starts_with('L') {
-            format!("localhost{port}")
-        } else {
-            server.host.clone()
-        };
-        let answer = send(&sink(&[listed]), get(format!("http://{host}/"))).await;
+    let names = Arc::new(Names::default());
+    names.set("hooks.shop.svc", &["127.0.0.1"]);
+    let mut reached = 0;
+    for (listed, host) in [
+        (server.host.clone(), "127.0.0.1"),
+        ("127.* = 127.0.0.1".to_owned(), "127.0.0.1"),
+        (
+            format!("HOOKS.shop.svc{port} = 127.0.0.1"),
+            "hooks.shop.svc",
+        ),
+        (
+            "*.svc:* = 10.0.0.0/8 127.0.0.1/32".to_owned(),
+            "hooks.shop.svc",
+        ),
+        ("* = ::ffff:127.0.0.1".to_owned(), "hooks.shop.svc"),
+    ] {
+        let sink = sink_with(&names, &[&listed]);
+        let answer = send(&sink, get(format!("http://{host}{port}/"))).await;
         assert!(answer.is_ok(), "{listed}: {answer:?}");
+        reached += 1;
     }
-    // Without its port it stands for the port of the scheme.
-    for listed in ["127.0.0.1", "127.0.0.1:1", "localhost:*", ""] {
-        let answer = send(&sink(&[listed]), get(server.url("/"))).await;
-        assert_eq!(
-            answer.unwrap_err().kind,
-            FaultKind::ResourcePermission,
-            "{listed}"
-        );
+    for (listed, host) in [
+        // Without its port it stands for the port of the scheme.
+        ("127.0.0.1", "127.0.0.1"),
+        ("127.0.0.1:1", "127.0.0.1"),
+        ("hooks.shop.svc = 127.0.0.1", "hooks.shop.svc"),
+        // Another address, a class and a network.
+        ("hooks.shop.svc:* = 127.0.0.2", "hooks.shop.svc"),
+        ("hooks.shop.svc:*", "hooks.shop.svc"),
+        ("* = private shared", "hooks.shop.svc"),
+        ("* = 0.0.0.0/0 ::/0", "hooks.shop.svc"),
+        ("127.*", "127.0.0.1"),
+        ("*", "127.0.0.1"),
+    ] {
+        let sink = sink_with(&names, &[listed]);
+        let answer = send(&sink, get(format!("http://{host}{port}/"))).await;
+        let kind = answer.unwrap_err().kind;
+        assert_eq!(kind, FaultKind::ResourcePermission, "{listed}");
     }
-    assert_eq!(server.requests().len(), 4);
+    assert_eq!(server.connections(), reached);
 }
 
 /// The address that was checked is the one that is used; the name stays in the request.
@@ -95,7 +262,9 @@ async fn a_name_is_resolved_by_the_host_and_stays_in_the_request() {
     let port = server.port();
     for name in ["localhost", "LOCALHOST"] {
         let request = get(format!("http://{name}{port}/"));
-        send(&sink(&["localhost*:*"]), request).await.unwrap();
+        send(&sink(&["localhost*:* = 127.0.0.1 ::1"]), request)
+            .await
+            .unwrap();
     }
     let requests = server.requests().join("");
     let hosts: Vec<&str> = requests
@@ -112,7 +281,7 @@ async fn a_name_is_resolved_by_the_host_and_stays_in_the_request() {
 async fn a_url_must_name_its_host_plainly() {
     let server = Server::willing().await;
     let port = server.port();
-    let sink = sink(&["127.0.0.1:*", "localhost:*", "[::1]:*"]);
+    let sink = sink(&["127.0.0.1:*", "localhost:* = 127.0.0.1 ::1", "[::1]:*"]);
     let mut table = String::new();
     for url in [
         "",
@@ -202,7 +371,7 @@ async fn a_url_must_name_its_host_plainly() {
         http://s3cret@127.0.0.1:PORT/
             ResourceGeneric: the URL must be http or https, with a host and without credentials
         http://10.0.0.1\@127.0.0.1:PORT/
-            ResourcePermission: 10.0.0.1 has the address 10.0.0.1, which is not public; the operator of the host must list 10.0.0.1 in the setting http_inner_hosts
+            ResourcePermission: 10.0.0.1: not permitted by the operator (setting http_inner_hosts); the log of the runtime has the reason
         http://127.0.0.1:0080/
             ResourceGeneric: the URL does not name its host plainly: "127.0.0.1:0080" is "127.0.0.1"
         http://127.0.0.1:/
@@ -243,7 +412,7 @@ fn proxies_of_the_environment_are_not_used() {
         .unwrap();
     // The environment of a process cannot be changed safely, so the request is made by another one.
     if let Ok(url) = std::env::var(TARGET) {
-        let answer = runtime.block_on(send(&sink(&["*"]), get(url)));
+        let answer = runtime.block_on(send(&local_sink(), get(url)));
         assert_eq!(answer.unwrap().http_response.unwrap().status, 200);
         return;
     }

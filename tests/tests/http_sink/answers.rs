@@ -10,7 +10,8 @@ use expect_test::{Expect, expect};
 use jiff::Timestamp;
 
 use crate::bench::{
-    Manner, SHORT, Server, free_host, get, post, scope, send, send_as, shown, sink, with_headers,
+    Manner, SHORT, Server, free_host, get, local_sink, post, scope, send, send_as, shown, sink,
+    with_headers,
 };
 
 /// The most bytes of an answer's body.
@@ -139,7 +140,7 @@ async fn a_redirect_is_an_answer_and_is_not_followed() {
 
 #[tokio::test]
 async fn what_cannot_be_reached_is_an_outage() {
-    let fault = send(&sink(&["*"]), get(format!("http://{}/", free_host().await)))
+    let fault = send(&local_sink(), get(format!("http://{}/", free_host().await)))
         .await
         .unwrap_err();
     assert_eq!(fault.kind, FaultKind::HttpUnavailable);
@@ -148,11 +149,11 @@ async fn what_cannot_be_reached_is_an_outage() {
 
     // A label that is too long for any name, so that nobody is asked.
     let name = format!("{}.invalid", "a".repeat(64));
-    let fault = send(&sink(&["*"]), get(format!("http://{name}/")))
+    let fault = send(&local_sink(), get(format!("http://{name}/")))
         .await
         .unwrap_err();
     assert_eq!(fault.kind, FaultKind::HttpUnavailable);
-    let start = format!("{name} cannot be resolved: ");
+    let start = format!("{name}: the name cannot be resolved: ");
     assert!(fault.message.starts_with(&start), "{fault}");
 }
 
@@ -167,7 +168,7 @@ async fn no_fault_shows_what_a_request_or_an_answer_carries() {
         )
     };
     let mut faults = Vec::new();
-    let whole = sink(&["*"]);
+    let whole = local_sink();
     for manner in [
         Manner::Answers(b"s3cret\r\n\r\n".to_vec()),
         Manner::Answers(
@@ -249,7 +250,7 @@ async fn a_certificate_that_nobody_vouches_for_is_an_outage() {
     let (at, serving) = api.serve(options, std::future::pending()).await.unwrap();
     tokio::spawn(serving);
     let request = get(format!("{}/version?key=s3cret", at.url));
-    let fault = send(&sink(&["*"]), request).await.unwrap_err();
+    let fault = send(&local_sink(), request).await.unwrap_err();
     assert_eq!(fault.kind, FaultKind::HttpUnavailable, "{fault}");
     assert!(fault.message.contains("certificate"), "{fault}");
     assert!(!fault.message.contains("s3cret"), "{fault}");

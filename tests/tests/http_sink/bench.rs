@@ -1,11 +1,16 @@
 //! Small servers on this machine, and requests to them.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use configurator_core::fault::Fault;
 use configurator_core::request::{HttpRequest, Operation};
 use configurator_core::result::Answer;
+use configurator_host::network::NameResolver;
 use configurator_host::sinks::http::{HttpOptions, HttpSink};
 use configurator_host::sinks::{Scope, Sink as _};
 use configurator_tests::world::PATIENCE;
@@ -15,6 +20,9 @@ use tokio::net::{TcpListener, TcpStream};
 /// How long a request may take at a server that is too slow for it.
 pub const SHORT: Duration = Duration::from_millis(200);
 
+/// What stands before a request that is not whole.
+const BROKEN_OFF: &str = "(broken off) ";
+
 /// What a server does with a connection once it has read a request.
 pub enum Manner {
     /// Sends these bytes and closes.
@@ -23,6 +31,8 @@ pub enum Manner {
     GoesOn(Vec<u8>, Vec<u8>),
     /// Sends these bytes, and then one more every few milliseconds, for ever.
     Dribbles(Vec<u8>),
+    /// Sends these bytes for each request of a connection.
+    KeepsOn(Vec<u8>),
     /// Waits until the client has gone.
     IsSilent,
 }
@@ -32,6 +42,7 @@ pub struct Server {
     /// As a URL names it.
     pub host: String,
     seen: Arc<Mutex<Vec<String>>>,
+    connections: Arc<AtomicUsize>,
 }
 
 impl Server {
@@ -40,13 +51,20 @@ impl Server {
         let host = listener.local_addr().unwrap().to_string();
         let seen: Arc<Mutex<Vec<String>>> = Arc::default();
         let keeps = seen.clone();
+        let connections: Arc<AtomicUsize> = Arc::default();
+        let counted = connections.clone();
         let manner = Arc::new(manner);
         tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
+                counted.fetch_add(1, Ordering::Relaxed);
                 tokio::spawn(serve(connection, manner.clone(), keeps.clone()));
             }
         });
-        Self { host, seen }
+        Self {
+            host,
+            seen,
+            connections,
+        }
     }
 
     pub async fn answering(answer: impl Into<Vec<u8>>) -> Self {
@@ -54,7 +72,13 @@ impl Server {
     }
 
     pub async fn willing() -> Self {
-        Self::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await
+        Self::answering("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n").await
+    }
+
+    /// One that keeps its connections open.
+    pub async fn patient() -> Self {
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+        Self::new(Manner::KeepsOn(answer.to_vec())).await
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -69,6 +93,11 @@ impl Server {
     /// A sink that may go to this server.
     pub fn sink(&self) -> HttpSink {
         sink(&[&self.host])
+    }
+
+    /// How many connections were made.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
     }
 
     /// The requests that came, with a name for the port that differs from run to run.
@@ -107,6 +136,17 @@ async fn serve(
                 connection.write_all(b"x").await?;
             }
         }
+        Manner::KeepsOn(answer) => {
+            connection.write_all(answer).await?;
+            loop {
+                let request = read(&mut connection).await?;
+                if request.starts_with(BROKEN_OFF) {
+                    return Ok(());
+                }
+                seen.lock().unwrap().push(request);
+                connection.write_all(answer).await?;
+            }
+        }
         Manner::IsSilent => {}
     }
     // Until the client closes: a socket that is dropped with unread bytes would take back what it has sent.
@@ -140,7 +180,7 @@ async fn read(connection: &mut TcpStream) -> std::io::Result<String> {
         }
         let number = connection.read(&mut buffer).await?;
         if number == 0 {
-            return Ok(format!("(broken off) {text}"));
+            return Ok(format!("{BROKEN_OFF}{text}"));
         }
         bytes.extend_from_slice(&buffer[..number]);
     }
@@ -148,8 +188,49 @@ async fn read(connection: &mut TcpStream) -> std::io::Result<String> {
 
 /// A sink whose operator lists these hosts.
 pub fn sink(inner_hosts: &[&str]) -> HttpSink {
+    HttpSink::new(options(inner_hosts))
+}
+
+pub fn options(inner_hosts: &[&str]) -> HttpOptions {
+    let parsed = inner_hosts.iter().map(|host| host.parse().unwrap());
+    HttpOptions {
+        inner_hosts: parsed.collect(),
+        // Longer than any test takes.
+        idle_timeout: PATIENCE,
+        ..HttpOptions::default()
+    }
+}
+
+/// A sink that may go to any server on this machine.
+pub fn local_sink() -> HttpSink {
+    sink(&["* = 127.0.0.1 ::1"])
+}
+
+/// Names that no server of the world is asked for.
+#[derive(Debug, Default)]
+pub struct Names(Mutex<BTreeMap<String, Vec<IpAddr>>>);
+
+impl Names {
+    pub fn set(&self, name: &str, addresses: &[&str]) {
+        let addresses = addresses.iter().map(|address| address.parse().unwrap());
+        let mut names = self.0.lock().unwrap();
+        names.insert(name.to_owned(), addresses.collect());
+    }
+}
+
+#[async_trait]
+impl NameResolver for Names {
+    async fn resolve(&self, name: &str) -> std::io::Result<Vec<IpAddr>> {
+        let names = self.0.lock().unwrap();
+        let found = names.get(name).cloned();
+        found.ok_or_else(|| std::io::Error::other("no such name"))
+    }
+}
+
+pub fn sink_with(names: &Arc<Names>, inner_hosts: &[&str]) -> HttpSink {
     HttpSink::new(HttpOptions {
-        inner_hosts: inner_hosts.iter().map(|&host| host.to_owned()).collect(),
+        names: names.clone(),
+        ..options(inner_hosts)
     })
 }
 

@@ -11,4 +11,5 @@
 mod addresses;
 mod answers;
 mod bench;
+mod pool;
 mod requests;

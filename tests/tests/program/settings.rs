@@ -74,7 +74,7 @@ fn a_mistake_in_the_settings_is_named_with_its_place() -> Result<()> {
         (
             "lissen = \"127.0.0.1:0\"",
             expect![[r#"
-                error: FOLDER/settings.toml: lissen: there is no such setting; there are data_dir, listen, metrics_listen, modules, kubeconfig, in_cluster, etcd, sharding, vault, secret_key_file, secret_key, registries, module_copies, record, policy, http_inner_hosts, log_format, log, otlp_endpoint, parallel_calls, module_cache, grace_seconds
+                error: FOLDER/settings.toml: lissen: there is no such setting; there are data_dir, listen, metrics_listen, modules, kubeconfig, in_cluster, etcd, sharding, vault, secret_key_file, secret_key, registries, module_copies, record, policy, http_inner_hosts, http_idle_connections, http_idle_seconds, log_format, log, otlp_endpoint, parallel_calls, module_cache, grace_seconds
             "#]],
         ),
         (
@@ -126,7 +126,7 @@ fn a_mistake_in_the_settings_is_named_with_its_place() -> Result<()> {
             "CONFIGURATOR_LISSEN",
             "127.0.0.1:0",
             expect![[r#"
-                error: CONFIGURATOR_LISSEN: there is no such setting; there are data_dir, listen, metrics_listen, modules, kubeconfig, in_cluster, etcd, sharding, vault, secret_key_file, secret_key, registries, module_copies, record, policy, http_inner_hosts, log_format, log, otlp_endpoint, parallel_calls, module_cache, grace_seconds
+                error: CONFIGURATOR_LISSEN: there is no such setting; there are data_dir, listen, metrics_listen, modules, kubeconfig, in_cluster, etcd, sharding, vault, secret_key_file, secret_key, registries, module_copies, record, policy, http_inner_hosts, http_idle_connections, http_idle_seconds, log_format, log, otlp_endpoint, parallel_calls, module_cache, grace_seconds
             "#]],
         ),
         (
