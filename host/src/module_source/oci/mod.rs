@@ -1,6 +1,7 @@
 //! Modules that are OCI artifacts in registries, as the CNCF's Wasm artifact format has them:
 //! <https://tag-runtime.cncf.io/wgs/wasm/deliverables/wasm-oci-artifact/>.
 
+mod access;
 mod artifact;
 mod authority;
 mod challenge;

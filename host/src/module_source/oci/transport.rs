@@ -1,27 +1,29 @@
-//! Requests to one registry: who asks is said where it has to be, and no answer is larger than it may be.
+//! Requests to one registry: a login goes to nobody else, and no answer is larger than it may be.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use oci_client::Reference;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use reqwest::{Certificate, Client, Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Client, Method, Request, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
+use super::access::Access;
 use super::challenge::{Challenge, challenges};
-use super::client::{RegistryError, RegistryOptions};
+use super::client::RegistryError;
 use super::login::{Login, Who};
-use super::refusal::refusal;
+use super::refusal::{refusal, shortened};
+use crate::network::{NetworkError, authority};
 
-/// How long a registry may take to be connected to.
-const CONNECT: Duration = Duration::from_secs(10);
 /// How long it may say nothing, unless it is being sent something large.
 const SILENCE: Duration = Duration::from_secs(20);
 /// The most bytes of a token, with what is said around it.
 const MAX_TOKEN: usize = 256 << 10;
-
+/// The most redirects of one request that are followed.
+const MAX_REDIRECTS: usize = 5;
 /// What is to be done with a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Right {
@@ -43,7 +45,7 @@ impl Right {
 ///
 /// Tokens that a registry gives are kept in here, so nobody else's login is used by mistake.
 pub(super) struct Transport {
-    client: Client,
+    access: Arc<Access>,
     /// `https://registry/v2/`.
     base: Url,
     repository: String,
@@ -62,38 +64,29 @@ struct Token {
 }
 
 impl Transport {
-    /// Connects to nothing yet.
+    /// Makes no connection.
     ///
     /// # Errors
-    /// When this system lets nobody speak TLS, or the registry has a name that no URL may have.
+    /// When no URL can have the name of the registry.
     pub fn new(
         reference: &Reference,
         login: Login,
-        options: &RegistryOptions,
+        access: Arc<Access>,
     ) -> Result<Self, RegistryError> {
-        // reqwest has none of its own.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let authorities = options.ca.iter();
-        let certificates = authorities.flat_map(|authority| authority.certificates());
-        let certificates: Vec<Certificate> = certificates
-            .map(|certificate| Certificate::from_der(certificate))
-            .collect::<Result<_, _>>()
-            .map_err(failed)?;
-        let client = Client::builder()
-            .tls_certs_merge(certificates)
-            .connect_timeout(CONNECT)
-            .referer(false)
-            .user_agent(concat!("configurator/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(failed)?;
         let registry = reference.resolve_registry();
-        let is_plain = options.plain_http.iter().any(|plain| plain == registry);
-        let scheme = if is_plain { "http" } else { "https" };
-        let base = Url::parse(&format!("{scheme}://{registry}/v2/")).map_err(|error| {
-            RegistryError::Refused(format!("{registry} is no registry: {error}"))
-        })?;
+        let at = |scheme: &str| {
+            let url = Url::parse(&format!("{scheme}://{registry}/v2/"));
+            url.map_err(|error| {
+                RegistryError::Refused(format!("{registry} is no registry: {error}"))
+            })
+        };
+        let plain = at("http")?;
+        let base = match access.is_plain(&plain) {
+            true => plain,
+            false => at("https")?,
+        };
         Ok(Self {
-            client,
+            access,
             base,
             repository: reference.repository().to_owned(),
             login,
@@ -134,9 +127,10 @@ impl Transport {
         url: Url,
         headers: HeaderMap,
     ) -> Result<Response, RegistryError> {
-        let sent = self.send(Right::Pull, &url, || {
-            let request = self.client.request(method.clone(), url.clone());
-            (request.headers(headers.clone()), Some(self.silence))
+        let silence = Some(self.silence);
+        let sent = self.send(Right::Pull, &url, silence, |client, url| {
+            let request = client.request(method.clone(), url);
+            request.headers(headers.clone())
         });
         sent.await
     }
@@ -149,10 +143,10 @@ impl Transport {
         body: bytes::Bytes,
         media_type: HeaderValue,
     ) -> Result<Response, RegistryError> {
-        let sent = self.send(Right::Push, &url, || {
-            let request = self.client.request(method.clone(), url.clone());
+        let sent = self.send(Right::Push, &url, None, |client, url| {
+            let request = client.request(method.clone(), url);
             let request = request.header(CONTENT_TYPE, media_type.clone());
-            (request.body(body.clone()), None)
+            request.body(body.clone())
         });
         sent.await
     }
@@ -162,16 +156,18 @@ impl Transport {
         &self,
         right: Right,
         url: &Url,
-        request: impl Fn() -> (RequestBuilder, Option<Duration>),
+        silence: Option<Duration>,
+        request: impl Fn(&Client, Url) -> RequestBuilder,
     ) -> Result<Response, RegistryError> {
         let said = self.authorization(right).await?;
-        let mut answer = self.send_once(url, request(), said.as_ref()).await?;
+        let sent = self.send_once(url, silence, &request, said.as_ref());
+        let mut answer = sent.await?;
         if answer.status() == StatusCode::UNAUTHORIZED {
-            let challenges = challenges(answer.headers());
-            let better = self.authorized(&challenges, right).await?;
+            let better = self.authorized(&answer, right).await?;
             if better.is_some() && better != said {
                 *self.said.lock().await = Some((right, better.clone()));
-                answer = self.send_once(url, request(), better.as_ref()).await?;
+                let sent = self.send_once(url, silence, &request, better.as_ref());
+                answer = sent.await?;
             }
         }
         match answer.status().is_success() {
@@ -180,23 +176,98 @@ impl Transport {
         }
     }
 
+    /// Sends a request and follows redirects, each of which is checked as the first URL is. The login goes to the registry alone.
     async fn send_once(
         &self,
         url: &Url,
-        (request, silence): (RequestBuilder, Option<Duration>),
+        silence: Option<Duration>,
+        request: &impl Fn(&Client, Url) -> RequestBuilder,
         said: Option<&HeaderValue>,
     ) -> Result<Response, RegistryError> {
-        // Who asks is nobody's business but the registry's.
-        let said = said.filter(|_| url.origin() == self.base.origin());
-        let request = match said {
-            Some(said) => request.header(AUTHORIZATION, said),
-            None => request,
+        let mut url = url.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let client = self.client(&url)?;
+            let mut outgoing = request(&client, url.clone());
+            if let Some(said) = said.filter(|_| url.origin() == self.base.origin()) {
+                outgoing = outgoing.header(AUTHORIZATION, said);
+            }
+            let outgoing = outgoing.build().map_err(|error| self.failed(&url, error))?;
+            let method = outgoing.method().clone();
+            let answer = self.execute(&client, outgoing, silence).await?;
+            match redirect(&method, &answer)? {
+                Some(next) => url = next,
+                None => return Ok(answer),
+            }
+        }
+        Err(RegistryError::Garbled(format!(
+            "the registry redirects more than {MAX_REDIRECTS} times"
+        )))
+    }
+
+    async fn execute(
+        &self,
+        client: &Client,
+        request: Request,
+        silence: Option<Duration>,
+    ) -> Result<Response, RegistryError> {
+        let url = request.url().clone();
+        let sent = client.execute(request);
+        let sent = match silence {
+            Some(silence) => tokio::time::timeout(silence, sent)
+                .await
+                .map_err(|_| silent())?,
+            None => sent.await,
         };
-        let Some(silence) = silence else {
-            return request.send().await.map_err(failed);
-        };
-        let sent = tokio::time::timeout(silence, request.send()).await;
-        sent.map_err(|_| silent())?.map_err(failed)
+        sent.map_err(|error| self.failed(&url, error))
+    }
+
+    /// The client for a URL, which the registry may have named.
+    ///
+    /// # Errors
+    /// When the URL has no TLS and the operator does not permit that for its server, or has an address that is not permitted.
+    fn client(&self, url: &Url) -> Result<Client, RegistryError> {
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(RegistryError::Garbled(
+                "the registry names a server with credentials in its URL".to_owned(),
+            ));
+        }
+        if url.scheme() != "https" && !self.access.is_plain(url) {
+            tracing::warn!(
+                registry = authority(&self.base),
+                scheme = url.scheme(),
+                host = authority(url),
+                "refused to connect to a server that a registry names, since it does not use TLS; the setting registries.plain_http can permit it"
+            );
+            return Err(RegistryError::NotPermitted(
+                "the registry names a server that does not use TLS, which the operator does not permit (setting registries.plain_http); the log of the runtime names it"
+                    .to_owned(),
+            ));
+        }
+        let client = self.access.client(url);
+        client.map_err(|error| self.unreachable(url, &error))
+    }
+
+    fn unreachable(&self, url: &Url, error: &NetworkError) -> RegistryError {
+        let text = format!("{}: {error}", self.server(url));
+        match error {
+            NetworkError::NotPermitted { .. } => RegistryError::NotPermitted(text),
+            _ => RegistryError::Unavailable(text),
+        }
+    }
+
+    /// The server in a message. The name of one that the registry has named is part of its answer, so it is left out.
+    fn server(&self, url: &Url) -> &'static str {
+        match url.origin() == self.base.origin() {
+            true => "the registry",
+            false => "a server that the registry names",
+        }
+    }
+
+    fn failed(&self, url: &Url, error: reqwest::Error) -> RegistryError {
+        match NetworkError::within(&error) {
+            Some(reason) => self.unreachable(url, reason),
+            None => failed(error),
+        }
     }
 
     /// What is said of who asks: what was said before, or what the registry wants to be told first of all.
@@ -207,25 +278,29 @@ impl Transport {
         {
             return Ok(said.clone());
         }
-        let asked = (self.client.get(self.base.clone()), Some(self.silence));
-        let answer = self.send_once(&self.base, asked, None).await?;
-        let said = self
-            .authorized(&challenges(answer.headers()), right)
-            .await?;
+        let asked = |client: &Client, url: Url| client.get(url);
+        let sent = self.send_once(&self.base, Some(self.silence), &asked, None);
+        let answer = sent.await?;
+        let said = self.authorized(&answer, right).await?;
         *known = Some((right, said.clone()));
         Ok(said)
     }
 
-    /// What answers the first challenge that can be answered.
+    /// The authorization for the first challenge that can be answered. Challenges of servers that the registry redirects to are ignored:
+    /// they could name a token server of their own, which would get the login.
     async fn authorized(
         &self,
-        challenges: &[Challenge],
+        answer: &Response,
         right: Right,
     ) -> Result<Option<HeaderValue>, RegistryError> {
-        for challenge in challenges {
+        if answer.url().origin() != self.base.origin() {
+            return Ok(None);
+        }
+        for challenge in challenges(answer.headers()) {
             match (challenge, self.login.who()) {
                 (Challenge::Token { realm, service }, _) => {
-                    return self.token(realm, service.as_deref(), right).await.map(Some);
+                    let token = self.token(&realm, service.as_deref(), right);
+                    return token.await.map(Some);
                 }
                 (Challenge::Password, Who::User { name, password }) => {
                     let text = BASE64_STANDARD.encode(format!("{name}:{password}"));
@@ -248,9 +323,7 @@ impl Transport {
         let strange =
             || RegistryError::Garbled("the registry names a token server that is none".to_owned());
         let mut url = Url::parse(realm).map_err(|_| strange())?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(strange());
-        }
+        let client = self.client(&url)?;
         let scope = format!("repository:{}:{}", self.repository, right.actions());
         let mut said = vec![("scope", scope.as_str())];
         said.extend(service.map(|service| ("service", service)));
@@ -263,20 +336,20 @@ impl Transport {
                 form.query_pairs_mut().extend_pairs(said);
                 let form = form.query().unwrap_or_default().to_owned();
                 let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
-                let request = self.client.post(url).header(CONTENT_TYPE, kind);
+                let request = client.post(url).header(CONTENT_TYPE, kind);
                 request.body(form)
             }
             who => {
                 url.query_pairs_mut().extend_pairs(said);
-                let request = self.client.get(url);
+                let request = client.get(url);
                 match who {
                     Who::User { name, password } => request.basic_auth(name, Some(password)),
                     _ => request,
                 }
             }
         };
-        let answer = tokio::time::timeout(self.silence, request.send()).await;
-        let answer = answer.map_err(|_| silent())?.map_err(failed)?;
+        let request = request.build().map_err(failed)?;
+        let answer = self.execute(&client, request, Some(self.silence)).await?;
         let is_exchange = matches!(self.login.who(), Who::Identity(_));
         match answer.status() {
             status if status.is_success() => {}
@@ -289,6 +362,12 @@ impl Transport {
                 ));
             }
             StatusCode::NOT_FOUND => return Err(strange()),
+            status if status.is_redirection() => {
+                return Err(RegistryError::Garbled(
+                    "the registry's token server redirects, which is not followed: a login is sent to no other server"
+                        .to_owned(),
+                ));
+            }
             _ => return Err(refusal(answer).await),
         }
         let text = read(answer, MAX_TOKEN).await?;
@@ -300,6 +379,26 @@ impl Transport {
         let token = token.filter(|token| !token.is_empty());
         secret(&format!("Bearer {}", token.ok_or_else(garbled)?))
     }
+}
+
+/// The target of a redirect that keeps the method and body of the request; `None` for any other answer.
+fn redirect(method: &Method, answer: &Response) -> Result<Option<Url>, RegistryError> {
+    let is_followed = match answer.status() {
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER => {
+            matches!(*method, Method::GET | Method::HEAD)
+        }
+        _ => false,
+    };
+    if !is_followed {
+        return Ok(None);
+    }
+    let location = answer.headers().get(LOCATION);
+    let location = location.and_then(|location| location.to_str().ok());
+    let url = location.and_then(|location| answer.url().join(location).ok());
+    url.map(Some).ok_or_else(|| {
+        RegistryError::Garbled("the registry redirects to an invalid URL".to_owned())
+    })
 }
 
 /// A header that is not shown.
@@ -359,18 +458,18 @@ fn failed(error: reqwest::Error) -> RegistryError {
         text = format!("{text}: {next}");
         cause = next.source();
     }
-    RegistryError::Unavailable(text)
+    RegistryError::Unavailable(shortened(&text))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
     use tokio::sync::Notify;
 
+    use super::super::client::RegistryOptions;
     use super::*;
+    use crate::network::Reach;
 
     #[test]
     fn a_token_that_no_header_can_have_is_no_token() {
@@ -408,10 +507,12 @@ mod tests {
         let address = slow(go_on.clone()).await;
         let reference: Reference = format!("{address}/a:1").parse().unwrap();
         let options = RegistryOptions {
+            reach: Reach::Public(vec![address.parse().unwrap()]),
             plain_http: vec![address],
             ..RegistryOptions::default()
         };
-        let mut transport = Transport::new(&reference, Login::anonymous(), &options).unwrap();
+        let access = Arc::new(Access::new(&options));
+        let mut transport = Transport::new(&reference, Login::anonymous(), access).unwrap();
         transport.silence = Duration::from_millis(10);
         transport.said = Mutex::new(Some((Right::Push, None)));
         let url = transport.url("blobs/uploads/").unwrap();
