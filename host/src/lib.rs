@@ -24,6 +24,8 @@ pub mod cluster;
 pub mod events;
 pub mod metrics;
 pub mod module_source;
+#[cfg(any(feature = "http", feature = "oci"))]
+pub mod network;
 pub mod objects;
 pub mod observer;
 pub mod sinks;

@@ -18,6 +18,7 @@ use crate::module_source::oci::{
     About, Artifact, Authority, Login, LoginError, Reference, Registry, RegistryError,
     RegistryOptions, Signer, SigningKey, is_signed,
 };
+use crate::network::Reach;
 
 /// How a registry is reached, and who asks.
 #[derive(Args)]
@@ -190,6 +191,8 @@ fn registry(reference: &Reference, access: &Access) -> anyhow::Result<Registry> 
     });
     let options = RegistryOptions {
         ca: ca.collect::<anyhow::Result<_>>()?,
+        // The person who runs this command names the registry, and can connect to any address anyway.
+        reach: Reach::Anywhere,
         plain_http: match access.plain_http {
             true => vec![reference.resolve_registry().to_owned()],
             false => Vec::new(),

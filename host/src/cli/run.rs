@@ -26,6 +26,7 @@ use crate::module_source::oci::{Authority, Registries, RegistryOptions};
 use crate::module_source::{
     ConfigMaps, Copies, DEFAULT_COPIES, ModuleDirectory, ModulePolicy, ModuleSources,
 };
+use crate::network::Reach;
 use crate::objects;
 use crate::recording::{DEFAULT_RECORDINGS, Recorder, make_folder};
 use crate::sinks::configstore::ConfigStore;
@@ -427,6 +428,9 @@ fn builder(
         .guest_options(guest)
         .http(HttpOptions {
             inner_hosts: settings.http_inner_hosts.clone(),
+            idle_connections: settings.http_idle_connections,
+            idle_timeout: Duration::from_secs(settings.http_idle_seconds),
+            ..HttpOptions::default()
         })
         .grace(settings.grace());
     Ok(if is_person {
@@ -458,7 +462,11 @@ fn module_sources(
     client: &Client,
 ) -> anyhow::Result<ModuleSources> {
     let policy = Arc::new(policy);
-    let RegistrySettings { ca, plain_http } = &settings.registries;
+    let RegistrySettings {
+        ca,
+        plain_http,
+        inner_hosts,
+    } = &settings.registries;
     let ca = ca.iter().map(|file| {
         let named = || format!("cannot use registries.ca {}", file.display());
         let pem = std::fs::read(file).with_context(named)?;
@@ -466,9 +474,10 @@ fn module_sources(
     });
     let options = RegistryOptions {
         ca: ca.collect::<anyhow::Result<_>>()?,
+        reach: Reach::Public(inner_hosts.clone()),
         plain_http: plain_http.clone(),
     };
-    let registries = Registries::new(options, policy.clone()).pull_secrets(client.clone());
+    let registries = Registries::new(&options, policy.clone()).pull_secrets(client.clone());
     let sources = ModuleSources::new()
         .files(files)
         .config_maps(ConfigMaps::new(client.clone()))

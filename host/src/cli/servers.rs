@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::Settings;
 use crate::cluster;
+use crate::network::InnerHost;
 use crate::shards::Sharding;
 use crate::sinks::configstore::etcd::{EtcdConfigStore, EtcdOptions};
 
@@ -45,9 +46,12 @@ pub struct RegistrySettings {
     /// Files with certificates in PEM that are trusted beside those of the system.
     #[serde(default, deserialize_with = "super::settings::folders")]
     pub ca: Vec<PathBuf>,
-    /// Registries that are spoken to without TLS, as `127.0.0.1:5000`.
+    /// Servers that are reached without TLS, such as `127.0.0.1:5000`: registries, and servers that these name.
     #[serde(default, deserialize_with = "super::settings::list")]
     pub plain_http: Vec<String>,
+    /// Registries, and servers that these name, that may have addresses that are not public.
+    #[serde(default, deserialize_with = "super::settings::inner_hosts")]
+    pub inner_hosts: Vec<InnerHost>,
 }
 
 /// Hosts that share the objects, as the settings name them: the table `[sharding]` of the file,

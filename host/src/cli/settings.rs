@@ -9,9 +9,11 @@ use std::time::Duration;
 use figment::error::Kind;
 use figment::providers::{Env, Format as _, Serialized, Toml};
 use figment::{Figment, Source};
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
 use super::servers::{EtcdSettings, RegistrySettings, ShardingSettings};
+use crate::network::{DEFAULT_IDLE_CONNECTIONS, DEFAULT_IDLE_TIMEOUT, InnerHost};
 use crate::sinks::secretstore::vault::VaultOptions;
 
 /// Everything that can be set. In a file as `data_dir = "…"`, in the environment as `CONFIGURATOR_DATA_DIR`; what lies
@@ -52,8 +54,13 @@ pub struct Settings {
     /// The file with the ceiling of all capabilities, in the form of `spec.capabilities`, and with what is allowed of modules; without it, a
     /// Configurator's own capabilities decide.
     pub policy: Option<PathBuf>,
-    /// Hosts with private addresses that HTTP requests may reach.
-    pub http_inner_hosts: Vec<String>,
+    /// Hosts that HTTP requests may reach at addresses that are not public.
+    #[serde(deserialize_with = "inner_hosts")]
+    pub http_inner_hosts: Vec<InnerHost>,
+    /// Idle connections that a Configurator keeps to one HTTP server.
+    pub http_idle_connections: usize,
+    /// Seconds that an idle connection to an HTTP server is kept.
+    pub http_idle_seconds: u64,
     /// How lines are logged.
     pub log_format: LogFormat,
     /// What is logged, as in `info,configurator=debug`; by default `warn` for people, who see a line for each run
@@ -101,6 +108,8 @@ impl Default for Settings {
             record: None,
             policy: None,
             http_inner_hosts: Vec::new(),
+            http_idle_connections: DEFAULT_IDLE_CONNECTIONS,
+            http_idle_seconds: DEFAULT_IDLE_TIMEOUT.as_secs(),
             log_format: LogFormat::Text,
             log: None,
             otlp_endpoint: None,
@@ -254,6 +263,15 @@ pub fn list<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Str
     })
 }
 
+/// As [`list`], of hosts that may have addresses that are not public.
+pub fn inner_hosts<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<InnerHost>, D::Error> {
+    let hosts = list(deserializer)?.into_iter();
+    let hosts = hosts.map(InnerHost::try_from);
+    hosts.collect::<Result<_, _>>().map_err(D::Error::custom)
+}
+
 /// A folder of the user's, as the XDG conventions name it.
 pub fn user_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
     let from_variable = std::env::var_os(variable)
@@ -286,6 +304,14 @@ mod tests {
         assert_eq!(settings.grace(), Duration::from_secs(5));
         let settings = Settings::read(Some(&file), &Flags { listen: None }).unwrap();
         assert_eq!(settings.listen, Some("127.0.0.1:1".parse().unwrap()));
+
+        std::fs::write(&file, "http_inner_hosts = [\"a = loopback\"]\n").unwrap();
+        let error = Settings::read(Some(&file), &flags).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(
+            error.contains("http_inner_hosts: \"a = loopback\""),
+            "{error}"
+        );
 
         std::fs::write(&file, "lissen = 1\n").unwrap();
         let error = Settings::read(Some(&file), &flags).unwrap_err();
