@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::fault::{Fault, FaultKind};
-use configurator_core::request::Operation;
 use configurator_core::result::Answer;
 use configurator_host::sinks::{Scope, Sink, Sinks};
 use tokio::sync::watch;

@@ -16,14 +16,16 @@ use bytes::Bytes;
 use configurator_apiserver::{ApiServer, ApiServerOptions};
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::kubernetes_call::PAGE_SIZE;
 use configurator_core::request::{
     HttpRequest, KubernetesRequest, KubernetesVerb, Operation, PatchType, Precondition,
     PropagationPolicy,
 };
 use configurator_core::result::Answer;
-use configurator_host::sinks::kubernetes::{KubernetesSink, MAX_ANSWER, PAGE_SIZE};
+use configurator_host::sinks::kubernetes::{KubernetesSink, MAX_ANSWER};
 use configurator_host::sinks::{Scope, Sink as _};
 use configurator_store::Store;
+use configurator_tests::unlimited::execute;
 use configurator_tests::world::PATIENCE;
 use expect_test::{Expect, expect};
 use http::{Method, Request, Response};
@@ -74,7 +76,7 @@ impl Cluster {
             ..Scope::default()
         };
         let operation = Operation::Kubernetes(request);
-        tokio::time::timeout(PATIENCE, self.sink.execute(&operation, &scope))
+        tokio::time::timeout(PATIENCE, execute(&self.sink, &operation, &scope))
             .await
             .expect("the sink does not answer")
     }
@@ -1590,7 +1592,7 @@ async fn a_server_that_does_not_answer_in_time_is_an_outage() {
             ..Scope::default()
         };
         let operation = Operation::Kubernetes(everywhere(map(List, "")));
-        said += &fault_shown(&sink.execute(&operation, &scope).await.unwrap_err());
+        said += &fault_shown(&execute(&sink, &operation, &scope).await.unwrap_err());
     }
     said += &fault_shown(&sink.probe().await.unwrap_err());
     expect![[r#"
@@ -1610,9 +1612,7 @@ async fn an_operation_for_another_sink_is_refused_and_a_probe_asks_for_the_versi
         headers: Vec::new(),
         body: None,
     });
-    let fault = cluster
-        .sink
-        .execute(&operation, &Scope::default())
+    let fault = execute(&cluster.sink, &operation, &Scope::default())
         .await
         .unwrap_err();
     expect![[r#"

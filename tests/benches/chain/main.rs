@@ -22,7 +22,6 @@ use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::handler::{
     CallLimits, Cause, Context, HandlerInput, ResourceObject, WatchEvent, WatchedObject,
 };
-use configurator_core::request::Operation;
 use configurator_core::result::Answer;
 use configurator_core::time::Timestamp;
 use configurator_guest::log::no_log;

@@ -11,8 +11,9 @@ use configurator_core::fault::Fault;
 use configurator_core::request::{HttpRequest, Operation};
 use configurator_core::result::Answer;
 use configurator_host::network::NameResolver;
+use configurator_host::sinks::Scope;
 use configurator_host::sinks::http::{HttpOptions, HttpSink};
-use configurator_host::sinks::{Scope, Sink as _};
+use configurator_tests::unlimited::execute;
 use configurator_tests::world::PATIENCE;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -283,7 +284,7 @@ pub async fn send_as(
     scope: &Scope,
 ) -> Result<Answer, Fault> {
     let operation = Operation::Http(request);
-    tokio::time::timeout(PATIENCE, sink.execute(&operation, scope))
+    tokio::time::timeout(PATIENCE, execute(sink, &operation, scope))
         .await
         .expect("the sink does not answer")
 }

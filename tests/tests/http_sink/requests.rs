@@ -1,12 +1,13 @@
 //! Requests, as they are sent or refused.
 
 use configurator_core::capability::{Capabilities, HttpRule};
-use configurator_core::plan::{Kept, Plan};
+use configurator_core::plan::{EntryId, Kept, Plan, PlanRules};
 use configurator_core::request::{
     HttpRequest, Operation, Request, Requests, SecretRequest, SecretVerb,
 };
 use configurator_core::time;
 use configurator_host::sinks::Sink as _;
+use configurator_tests::unlimited::execute;
 use expect_test::{Expect, expect};
 
 use crate::bench::{Server, get, post, scope, send, sink, with_headers};
@@ -282,7 +283,18 @@ fn the_plan_checks_method_and_host_before_the_sink_is_asked() {
             ..Requests::default()
         };
         let ceiling = Capabilities::everything();
-        let plan = Plan::of(requests, &Kept::new(), &capabilities, &ceiling, "shop");
+        let rules = PlanRules {
+            configurator: "demo",
+            capabilities: &capabilities,
+            ceiling: &ceiling,
+            namespace: "shop",
+            entry: EntryId {
+                run: "run",
+                phase: "root",
+                number: 1,
+            },
+        };
+        let plan = Plan::of(requests, &Kept::new(), rules).unwrap();
         let said = match plan.refused(time::Timestamp::from_millis(0)) {
             None => "sent".to_owned(),
             Some(results) => results[0].error.as_ref().unwrap().to_string(),
@@ -319,7 +331,7 @@ async fn an_operation_for_another_sink_is_refused_and_a_probe_asks_nobody() {
         verb: SecretVerb::Get,
         value: None,
     });
-    let fault = sink.execute(&operation, &scope()).await.unwrap_err();
+    let fault = execute(&sink, &operation, &scope()).await.unwrap_err();
     expect![
         "UnsupportedResourceOperation: a request for the secretstore sink came to the http sink"
     ]

@@ -7,7 +7,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::fault::Fault;
-use configurator_core::request::Operation;
 use configurator_core::result::Answer;
 use configurator_core::run::{Finish, Run};
 use configurator_host::observer::{RunEnd, RunObserver};

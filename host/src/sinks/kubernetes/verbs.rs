@@ -9,7 +9,7 @@ use http::{Request, StatusCode, header};
 use kube::client::Body;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use super::{KubernetesSink, MAX_ANSWER, document, generic};
 use crate::kubernetes_faults::{Told, classify, is_mismatch};
@@ -144,16 +144,25 @@ impl Sender<'_> {
     /// The answer about an object that exists, and of which nothing more is known than what was sent.
     fn existing(&self) -> Result<Answer, Fault> {
         let request = self.request();
-        let mut object = json!({
-            "apiVersion": api_version(&request.group, &request.version),
-            "metadata": {"name": request.name},
-        });
-        if !request.kind.is_empty() {
-            object["kind"] = request.kind.as_str().into();
-        }
-        if !request.namespace.is_empty() {
-            object["metadata"]["namespace"] = request.namespace.as_str().into();
-        }
+        let given = |text: &str| (!text.is_empty()).then(|| Value::from(text));
+        let fields = |pairs: [(&str, Option<Value>); 2]| -> Map<String, Value> {
+            let given = pairs.into_iter();
+            given
+                .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+                .collect()
+        };
+        let mut object = fields([
+            (
+                "apiVersion",
+                given(&api_version(&request.group, &request.version)),
+            ),
+            ("kind", given(&request.kind)),
+        ]);
+        let metadata = fields([
+            ("name", given(&request.name)),
+            ("namespace", given(&request.namespace)),
+        ]);
+        object.insert("metadata".to_owned(), metadata.into());
         let object = Document::of(&object).map_err(|error| generic(error.to_string()))?;
         Ok(Answer {
             query_objects: vec![object],
