@@ -67,7 +67,7 @@ pub struct BodyFacts {
 }
 
 fn part(chance: &mut Chance, ordinary: &[&str]) -> String {
-    match chance.one_in(12) {
+    match chance.one_in(24) {
         true => chance.pick(&ODD).to_owned(),
         false => chance.pick(ordinary).to_owned(),
     }
@@ -75,7 +75,7 @@ fn part(chance: &mut Chance, ordinary: &[&str]) -> String {
 
 /// Rules: often one that fits what is asked for, more or less.
 pub fn rules(chance: &mut Chance, case: &KubernetesRequest) -> Capabilities {
-    if chance.one_in(8) {
+    if chance.one_in(3) {
         return Capabilities::everything();
     }
     let number = 1 + chance.below(3);
@@ -89,11 +89,11 @@ pub fn rules(chance: &mut Chance, case: &KubernetesRequest) -> Capabilities {
 fn rule(chance: &mut Chance, case: &KubernetesRequest) -> KubernetesRule {
     let mut list = |own: &str, others: &[&str], may_be_all: bool| {
         let patterns = ["*", "app-*", "*-system", "h*o"];
-        match chance.below(8) {
-            0 if may_be_all => Vec::new(),
-            1 => vec![chance.pick(&patterns).to_owned()],
-            2 => chance.some(2, others),
-            3 => vec![String::new()],
+        match chance.below(16) {
+            0..2 if may_be_all => Vec::new(),
+            2 => vec![chance.pick(&patterns).to_owned()],
+            3 => chance.some(2, others),
+            4 => vec![String::new()],
             _ => vec![own.to_owned(), chance.pick(others).to_owned()],
         }
     };
@@ -111,7 +111,7 @@ fn rule(chance: &mut Chance, case: &KubernetesRequest) -> KubernetesRule {
     if chance.one_in(2) {
         verbs.push(KubernetesVerb::Get);
     }
-    if chance.one_in(6) {
+    if chance.one_in(12) {
         verbs.remove(0);
     }
     KubernetesRule {
@@ -191,10 +191,10 @@ fn object(chance: &mut Chance, request: &mut KubernetesRequest) -> BodyFacts {
         group => format!("{group}/{}", request.version),
     };
     let mut facts = BodyFacts::default();
-    let mut says = |own: &str| match chance.below(24) {
-        0..8 => None,
-        8 => Some("other".to_owned()),
-        9 => Some(String::new()),
+    let mut says = |own: &str| match chance.below(48) {
+        0..16 => None,
+        16 => Some("other".to_owned()),
+        17 => Some(String::new()),
         _ => Some(own.to_owned()),
     };
     facts.api_version = says(&api_version);
@@ -284,7 +284,7 @@ fn json_patch(chance: &mut Chance, request: &mut KubernetesRequest) -> BodyFacts
     let mut facts = BodyFacts::default();
     let mut operations = Vec::new();
     for _ in 0..=chance.below(2) {
-        let odd = chance.one_in(4);
+        let odd = chance.one_in(8);
         let (path, is_identity) = match odd {
             true => (chance.pick(&IDENTITY), true),
             false => (chance.pick(&HARMLESS), false),
