@@ -204,10 +204,13 @@ mod tests {
             secret_key
             registries.ca
             registries.plain_http
+            registries.inner_hosts
             module_copies
             record
             policy
             http_inner_hosts
+            http_idle_connections
+            http_idle_seconds
             log_format
             log
             otlp_endpoint
