@@ -163,10 +163,10 @@ fn a_mistake_in_the_settings_is_named_with_its_place() -> Result<()> {
         ),
         (
             "CONFIGURATOR_HTTP_INNER_HOSTS",
-            "hooks.shop.svc",
+            "hooks.shop.svc = everything",
             expect![[r#"
-            error: CONFIGURATOR_HTTP_INNER_HOSTS: string "hooks.shop.svc" is no list; write it in brackets
-        "#]],
+                error: CONFIGURATOR_HTTP_INNER_HOSTS: "hooks.shop.svc = everything": "everything" is not an address, a network such as 10.0.0.0/8, or one of the classes private and shared; loopback, link-local and metadata addresses must be listed one by one
+            "#]],
         ),
         (
             "CONFIGURATOR_POLICY",
