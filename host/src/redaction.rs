@@ -8,7 +8,8 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use configurator_core::document::Document;
-use configurator_core::request::SinkName;
+use configurator_core::plan::Plan;
+use configurator_core::request::{Operation, SecretRequest, SinkName};
 use configurator_core::result::RequestResult;
 use serde_json::Value;
 
@@ -33,6 +34,22 @@ impl Redactor {
             .iter()
             .filter(|result| result.sink == SinkName::Secretstore);
         self.learn(secrets.flat_map(|result| &result.query_objects));
+    }
+
+    /// Learns the secrets that a handler writes. Their answers may leave them out.
+    pub fn learn_written(&mut self, plan: &Plan) {
+        let before = self.needles.len();
+        for step in &plan.steps {
+            if let Operation::Secret(SecretRequest {
+                value: Some(value), ..
+            }) = &step.request.operation
+            {
+                collect(&value.to_value(), &mut self.needles);
+            }
+        }
+        if self.needles.len() > before {
+            self.finder.take();
+        }
     }
 
     /// Learns the secrets in what the secret store answered.
@@ -181,6 +198,9 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use configurator_core::fault::{Fault, FaultKind};
+    use configurator_core::plan::{PlannedAction, PlannedStep};
+    use configurator_core::request::{OnError, Request, SecretVerb};
     use configurator_core::time::Timestamp;
     use expect_test::expect;
     use serde_json::json;
@@ -225,6 +245,27 @@ mod tests {
         redactor.learn_results(&[secret(r#""later1""#)]);
         assert_eq!(redactor.redact("later1 hunter22"), "[redacted] [redacted]");
     }
+
+    #[test]
+    fn what_a_handler_writes_is_secret_though_its_answer_shows_nothing() {
+        let request = SecretRequest {
+            name: "s".into(),
+            verb: SecretVerb::Create,
+            value: Some(Document::of(&json!({"password": "hunter22"})).unwrap()),
+        };
+        let plan = Plan {
+            is_serial: false,
+            steps: vec![PlannedStep {
+                request: Request::new("r", Operation::Secret(request)),
+                on_error: OnError::Fail,
+                action: PlannedAction::Refuse(Fault::new(FaultKind::NotSent, "")),
+            }],
+        };
+        let mut redactor = Redactor::default();
+        redactor.learn_written(&plan);
+        assert_eq!(redactor.redact("it is hunter22"), "it is [redacted]");
+    }
+
     #[test]
     fn a_value_without_secrets_is_still_a_value() {
         let mut redactor = Redactor::default();

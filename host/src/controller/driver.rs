@@ -350,7 +350,9 @@ impl Drive {
             .iter()
             .any(|result| result.sink == SinkName::Secretstore)
         {
-            Arc::make_mut(&mut self.redactor).learn_results(&executed.results);
+            let redactor = Arc::make_mut(&mut self.redactor);
+            redactor.learn_results(&executed.results);
+            redactor.learn_written(plan);
         }
         // A server may repeat what it was sent.
         for fault in executed
