@@ -141,7 +141,7 @@ impl Capabilities {
     /// Checks whether a handler may wait for a change of this object.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// As [`check_watch`](Self::check_watch).
     pub fn check_wait(&self, key: &ObjectKey) -> Result<(), Fault> {
         let allowed = self.kubernetes.iter().any(|rule| {
             rule.watch && rule.covers(&key.group, &key.plural, None, &key.namespace, &key.name)

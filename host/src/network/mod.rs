@@ -1,7 +1,7 @@
 //! The guard of outgoing HTTP: which addresses a host's name may lead to, and the clients that hold to it.
 //!
 //! Handlers and authors of Configurators choose URLs, and whoever runs a DNS zone chooses addresses. Every connection that
-//! they can cause goes through [`Clients`], which checks the address that is connected to.
+//! they can cause goes through `Clients`, which checks the address that is connected to.
 
 mod address;
 mod clients;
