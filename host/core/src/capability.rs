@@ -49,8 +49,8 @@ pub struct KubernetesRule {
 }
 
 impl KubernetesRule {
-    /// Whether it is about this object, or its subresource, whatever the verb. A name or a namespace that is empty is covered by a list
-    /// that is empty or has `*`.
+    /// Returns whether the rule covers this object or subresource, for any verb. An empty name or namespace is covered by an empty
+    /// list or by `*`.
     fn covers(
         &self,
         group: &str,
@@ -155,8 +155,8 @@ impl Capabilities {
         )))
     }
 
-    /// Whether rules let a Configurator watch this resource in these namespaces; none stands for all, and for what has no
-    /// namespace. A rule that lists names does not, unless it lists `*`: a watch has all of them.
+    /// Checks that rules allow a watch of this resource in these namespaces. An empty list means all namespaces, or a cluster-scoped
+    /// resource. A rule that lists names allows no watch, unless it lists `*`.
     ///
     /// # Errors
     /// [`FaultKind::ResourcePermission`], with the first namespace that no rule covers.
@@ -188,7 +188,7 @@ impl Capabilities {
         )))
     }
 
-    /// Whether a rule lets an object of the core group be read: one that a Configurator names as part of itself.
+    /// Checks that a rule allows reading an object of the core group that a Configurator refers to, such as a pull secret.
     ///
     /// # Errors
     /// As [`check_watch`](Self::check_watch).
@@ -217,7 +217,7 @@ impl Capabilities {
         verb: KubernetesVerb,
     ) -> Result<(), Fault> {
         let request = call.request();
-        // Nobody knows it beforehand, so it is as if there were none.
+        // A generated name is unknown when the rule is written, so it matches like an empty one.
         let name = match call.is_name_generated() {
             true => "",
             false => request.name.as_str(),
@@ -426,6 +426,53 @@ mod tests {
 
     fn kubernetes(verb: KubernetesVerb, group: &str, plural: &str) -> KubernetesRequest {
         KubernetesRequest::new(verb, group, "v1", plural)
+    }
+
+    #[test]
+    fn a_watch_needs_a_rule_for_each_namespace_and_for_every_name() {
+        let rule = |namespaces: &[&str], names: &[&str]| {
+            let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
+            Capabilities {
+                kubernetes: vec![KubernetesRule {
+                    groups: vec![String::new()],
+                    resources: vec!["pods".into()],
+                    namespaces: texts(namespaces),
+                    names: texts(names),
+                    watch: true,
+                    ..KubernetesRule::default()
+                }],
+                ..Capabilities::default()
+            }
+        };
+        let check = |rules: Capabilities, namespaces: &[&str], expected: Expect| {
+            let namespaces: Vec<String> = namespaces.iter().map(|&name| name.into()).collect();
+            let got = rules.check_watch("", "pods", &namespaces);
+            expected.assert_eq(&got.map_or_else(|fault| fault.message, |()| "allowed".into()));
+        };
+        check(rule(&[], &[]), &[], expect!["allowed"]);
+        check(rule(&["team-*"], &[]), &["team-a"], expect!["allowed"]);
+        check(rule(&[], &["*"]), &["team-a"], expect!["allowed"]);
+        check(
+            rule(&["team-*"], &[]),
+            &["team-a", "shop"],
+            expect![[
+                r#"no rule that allows kubernetes: {groups: [""], resources: [pods], namespaces: [shop], verbs: [watch]}"#
+            ]],
+        );
+        check(
+            rule(&["team-*"], &[]),
+            &[],
+            expect![[
+                r#"no rule that allows kubernetes: {groups: [""], resources: [pods], verbs: [watch]}"#
+            ]],
+        );
+        check(
+            rule(&[], &["web"]),
+            &["shop"],
+            expect![[
+                r#"no rule that allows kubernetes: {groups: [""], resources: [pods], namespaces: [shop], verbs: [watch]}"#
+            ]],
+        );
     }
 
     #[test]

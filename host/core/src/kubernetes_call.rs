@@ -1,8 +1,8 @@
 //! A Kubernetes request as it is sent: its URL, its method and its body.
 //!
-//! A handler names an object twice: in the fields of its request, from which the URL is made, and in the body. A server
-//! believes now the one, now the other, so a [`KubernetesCall`] exists only where both agree. Rules are checked against
-//! the call, and a sink sends nothing but the call: what is checked is what is sent.
+//! A handler names an object twice: in the fields of its request, from which the host makes the URL, and in the body. Servers
+//! use the one or the other, depending on the verb. A [`KubernetesCall`] exists only if both agree. The host checks rules
+//! against the call, and the sink sends nothing else.
 
 mod body;
 mod fields;
@@ -29,7 +29,7 @@ pub const PAGE_SIZE: usize = 500;
 /// - Every part of the URL is one path segment, and the URL addresses the object, or for `list` the collection, that
 ///   [`request`](Self::request) names.
 /// - `apiVersion`, `kind`, `metadata.name` and `metadata.namespace` of the body are those of the request, and no patch
-///   changes them. `apiVersion` and `kind` in the body of a subresource are its own: those of a `Scale`, say.
+///   changes them. The body of a subresource has its own `apiVersion` and `kind`, such as those of a `Scale`.
 /// - A name that the host generated is the same for each attempt of one effect.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KubernetesCall {
@@ -191,8 +191,8 @@ impl KubernetesCall {
         self.body.as_deref()
     }
 
-    /// Whether the object is read first, for its uid. A server compares the version of an `apply` only with an object that exists,
-    /// and creates one that does not; only a uid keeps it from that.
+    /// Whether the sink reads the object first, for its uid. A server compares the version of an `apply` only if the object exists, and
+    /// otherwise creates it. A uid prevents that.
     #[must_use]
     pub fn reads_uid(&self) -> bool {
         self.request.verb == KubernetesVerb::Apply

@@ -14,10 +14,10 @@ pub(super) const TYPE: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// The fields of `metadata` that say which one it is.
 pub(super) const NAME: [&str; 3] = ["name", "namespace", "generateName"];
 
-/// The body with what the request says of type and name filled in, where the body leaves it out.
+/// Returns the body, with the type and the name of the request filled in where they are missing.
 ///
 /// # Errors
-/// Where the body says something else.
+/// Names the field in which the body differs from the request.
 pub(super) fn complete(request: &KubernetesRequest) -> Result<Arc<str>, String> {
     let body = request
         .body
@@ -70,7 +70,10 @@ pub(super) fn complete(request: &KubernetesRequest) -> Result<Arc<str>, String> 
     Ok(Value::Object(object).to_string().into())
 }
 
-/// Whether the field is there. An empty one is as good as none.
+/// Returns whether the field is present. An empty field counts as missing.
+///
+/// # Errors
+/// Describes the difference if the field has another value than `wanted`.
 fn agrees(fields: &Fields<'_>, field: &str, wanted: &str) -> Result<bool, String> {
     let Some(text) = fields.get(field) else {
         return Ok(false);
@@ -91,7 +94,7 @@ pub(super) fn disagrees(field: &str, text: &str, wanted: &str) -> String {
     )
 }
 
-/// A server that makes a name of it puts something behind it.
+/// Checks that the name could have been generated from `generateName`: servers append to it.
 fn check_generate_name(metadata: &Fields<'_>, request: &KubernetesRequest) -> Result<(), String> {
     let Some(text) = metadata.get("generateName") else {
         return Ok(());

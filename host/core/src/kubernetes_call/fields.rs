@@ -1,4 +1,4 @@
-//! The fields of a JSON object, one level deep, without a doubt which is which.
+//! The top-level fields of a JSON object, with unambiguous names.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,13 +11,13 @@ use serde_json::value::RawValue;
 pub(super) struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
-    /// The fields of `text`, among which those called `identity` must be unmistakable.
+    /// Reads the fields of `text`. The names in `identity` must be unambiguous.
     ///
-    /// Servers differ in what they read: of two fields with one name the first or the last, of a name in other case the
-    /// same or another one. So an object where that matters is refused.
+    /// Servers read duplicate fields and differences in case in different ways: some use the first of two fields with one name,
+    /// others the last, and some ignore case. An object in which that could change the identity is refused.
     ///
     /// # Errors
-    /// What is wrong. `what` names the object in the message.
+    /// Describes the ambiguity. `what` names the object in the message.
     pub(super) fn of(text: &'a str, what: &str, identity: &[&str]) -> Result<Self, String> {
         let fields: Self =
             serde_json::from_str(text).map_err(|_| format!("{what} must be a JSON object"))?;
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
                     "{what} has a field {name:?}, which some servers read as `{meant}`"
                 ));
             }
-            // In YAML, as which an apply is read, it merges another object into this one.
+            // Servers parse an apply as YAML, where this key merges another object into this one.
             if name == "<<" {
                 return Err(format!(
                     "{what} has a field \"<<\", which YAML reads as a merge"
@@ -48,12 +48,12 @@ impl<'a> Fields<'a> {
         Ok(fields)
     }
 
-    /// The text of a field; `None` where it is absent or `null`.
+    /// Returns the text of a field, or `None` if it is absent or `null`.
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
         self.raw(name).filter(|text| *text != "null")
     }
 
-    /// The text of a field, also where it is `null`.
+    /// Returns the text of a field, including `null`.
     pub(super) fn raw(&self, name: &str) -> Option<&'a str> {
         let found = self.0.iter().find(|(own, _)| own == name);
         found.map(|(_, value)| value.get())
@@ -101,7 +101,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 #[derive(Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// A name as decoders that ignore case compare it: the letters beside ASCII that fold to one of it are two.
+/// Folds case as decoders do that ignore it. Two characters outside ASCII fold to an ASCII letter.
 pub(super) fn folded(name: &str) -> String {
     name.chars()
         .map(|character| match character {

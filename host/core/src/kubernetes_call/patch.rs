@@ -1,4 +1,4 @@
-//! The body of a patch, which may change anything but what object it is of.
+//! The body of a patch. It may change anything but the identity of the object.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::text::quoted;
 /// Directives of a strategic merge patch that replace or delete what they stand in.
 const DIRECTIVES: [&str; 2] = ["$patch", "$retainKeys"];
 
-/// The body of a patch, with the preconditions in the form that its type has for them.
+/// Returns the body of a patch, with the preconditions in the form of its patch type.
 ///
 /// # Errors
-/// Where it does not have the form of its type, or touches `apiVersion`, `kind`, or the name.
+/// Describes why the body is not a patch of its type, or how it changes `apiVersion`, `kind` or the name.
 pub(super) fn checked(request: &KubernetesRequest) -> Result<Arc<str>, String> {
     let body = request
         .body
@@ -69,7 +69,7 @@ fn merge(body: &str, request: &KubernetesRequest) -> Result<Arc<str>, String> {
     Ok(Value::Object(object).to_string().into())
 }
 
-/// The field is left out, or is what it is already.
+/// Checks that the patch leaves the field out or repeats its value.
 fn unchanged(fields: &Fields<'_>, field: &str, wanted: &str) -> Result<(), String> {
     match fields.raw(field) {
         None => Ok(()),
@@ -107,7 +107,7 @@ fn operations(body: &str, request: &KubernetesRequest) -> Result<Arc<str>, Strin
         format!("the body is not a JSON Patch (RFC 6902): line {line}, column {column}")
     })?;
     for operation in &sent {
-        // A move takes away what it moves.
+        // A move also removes its source.
         let written = match operation.op {
             Operator::Test => [None, None],
             Operator::Move => [Some(&operation.path), operation.from.as_ref()],
@@ -157,7 +157,7 @@ fn operations(body: &str, request: &KubernetesRequest) -> Result<Arc<str>, Strin
         .map_err(|error| format!("the patch cannot be written: {error}"))
 }
 
-/// Whether a pointer names what the object is, or something that holds it.
+/// Returns whether a pointer names a field of the object's identity, or a parent of one.
 fn is_identity(pointer: &str) -> bool {
     let mut tokens = pointer
         .split('/')
