@@ -7,11 +7,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use configurator_core::backoff::{RetryPolicy, mix};
-use configurator_core::fault::{Fault, FaultKind, Reaction};
+use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::layers;
 use configurator_core::parking::PROBE_INTERVAL;
+use configurator_core::plan::Failure;
 use configurator_core::request::Operation;
 use configurator_core::result::Answer;
+use configurator_core::retry::{self, Decision};
 
 use crate::clock::SharedClock;
 use crate::events::{HostEvent, Publisher, Subject};
@@ -185,23 +187,22 @@ impl DeclarativeRequests {
             }
             let wait = match answer {
                 Ok(_) => None,
-                Err(fault) if fault.kind.reaction() == Reaction::Park => {
-                    Some(fault.retry_after.unwrap_or(PROBE_INTERVAL))
-                }
                 Err(fault) => {
-                    failures += 1;
-                    if !fault.is_retryable() || failures >= job.retry.max_attempts {
-                        self.give_up(&job, &fault, failures);
-                        None
-                    } else {
-                        let seed = name.bytes().fold(u64::from(failures), |seed, byte| {
-                            mix(seed ^ u64::from(byte))
-                        });
-                        Some(
-                            fault
-                                .retry_after
-                                .unwrap_or_else(|| job.retry.delay(failures, seed)),
-                        )
+                    let jitter = name.bytes().fold(u64::from(failures) + 1, |seed, byte| {
+                        mix(seed ^ u64::from(byte))
+                    });
+                    let failure = Failure::of_request(&job.request_name, fault.clone());
+                    let verdict = retry::decide(failure, failures, &job.retry, jitter);
+                    failures = verdict.failures;
+                    match verdict.decision {
+                        Decision::Resend { after } | Decision::Restart { after } => Some(after),
+                        Decision::Park { retry_after } => {
+                            Some(retry_after.unwrap_or(PROBE_INTERVAL))
+                        }
+                        Decision::Fail => {
+                            self.give_up(&job, &fault, failures);
+                            None
+                        }
                     }
                 }
             };

@@ -197,6 +197,17 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// The failure of the request of this name.
+    #[must_use]
+    pub fn of_request(request_name: impl Into<String>, fault: Fault) -> Self {
+        Self {
+            request_name: request_name.into(),
+            reaction: fault.kind.reaction(),
+            is_of_module: fault.kind.is_of_request(),
+            fault,
+        }
+    }
+
     /// The strongest of several: what cannot be retried, then what waits for a sink, then a restart, then a resend.
     fn rank(&self) -> u8 {
         match self.reaction {
@@ -233,12 +244,7 @@ pub fn conclude(
         if !counts || fault.kind == FaultKind::NotSent {
             continue;
         }
-        let found = Failure {
-            request_name: result.request_name.clone(),
-            fault: fault.clone(),
-            reaction: fault.kind.reaction(),
-            is_of_module: fault.kind.is_of_request(),
-        };
+        let found = Failure::of_request(&result.request_name, fault.clone());
         match &step.request.of {
             Some(of) if is_batch && found.reaction != Reaction::Park => {
                 strongest(

@@ -11,13 +11,14 @@ use crate::backoff::{jittered, mix, spread};
 use crate::configurator::{Configurator, DeletionBy};
 use crate::content::ContentDigest;
 use crate::document::Document;
-use crate::fault::Reaction;
 use crate::handler::WatchEvent;
 use crate::loop_guard::LoopGuard;
+use crate::parking::PROBE_INTERVAL;
 use crate::plan::Failure;
 use crate::request::{ObjectRef, SinkName, api_version};
+use crate::retry::{self, Decision, Verdict};
 use crate::ring::shard_of;
-use crate::run::{Chain, Departed, Finish, Member, Pause, Run, exhausted};
+use crate::run::{Chain, Departed, Finish, Member, Pause, Run};
 use crate::time::Timestamp;
 use crate::trial::Share;
 
@@ -1374,18 +1375,22 @@ impl Queue {
 
     fn depart(&mut self, chain: Chain, departed: Vec<Departed>, now: Timestamp) {
         for Departed { member, failure } in departed {
-            let failures = self.failures(chain, &member).saturating_add(1);
-            let policy = self.configurator.retry;
-            if failure.reaction == Reaction::Fail {
-                self.give_up(chain, &member, failure, failures, now);
-            } else if failures >= policy.max_attempts {
-                self.give_up(chain, &member, exhausted(failure, failures), failures, now);
-            } else {
-                let seed = self.seed ^ u64::from_be_bytes(first_half(member.content.bytes()));
-                let own = policy.delay(failures, seed);
-                let after = failure.fault.retry_after.unwrap_or(own);
-                self.retry(chain, &member, failures, after, now);
-            }
+            let jitter = self.seed ^ u64::from_be_bytes(first_half(member.content.bytes()));
+            let before = self.failures(chain, &member);
+            let Verdict {
+                decision,
+                failure,
+                failures,
+            } = retry::decide(failure, before, &self.configurator.retry, jitter);
+            let after = match decision {
+                Decision::Resend { after } | Decision::Restart { after } => after,
+                Decision::Park { retry_after } => retry_after.unwrap_or(PROBE_INTERVAL),
+                Decision::Fail => {
+                    self.give_up(chain, &member, failure, failures, now);
+                    continue;
+                }
+            };
+            self.retry(chain, &member, failures, after, now);
         }
     }
 

@@ -25,9 +25,11 @@ use crate::machine::event::{End, LeafFailure, LeafOutput};
 use crate::machine::state::NodeError;
 use crate::module::RunModule;
 use crate::output::{self, Applied, OutputRules};
+use crate::parking::PROBE_INTERVAL;
 use crate::plan::{self, Failure, Kept, Plan, PlannedAction, PlannedStep};
 use crate::request::{ObjectRef, SinkName};
 use crate::result::{RequestResult, ResultEntry};
+use crate::retry::{self, Decision, Verdict};
 use crate::time::Timestamp;
 
 /// One object of a run.
@@ -69,6 +71,15 @@ pub struct RunStart {
     pub failures: u32,
     /// The module that its handlers are called in.
     pub module: RunModule,
+}
+
+impl RunStart {
+    /// The seed that varies the wait after the next failure. A [`Run`] of these objects has the same one.
+    #[must_use]
+    pub fn jitter(&self) -> u64 {
+        let id = run_id(&self.configurator.uid, self.chain, &self.members);
+        jitter(&id, self.failures)
+    }
 }
 
 /// What is to be done next.
@@ -324,6 +335,44 @@ impl Run {
         self.react(failure)
     }
 
+    /// The host could not do its own part before the plan was executed. Nothing was sent, so the run begins again or waits for the sink.
+    pub fn on_host_failure(&mut self, failure: Failure) -> Step {
+        match failure.reaction {
+            Reaction::Park => self.react(failure),
+            Reaction::Resend | Reaction::Restart | Reaction::Fail => {
+                Step::Finish(self.begin_again(failure))
+            }
+        }
+    }
+
+    /// Every phase went through, but the host could not write what the handlers said of the objects: the run begins again.
+    pub fn begin_again(&mut self, failure: Failure) -> Finish {
+        if self.leaf.is_some() {
+            return match self.fail_leaf(failure) {
+                Step::Finish(finish) => finish,
+                Step::Call(_) | Step::Execute(_) | Step::Pause(_) => Finish::Succeeded,
+            };
+        }
+        if self.members.len() > 1 && failure.reaction != Reaction::Park {
+            return Finish::Split { failure };
+        }
+        let Verdict {
+            decision,
+            failure,
+            failures,
+        } = self.decide(failure);
+        let after = match decision {
+            Decision::Resend { after } | Decision::Restart { after } => after,
+            Decision::Park { retry_after } => retry_after.unwrap_or(PROBE_INTERVAL),
+            Decision::Fail => return Finish::Failed { failure, failures },
+        };
+        Finish::Restart {
+            after,
+            failure,
+            failures,
+        }
+    }
+
     /// The token of the entry that the run is for.
     #[must_use]
     pub fn token(&self) -> Option<u64> {
@@ -380,14 +429,6 @@ impl Run {
     #[must_use]
     pub fn entry(&self) -> u32 {
         self.leaf.as_ref().map_or(1, |leaf| leaf.entry.entry)
-    }
-
-    /// How long the run rests after so many failures. The jitter is the run's own, so that objects which fail together
-    /// do not come back together.
-    #[must_use]
-    pub fn backoff(&self, failures: u32) -> Duration {
-        let seed = seed(&self.id, "backoff", failures);
-        self.configurator.retry.delay(failures, seed)
     }
 
     /// Objects that have left the batch since the last call of this.
@@ -699,74 +740,51 @@ impl Run {
     }
 
     fn react(&mut self, failure: Failure) -> Step {
-        let is_sent = self.leaf.as_ref().is_some_and(|leaf| leaf.is_sent);
-        if failure.reaction == Reaction::Park && !is_sent {
-            let sink = failure.fault.kind.sink().unwrap_or(SinkName::Kubernetes);
-            let retry_after = failure.fault.retry_after;
-            return Step::Pause(Pause::Park {
-                sink,
-                retry_after,
-                failure,
-            });
-        }
-        if let Some(leaf) = &mut self.leaf {
+        let is_parked = failure.reaction == Reaction::Park;
+        if let Some(leaf) = &mut self.leaf
+            && (leaf.is_sent || !is_parked)
+        {
             let fault = &failure.fault;
             leaf.failure.get_or_insert_with(|| LeafFailure {
                 error: NodeError::new(fault.to_string()),
                 is_fatal: failure.reaction == Reaction::Fail,
                 // A server that is away may have carried out what it did not answer.
-                is_unknown: fault.kind == FaultKind::OutcomeUnknown
-                    || is_sent && failure.reaction == Reaction::Park,
+                is_unknown: fault.kind == FaultKind::OutcomeUnknown || is_parked,
                 retry_after: fault.retry_after,
             });
             let failures = self.failures.saturating_add(1);
             return Step::Finish(Finish::Failed { failure, failures });
         }
-        if self.members.len() > 1 {
+        if self.members.len() > 1 && !is_parked {
             return Step::Finish(Finish::Split { failure });
         }
-        self.failures = self.failures.saturating_add(1);
-        let failures = self.failures;
-        let policy = self.configurator.retry;
-        if failure.reaction == Reaction::Fail {
-            return Step::Finish(Finish::Failed { failure, failures });
-        }
-        if failures >= policy.max_attempts {
-            return Step::Finish(Finish::Failed {
-                failure: exhausted(failure, failures),
-                failures,
-            });
-        }
-        let own = self.backoff(failures);
-        let after = failure.fault.retry_after.unwrap_or(own);
-        if failure.reaction == Reaction::Resend {
-            Step::Pause(Pause::Resend { after, failure })
-        } else {
-            Step::Finish(Finish::Restart {
+        let Verdict {
+            decision,
+            failure,
+            failures,
+        } = self.decide(failure);
+        match decision {
+            Decision::Resend { after } => Step::Pause(Pause::Resend { after, failure }),
+            Decision::Restart { after } => Step::Finish(Finish::Restart {
                 after,
                 failure,
                 failures,
-            })
+            }),
+            Decision::Park { retry_after } => Step::Pause(Pause::Park {
+                sink: failure.fault.kind.sink().unwrap_or(SinkName::Kubernetes),
+                retry_after,
+                failure,
+            }),
+            Decision::Fail => Step::Finish(Finish::Failed { failure, failures }),
         }
     }
-}
 
-/// The failure of an object whose attempts are used up.
-#[must_use]
-pub fn exhausted(failure: Failure, failures: u32) -> Failure {
-    let attempts = if failures == 1 { "attempt" } else { "attempts" };
-    let message = format!(
-        "still failing after {failures} {attempts}: {}",
-        failure.fault
-    );
-    Failure {
-        fault: Fault {
-            kind: FaultKind::RetryExceedLimit,
-            message,
-            ..failure.fault
-        },
-        reaction: Reaction::Fail,
-        ..failure
+    fn decide(&mut self, failure: Failure) -> Verdict {
+        let jitter = jitter(&self.id, self.failures);
+        let policy = &self.configurator.retry;
+        let verdict = retry::decide(failure, self.failures, policy, jitter);
+        self.failures = verdict.failures;
+        verdict
     }
 }
 
@@ -838,6 +856,11 @@ fn overlaid(parameters: &Document, over: &[Document]) -> Document {
 /// The seed of a handler: below 2^53, so that it is the same number in every language.
 fn chance(run_id: &str, node: &str, entry: u32) -> u64 {
     seed(run_id, node, entry) >> 11
+}
+
+/// Chooses the wait after one more failure than these.
+fn jitter(run_id: &str, failures: u32) -> u64 {
+    seed(run_id, "backoff", failures.saturating_add(1))
 }
 
 fn seed(run_id: &str, node: &str, entry: u32) -> u64 {

@@ -18,7 +18,8 @@ use configurator_core::module::RunModule;
 use configurator_core::queue::{Finished, Ticket};
 use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::result::ResultEntry;
-use configurator_core::run::{Finish, Member, Pause, Run, RunStart, Step, exhausted, host_failure};
+use configurator_core::retry::{self, Decision, Verdict};
+use configurator_core::run::{Finish, Member, Pause, Run, RunStart, Step, host_failure};
 use configurator_core::time::Timestamp;
 use configurator_schema::cel::{Condition, ConditionError};
 use futures::future::{AbortHandle, BoxFuture, abortable};
@@ -281,28 +282,22 @@ fn finished(start: &RunStart) -> Finished {
 /// What a fault in the host's own doing means for the turn.
 fn over_by(start: &RunStart, fault: Fault) -> Over {
     let reaction = fault.kind.reaction();
-    let sink = fault.kind.sink().unwrap_or(SinkName::Kubernetes);
-    let retry_after = fault.retry_after;
-    let failures = start.failures.saturating_add(1);
     let failure = host_failure(fault, reaction);
-    let policy = start.configurator.retry;
-    match reaction {
-        Reaction::Park => Over::Pause(Pause::Park {
-            sink,
+    let policy = &start.configurator.retry;
+    let Verdict {
+        decision,
+        failure,
+        failures,
+    } = retry::decide(failure, start.failures, policy, start.jitter());
+    match decision {
+        Decision::Park { retry_after } => Over::Pause(Pause::Park {
+            sink: failure.fault.kind.sink().unwrap_or(SinkName::Kubernetes),
             retry_after,
             failure,
         }),
-        Reaction::Fail => Over::Finish(Finish::Failed { failure, failures }),
-        Reaction::Resend | Reaction::Restart if failures >= policy.max_attempts => {
-            let failure = exhausted(failure, failures);
-            Over::Finish(Finish::Failed { failure, failures })
-        }
-        Reaction::Resend | Reaction::Restart => Over::Finish(Finish::Restart {
-            after: retry_after.unwrap_or_else(|| {
-                // The jitter is the object's own, so that objects which fail together do not come back together.
-                let (run, _) = Run::start(start.clone(), Timestamp::default());
-                run.backoff(failures)
-            }),
+        Decision::Fail => Over::Finish(Finish::Failed { failure, failures }),
+        Decision::Resend { after } | Decision::Restart { after } => Over::Finish(Finish::Restart {
+            after,
             failure,
             failures,
         }),
