@@ -25,11 +25,11 @@ use crate::machine::event::{End, LeafFailure, LeafOutput};
 use crate::machine::state::NodeError;
 use crate::module::RunModule;
 use crate::output::{self, Applied, OutputRules};
-use crate::parking::PROBE_INTERVAL;
-use crate::plan::{self, Failure, Kept, Plan, PlannedAction, PlannedStep};
+use crate::parking::Server;
+use crate::plan::{self, Conclusion, Failure, Kept, Plan, PlannedAction, PlannedStep};
 use crate::request::{ObjectRef, SinkName};
 use crate::result::{RequestResult, ResultEntry};
-use crate::retry::{self, Decision, Verdict};
+use crate::retry::{self, Decision, Tries, Verdict};
 use crate::time::Timestamp;
 
 /// One object of a run.
@@ -67,8 +67,8 @@ pub struct RunStart {
     pub members: Vec<Member>,
     /// The chain.
     pub chain: Chain,
-    /// How many attempts on these objects have failed since they last changed.
-    pub failures: u32,
+    /// How often these objects were tried in vain since they last changed.
+    pub tries: Tries,
     /// The module that its handlers are called in.
     pub module: RunModule,
 }
@@ -78,7 +78,7 @@ impl RunStart {
     #[must_use]
     pub fn jitter(&self) -> u64 {
         let id = run_id(&self.configurator.uid, self.chain, &self.members);
-        jitter(&id, self.failures)
+        jitter(&id, self.tries)
     }
 }
 
@@ -114,12 +114,10 @@ pub enum Pause {
         /// What failed.
         failure: Failure,
     },
-    /// A sink cannot be reached or asks for patience.
+    /// A server refused a request for now, or did not answer: for this long, and for as long as the server is unavailable.
     Park {
-        /// The sink.
-        sink: SinkName,
-        /// How long it asked to be left alone.
-        retry_after: Option<Duration>,
+        /// The wait.
+        after: Duration,
         /// What failed.
         failure: Failure,
     },
@@ -141,8 +139,8 @@ pub enum Finish {
         after: Duration,
         /// What failed.
         failure: Failure,
-        /// Attempts that have failed, this one included.
-        failures: u32,
+        /// How often it was tried in vain, this time included.
+        tries: Tries,
     },
     /// Nothing more is tried until the object changes.
     Failed {
@@ -194,7 +192,7 @@ pub struct Run {
     ceiling: Arc<Capabilities>,
     members: Vec<Member>,
     chain: Chain,
-    failures: u32,
+    tries: Tries,
     id: String,
     position: usize,
     entered: Timestamp,
@@ -229,7 +227,7 @@ impl Run {
             ceiling,
             members,
             chain,
-            failures,
+            tries,
             module,
         } = start;
         Self {
@@ -237,7 +235,7 @@ impl Run {
             ceiling,
             members,
             chain,
-            failures,
+            tries,
             id,
             position: 0,
             entered: now,
@@ -270,7 +268,10 @@ impl Run {
     ) -> (Self, Step) {
         let id = visit_id(&start.configurator.uid, phase, entry.visit, &start.members);
         let mut run = Self::new(start, id, now);
-        run.failures = entry.attempt.saturating_sub(1);
+        run.tries = Tries {
+            failures: entry.attempt.saturating_sub(1),
+            refusals: 0,
+        };
         run.results = results;
         run.args.clone_from(&entry.args);
         run.leaf = Some(Box::new(LeafRun {
@@ -359,17 +360,20 @@ impl Run {
         let Verdict {
             decision,
             failure,
-            failures,
+            tries,
         } = self.decide(failure);
-        let after = match decision {
-            Decision::Resend { after } | Decision::Restart { after } => after,
-            Decision::Park { retry_after } => retry_after.unwrap_or(PROBE_INTERVAL),
-            Decision::Fail => return Finish::Failed { failure, failures },
-        };
-        Finish::Restart {
-            after,
-            failure,
-            failures,
+        match decision {
+            Decision::Resend { after } | Decision::Restart { after } | Decision::Park { after } => {
+                Finish::Restart {
+                    after,
+                    failure,
+                    tries,
+                }
+            }
+            Decision::Fail => Finish::Failed {
+                failure,
+                failures: tries.failures,
+            },
         }
     }
 
@@ -413,7 +417,13 @@ impl Run {
     /// How many attempts have failed.
     #[must_use]
     pub fn failures(&self) -> u32 {
-        self.failures
+        self.tries.failures
+    }
+
+    /// How often its objects were tried in vain.
+    #[must_use]
+    pub fn tries(&self) -> Tries {
+        self.tries
     }
 
     /// The name of the phase that the run is in; of the last one when it has finished. For a leaf, the path of its node.
@@ -561,7 +571,8 @@ impl Run {
         }
         // Whoever is entered after a leaf sees what it has caught.
         let is_last = self.leaf.is_none() && self.position + 1 >= self.phases().len();
-        let concluded = plan::conclude(&plan, results, is_last, self.is_batch());
+        let mut concluded = plan::conclude(&plan, results, is_last, self.is_batch());
+        self.spare_the_whole(&mut concluded);
         let leaving: BTreeSet<&ObjectRef> = concluded.charged.keys().collect();
         let (leavers, members) = std::mem::take(&mut self.members)
             .into_iter()
@@ -590,6 +601,7 @@ impl Run {
         if let Some(failure) = concluded.failure {
             return self.react(failure);
         }
+        self.tries.refusals = 0;
         self.settle_effects();
         for (_, request) in output::applies_of(&plan) {
             let phase = self.phase().to_owned();
@@ -602,6 +614,18 @@ impl Run {
         self.results = concluded.entries;
         self.args = std::mem::take(&mut self.next_args);
         self.enter()
+    }
+
+    /// Where every object of a batch is refused for now, the batch waits as a whole.
+    fn spare_the_whole(&self, concluded: &mut Conclusion) {
+        let charged = &mut concluded.charged;
+        let parks = |member: &Member| {
+            let failure = charged.get(&member.key);
+            failure.is_some_and(|failure| failure.reaction == Reaction::Park)
+        };
+        if concluded.failure.is_none() && self.members.iter().all(parks) {
+            concluded.failure = std::mem::take(charged).into_values().next();
+        }
     }
 
     /// Whether the handler may wait for these objects.
@@ -679,8 +703,8 @@ impl Run {
             phase: phase.name.clone(),
             node: phase.name.clone(),
             entry: 1,
-            attempt: self.failures.saturating_add(1),
-            cause: if self.failures == 0 {
+            attempt: self.tries.failures.saturating_add(1),
+            cause: if self.tries.failures == 0 {
                 Cause::Entered
             } else {
                 Cause::Retry
@@ -745,14 +769,15 @@ impl Run {
             && (leaf.is_sent || !is_parked)
         {
             let fault = &failure.fault;
+            let retry_after = failure.retry_after(&self.configurator.retry);
             leaf.failure.get_or_insert_with(|| LeafFailure {
                 error: NodeError::new(fault.to_string()),
                 is_fatal: failure.reaction == Reaction::Fail,
                 // A server that is away may have carried out what it did not answer.
                 is_unknown: fault.kind == FaultKind::OutcomeUnknown || is_parked,
-                retry_after: fault.retry_after,
+                retry_after,
             });
-            let failures = self.failures.saturating_add(1);
+            let failures = self.tries.failures.saturating_add(1);
             return Step::Finish(Finish::Failed { failure, failures });
         }
         if self.members.len() > 1 && !is_parked {
@@ -761,29 +786,27 @@ impl Run {
         let Verdict {
             decision,
             failure,
-            failures,
+            tries,
         } = self.decide(failure);
         match decision {
             Decision::Resend { after } => Step::Pause(Pause::Resend { after, failure }),
             Decision::Restart { after } => Step::Finish(Finish::Restart {
                 after,
                 failure,
-                failures,
+                tries,
             }),
-            Decision::Park { retry_after } => Step::Pause(Pause::Park {
-                sink: failure.fault.kind.sink().unwrap_or(SinkName::Kubernetes),
-                retry_after,
+            Decision::Park { after } => Step::Pause(Pause::Park { after, failure }),
+            Decision::Fail => Step::Finish(Finish::Failed {
                 failure,
+                failures: tries.failures,
             }),
-            Decision::Fail => Step::Finish(Finish::Failed { failure, failures }),
         }
     }
 
     fn decide(&mut self, failure: Failure) -> Verdict {
-        let jitter = jitter(&self.id, self.failures);
-        let policy = &self.configurator.retry;
-        let verdict = retry::decide(failure, self.failures, policy, jitter);
-        self.failures = verdict.failures;
+        let jitter = jitter(&self.id, self.tries);
+        let verdict = retry::decide(failure, self.tries, &self.configurator.retry, jitter);
+        self.tries = verdict.tries;
         verdict
     }
 }
@@ -791,6 +814,7 @@ impl Run {
 fn handler_failure(fault: Fault, reaction: Reaction) -> Failure {
     Failure {
         request_name: String::new(),
+        server: fault.kind.sink().map(Server::behind),
         fault,
         reaction,
         is_of_module: true,
@@ -859,8 +883,8 @@ fn chance(run_id: &str, node: &str, entry: u32) -> u64 {
 }
 
 /// Chooses the wait after one more failure than these.
-fn jitter(run_id: &str, failures: u32) -> u64 {
-    seed(run_id, "backoff", failures.saturating_add(1))
+fn jitter(run_id: &str, tries: Tries) -> u64 {
+    seed(run_id, "backoff", tries.failures.saturating_add(1))
 }
 
 fn seed(run_id: &str, node: &str, entry: u32) -> u64 {

@@ -31,7 +31,7 @@ use crate::recording::{DEFAULT_RECORDINGS, Recorder, make_folder};
 use crate::sinks::configstore::ConfigStore;
 use crate::sinks::http::HttpOptions;
 use crate::sinks::secretstore::SecretStore;
-use crate::sinks::secretstore::vault::VaultSecretStore;
+use crate::sinks::secretstore::vault::{VaultOptions, VaultSecretStore};
 
 /// The first wait before a cluster that cannot be used is tried again; it doubles.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -236,7 +236,10 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
         None => Arc::new(embedded::open_config_store(settings)?),
     };
     let secret_store: Arc<dyn SecretStore> = match &settings.vault {
-        Some(options) => Arc::new(VaultSecretStore::new(options.clone())?),
+        Some(options) => Arc::new(VaultSecretStore::new(VaultOptions {
+            max_retry_after: settings.max_retry_after(),
+            ..options.clone()
+        })?),
         None => Arc::new(embedded::open_secret_store(settings).await?),
     };
     let mut awaited = None;
@@ -428,6 +431,7 @@ fn builder(
         .http(HttpOptions {
             inner_hosts: settings.http_inner_hosts.clone(),
         })
+        .max_retry_after(settings.max_retry_after())
         .grace(settings.grace());
     Ok(if is_person {
         builder.observer(Terminal::default())

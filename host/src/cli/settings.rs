@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
 use figment::error::Kind;
 use figment::providers::{Env, Format as _, Serialized, Toml};
 use figment::{Figment, Source};
@@ -57,6 +58,8 @@ pub struct Settings {
     pub policy: Option<PathBuf>,
     /// Hosts with private addresses that HTTP requests may reach.
     pub http_inner_hosts: Vec<String>,
+    /// The longest time in seconds for which a server is left alone when it asks for it (`Retry-After`).
+    pub max_retry_after_seconds: u64,
     /// How lines are logged.
     pub log_format: LogFormat,
     /// What is logged, as in `info,configurator=debug`; by default `warn` for people, who see a line for each run
@@ -101,6 +104,7 @@ impl Default for Settings {
             record: None,
             policy: None,
             http_inner_hosts: Vec::new(),
+            max_retry_after_seconds: DEFAULT_MAX_RETRY_AFTER.as_secs(),
             log_format: LogFormat::Text,
             log: None,
             otlp_endpoint: None,
@@ -179,6 +183,12 @@ impl Settings {
     /// How long runs may take to end when the host stops.
     pub fn grace(&self) -> Duration {
         Duration::from_secs(self.grace_seconds)
+    }
+
+    /// The longest `Retry-After` that is honored.
+    #[must_use]
+    pub fn max_retry_after(&self) -> Duration {
+        Duration::from_secs(self.max_retry_after_seconds)
     }
 }
 

@@ -15,10 +15,11 @@ use configurator_core::machine::phase::{Machine, PhaseKind, When};
 use configurator_core::machine::state::{NodeError, Seen, State, Turn};
 use configurator_core::machine::tree::{Node, NodeKind};
 use configurator_core::module::RunModule;
+use configurator_core::plan::Failure;
 use configurator_core::queue::{Finished, Ticket};
-use configurator_core::request::{ObjectRef, SinkName};
+use configurator_core::request::ObjectRef;
 use configurator_core::result::ResultEntry;
-use configurator_core::retry::{self, Decision, Verdict};
+use configurator_core::retry::{self, Decision, Tries, Verdict};
 use configurator_core::run::{Finish, Member, Pause, Run, RunStart, Step, host_failure};
 use configurator_core::time::Timestamp;
 use configurator_schema::cel::{Condition, ConditionError};
@@ -89,14 +90,22 @@ pub(crate) struct Standing {
     results: BTreeMap<String, Results>,
     /// Of the last leaves of the phase before.
     from_before: Results,
-    /// Entries that wait for a sink.
-    parked: Vec<(Run, Pause)>,
+    /// Entries that a server has refused for now.
+    parked: Vec<Parked>,
     /// What the secret store has answered, and handlers may have been told.
     secrets: Vec<Document>,
     /// What handlers have said of the object's status.
     said: Arc<Said>,
     /// Resources that commands came by, by their uid.
     commands: HashMap<String, ObjectRef>,
+}
+
+/// An entry that a server has refused for now.
+struct Parked {
+    run: Run,
+    failure: Failure,
+    /// When it is tried again at the earliest.
+    due: Timestamp,
 }
 
 impl Standing {
@@ -140,7 +149,7 @@ enum LeafEnd {
 /// Why a turn is over.
 enum Over {
     Finish(Finish),
-    Pause(Pause),
+    Park(Verdict, Duration),
     /// Somebody else has written the state: what is known of it counts no more.
     Foreign,
 }
@@ -216,31 +225,32 @@ pub(crate) async fn take_turn(parts: TurnParts, ticket: Ticket) -> Turned {
         sought.collect()
     });
     let standing = standing.filter(|standing| standing.is_worth_keeping());
-    let pause = match over {
+    let parked = match over {
         Over::Finish(finish) => {
             finished.finish = finish;
             None
         }
-        Over::Pause(pause) => Some(pause),
+        Over::Park(verdict, after) => Some((verdict, after)),
         Over::Foreign => {
             let message =
                 "somebody else has written the state of the object meanwhile; it is read again";
             let fault = Fault::new(FaultKind::ResourceConflict, message);
             finished.finish = match over_by(&start, fault) {
                 Over::Finish(finish) => finish,
-                Over::Pause(_) | Over::Foreign => Finish::Succeeded,
+                Over::Park(..) | Over::Foreign => Finish::Succeeded,
             };
             None
         }
     };
-    let driven = match pause {
+    let driven = match parked {
         None => Driven::Finished { ticket, finished },
-        Some(pause) => {
+        Some((Verdict { failure, tries, .. }, after)) => {
+            let start = RunStart { tries, ..start };
             let (run, _) = Run::start(start, context.clock.now());
             Driven::Paused {
                 ticket,
                 run: Box::new(run),
-                pause,
+                pause: Pause::Park { after, failure },
                 finished,
             }
         }
@@ -284,22 +294,17 @@ fn over_by(start: &RunStart, fault: Fault) -> Over {
     let reaction = fault.kind.reaction();
     let failure = host_failure(fault, reaction);
     let policy = &start.configurator.retry;
-    let Verdict {
-        decision,
-        failure,
-        failures,
-    } = retry::decide(failure, start.failures, policy, start.jitter());
-    match decision {
-        Decision::Park { retry_after } => Over::Pause(Pause::Park {
-            sink: failure.fault.kind.sink().unwrap_or(SinkName::Kubernetes),
-            retry_after,
-            failure,
+    let verdict = retry::decide(failure, start.tries, policy, start.jitter());
+    match verdict.decision {
+        Decision::Park { after } => Over::Park(verdict, after),
+        Decision::Fail => Over::Finish(Finish::Failed {
+            failure: verdict.failure,
+            failures: verdict.tries.failures,
         }),
-        Decision::Fail => Over::Finish(Finish::Failed { failure, failures }),
         Decision::Resend { after } | Decision::Restart { after } => Over::Finish(Finish::Restart {
             after,
-            failure,
-            failures,
+            failure: verdict.failure,
+            tries: verdict.tries,
         }),
     }
 }
@@ -314,7 +319,7 @@ fn untrusted(start: &RunStart, why: &str) -> Over {
             Fault::new(FaultKind::ResourceGeneric, message),
             Reaction::Fail,
         ),
-        failures: start.failures.saturating_add(1),
+        failures: start.tries.failures.saturating_add(1),
     })
 }
 
@@ -374,10 +379,14 @@ impl MachineRun {
                 is_cancelled,
             });
         }
-        let parked = std::mem::take(&mut standing.parked);
+        let now = context.clock.now();
+        let due: Vec<Parked> = standing
+            .parked
+            .extract_if(.., |parked| parked.due <= now)
+            .collect();
         let (gate, sending) = mpsc::channel(1);
         let mut run = Self {
-            book_due: context.clock.now().after(BOOK_AFTER),
+            book_due: now.after(BOOK_AFTER),
             context,
             machine: own.store.machine(),
             own,
@@ -399,9 +408,9 @@ impl MachineRun {
             has_written: false,
             own_writes: Vec::new(),
         };
-        for (mut parked, _) in parked {
-            let step = parked.resume();
-            run.carry(parked, step, LeafEnd::Carried);
+        for Parked { run: mut entry, .. } in due {
+            let step = entry.resume();
+            run.carry(entry, step, LeafEnd::Carried);
         }
         Ok(run)
     }
@@ -527,8 +536,8 @@ impl MachineRun {
             }
         }
         self.book().await;
-        if let Some((_, pause)) = self.standing.parked.first() {
-            return Err(Over::Pause(pause.clone()));
+        if let Some(parked) = self.standing.parked.iter().min_by_key(|parked| parked.due) {
+            return Err(self.over_by_refusal(&parked.run, &parked.failure, parked.due.since(now)));
         }
         if self.is_going {
             return Err(Over::Finish(Finish::Succeeded));
@@ -545,7 +554,7 @@ impl MachineRun {
                     abort.abort();
                 }
                 let is_it = |run: &Run| run.token() == Some(token);
-                self.standing.parked.retain(|(run, _)| !is_it(run));
+                self.standing.parked.retain(|parked| !is_it(&parked.run));
             }
             Action::Persist => {
                 if let Err(over) = self.persist().await {
@@ -846,8 +855,9 @@ impl MachineRun {
         let (mut run, pause) = self.seen(carried);
         let token = run.token()?;
         self.aborts.remove(&token);
-        if let Some(pause) = pause {
-            self.standing.parked.push((run, pause));
+        if let Some(Pause::Park { after, failure }) = pause {
+            let due = self.context.clock.now().after(after);
+            self.standing.parked.push(Parked { run, failure, due });
             return None;
         }
         let (end, results) = run.take_end()?;
@@ -856,10 +866,23 @@ impl MachineRun {
         Some(Event::Ended { token, end })
     }
 
+    /// The turn is over until an entry that was refused for now can be tried again.
+    fn over_by_refusal(&self, entry: &Run, failure: &Failure, after: Duration) -> Over {
+        let verdict = Verdict {
+            decision: Decision::Park { after },
+            failure: failure.clone(),
+            tries: Tries {
+                refusals: entry.tries().refusals,
+                ..self.start.tries
+            },
+        };
+        Over::Park(verdict, after)
+    }
+
     fn checked(&mut self, token: u64, carried: Carried) -> Result<Event, Over> {
         let (mut run, pause) = self.seen(carried);
-        if let Some(pause) = pause {
-            return Err(Over::Pause(pause));
+        if let Some(Pause::Park { after, failure }) = pause {
+            return Err(self.over_by_refusal(&run, &failure, after));
         }
         let is_done = |output: &LeafOutput| output.outcome == Outcome::Done;
         let is_so = matches!(run.take_end(), Some((End::Output(output), _)) if is_done(&output));

@@ -8,9 +8,11 @@ use configurator_core::backoff::jittered;
 use configurator_core::capability::Capabilities;
 use configurator_core::configurator::{Configurator, DeletionBy};
 use configurator_core::fault::{Fault, FaultKind, Reaction};
+use configurator_core::parking::Server;
 use configurator_core::plan::Failure;
-use configurator_core::queue::{Action, Counts, Finished, Queue, Ticket, Tried};
+use configurator_core::queue::{Action, Counts, Delayed, Finished, Queue, Ticket, Tried};
 use configurator_core::request::{ObjectRef, SinkName};
+use configurator_core::retry::Tries;
 use configurator_core::run::{Chain, Finish, Member, Pause, Run, RunStart, Step, host_failure};
 use configurator_core::time::Timestamp;
 use configurator_core::trial::Share;
@@ -22,7 +24,7 @@ use kube::Client;
 use kube::api::{Api, ApiResource};
 use kube::runtime::watcher::{self, Event, InitialListStrategy};
 use kube::runtime::{WatchStreamExt, watcher as watch_kind};
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +34,7 @@ use super::driver::{Driven, RunContext, drive};
 use super::finalizer::finalizer_name;
 use super::inbox::{Inbox, Wake};
 use super::machine_run::{Standing, TurnParts, Turned, take_turn};
-use super::parking::Parked;
+use super::parking::Availability;
 use super::report::{KeeperReport, Reporter};
 use super::rollout::Rollout;
 use super::watched::Watched;
@@ -42,13 +44,17 @@ use crate::declarative::DeclarativeRequests;
 use crate::events::{HostEvent, Publisher, Subject};
 use crate::objects;
 use crate::observer::Notice;
-use crate::resource::FailureStatus;
 use crate::resource::command::Command;
+use crate::resource::{DelayStatus, FailureStatus};
 use crate::shards::{Permit, Shards};
 use crate::tasks::{TaskKind, Tasks};
 
 /// Objects that were given up and are shown in the status.
 pub const FAILURES_SHOWN: usize = 50;
+/// Objects that were refused for now and are shown in the status.
+pub const DELAYS_SHOWN: usize = 50;
+/// The most characters of a message in the status.
+const MAX_MESSAGE: usize = 1024;
 /// Objects of one page of a listing, where it is not streamed.
 const PAGE_SIZE: u32 = 500;
 /// At most this often the worker says something of itself: counting takes time.
@@ -76,10 +82,8 @@ pub struct WorkerParts {
     pub declarative: DeclarativeRequests,
     /// Publishes Events.
     pub publisher: Publisher,
-    /// Told of runs that are parked.
-    pub parked: mpsc::Sender<Parked>,
-    /// Tells of sinks that have come back.
-    pub released: broadcast::Receiver<SinkName>,
+    /// Which servers are unavailable.
+    pub availability: Arc<Availability>,
     /// Spawns runs.
     pub tasks: Tasks,
     /// Decides the jitter.
@@ -105,9 +109,11 @@ pub struct WorkerReport {
     pub tried: Option<(String, Tried)>,
     /// Objects that were given up, the newest last.
     pub failures: Vec<FailureStatus>,
+    /// Objects that a server has refused for now, those that were refused last at the end.
+    pub delayed: Vec<DelayStatus>,
     /// Objects that keep changing because of their own runs.
     pub looping: Vec<ObjectRef>,
-    /// Sinks that runs are parked for, and why.
+    /// Sinks whose server is unavailable to runs, and why.
     pub parked: BTreeMap<SinkName, String>,
     /// Why objects cannot be watched at the moment.
     pub watch_error: Option<String>,
@@ -279,7 +285,9 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         members: HashMap::new(),
         failures: VecDeque::new(),
         looping: BTreeSet::new(),
-        parked: BTreeMap::new(),
+        unavailable: parts.availability.unavailable(),
+        refused: BTreeMap::new(),
+        unread: None,
         unlisted: 0,
         is_listed: false,
         held: BTreeSet::new(),
@@ -327,7 +335,12 @@ struct Worker {
     members: HashMap<Ticket, Vec<Member>>,
     failures: VecDeque<FailureStatus>,
     looping: BTreeSet<ObjectRef>,
-    parked: BTreeMap<SinkName, String>,
+    /// The servers that are unavailable.
+    unavailable: watch::Receiver<BTreeSet<Server>>,
+    /// Why a run was refused last, by sink, since its server was last unavailable.
+    refused: BTreeMap<SinkName, String>,
+    /// Why what was handled before cannot be read.
+    unread: Option<(SinkName, String)>,
     /// Watches whose first listing is not complete.
     unlisted: usize,
     /// Whether they were complete once.
@@ -381,6 +394,7 @@ impl Worker {
         let mut recorded = Vec::new();
         let mut streams = SelectAll::new();
         let mut orders = self.orders();
+        self.on_availability().await;
         match &shards {
             None => Box::pin(self.begin(&mut streams, &mut recorded)).await,
             Some(shards) => {
@@ -422,7 +436,10 @@ impl Worker {
                 Some(outcome) = self.runs.next(), if !self.runs.is_empty() => {
                     Box::pin(self.on_driven(outcome)).await;
                 }
-                released = self.parts.released.recv() => Box::pin(self.on_released(released)).await,
+                changed = self.unavailable.changed() => match changed {
+                    Ok(()) => Box::pin(self.on_availability()).await,
+                    Err(_) => self.stop.cancel(),
+                },
                 Some(()) = self.retries.recv() => {
                     let now = self.now();
                     let actions = self.queue.retry_given_up(now);
@@ -755,14 +772,14 @@ impl Worker {
             };
             match read {
                 Ok(mut recorded) => {
-                    self.parked.clear();
+                    self.unread = None;
                     recorded.retain(|(_, uid)| self.has(uid));
                     return recorded;
                 }
                 Err(fault) => {
                     failures += 1;
                     let sink = fault.kind.sink().unwrap_or(SinkName::Kubernetes);
-                    self.parked.insert(sink, fault.message.clone());
+                    self.unread = Some((sink, fault.message.clone()));
                     self.report();
                     tracing::warn!(configurator = self.parts.configurator.name, %fault, "what was handled before cannot be read; it is tried again");
                     let wait = jittered(
@@ -779,19 +796,26 @@ impl Worker {
         }
     }
 
-    async fn on_released(&mut self, released: Result<SinkName, broadcast::error::RecvError>) {
+    /// Servers have become available or unavailable.
+    async fn on_availability(&mut self) {
+        let before = self.parked();
+        let unavailable = self.unavailable.borrow_and_update().clone();
         let now = self.now();
-        let sinks: Vec<SinkName> = match released {
-            Ok(sink) => vec![sink],
-            // Some announcements were missed: releasing too much only costs a request that is parked again.
-            Err(broadcast::error::RecvError::Lagged(_)) => SinkName::ALL.to_vec(),
-            Err(broadcast::error::RecvError::Closed) => return self.stop.cancel(),
-        };
-        for sink in sinks {
-            self.parked.remove(&sink);
-            let actions = self.queue.release(sink, now);
-            self.act(actions).await;
-        }
+        let actions = self.queue.set_unavailable(unavailable, now);
+        let parked = self.parked();
+        self.refused
+            .retain(|sink, _| parked.contains_key(sink) || !before.contains_key(sink));
+        self.act(actions).await;
+    }
+
+    /// Sinks whose server is unavailable to runs, and why.
+    fn parked(&self) -> BTreeMap<SinkName, String> {
+        let unavailable = self.queue.unavailable();
+        let refused = self.refused.iter();
+        let refused =
+            refused.filter(|(sink, _)| unavailable.iter().any(|server| server.sink == **sink));
+        let refused = refused.map(|(sink, why)| (*sink, why.clone()));
+        refused.chain(self.unread.clone()).collect()
     }
 
     async fn on_driven(&mut self, (ticket, driven, permit): RunOutcome) {
@@ -813,26 +837,20 @@ impl Worker {
             turned.driven
         });
         let actions = match driven {
-            Some(Driven::Finished { finished, .. }) => self.queue.finish(ticket, finished, now),
+            Some(Driven::Finished { finished, .. }) => {
+                if let Finish::Restart { failure, .. } = &finished.finish {
+                    self.on_refusal(failure);
+                }
+                self.queue.finish(ticket, finished, now)
+            }
             Some(Driven::Paused {
                 run,
                 pause,
                 finished,
                 ..
             }) => {
-                if let Pause::Park {
-                    sink,
-                    retry_after,
-                    failure,
-                } = &pause
-                {
-                    self.parked.insert(*sink, failure.fault.message.clone());
-                    let parked = Parked {
-                        sink: *sink,
-                        retry_after: *retry_after,
-                    };
-                    // Without an attendant the host is stopping, and nothing is resumed.
-                    let _ = self.parts.parked.send(parked).await;
+                if let Pause::Park { failure, .. } = &pause {
+                    self.on_refusal(failure);
                 }
                 self.queue.pause(ticket, run, &pause, finished, now)
             }
@@ -841,6 +859,18 @@ impl Worker {
         self.act(actions).await;
         self.permit = None;
         self.hear_on(&keys).await;
+    }
+
+    /// A server has refused a run for now, or has not answered it. What the host itself asks of the server is not observed
+    /// elsewhere.
+    fn on_refusal(&mut self, failure: &Failure) {
+        if let (Reaction::Park, Some(server)) = (failure.reaction, &failure.server) {
+            self.refused
+                .insert(server.sink, failure.fault.message.clone());
+            if failure.fault.retry_after.is_none() {
+                self.parts.availability.suspect(server.sink);
+            }
+        }
     }
 
     /// What was told to objects when their turn was over gives them another.
@@ -866,7 +896,7 @@ impl Worker {
                     ticket,
                     members,
                     chain,
-                    failures,
+                    tries,
                 } => {
                     let start = RunStart {
                         configurator: self.parts.configurator.clone(),
@@ -874,7 +904,7 @@ impl Worker {
                         module: self.parts.context.rollout.choose(&members),
                         members,
                         chain,
-                        failures,
+                        tries,
                     };
                     self.start(ticket, start);
                 }
@@ -940,7 +970,7 @@ impl Worker {
                 ceiling: self.parts.ceiling.clone(),
                 members: run.members().to_vec(),
                 chain: run.chain(),
-                failures: run.failures(),
+                tries: run.tries(),
                 module: self.parts.context.rollout.choose(run.members()),
             };
             return self.take_turn(ticket, start);
@@ -1052,7 +1082,7 @@ impl Worker {
             uid,
             request: failure.request_name.clone(),
             kind: failure.fault.kind.name().to_owned(),
-            message: failure.fault.message.chars().take(1024).collect(),
+            message: failure.fault.message.chars().take(MAX_MESSAGE).collect(),
             attempts: failures,
             time: self.now().to_string(),
         });
@@ -1085,15 +1115,21 @@ impl Worker {
     fn report(&mut self) {
         // Other hosts have every object.
         let is_idle = self.parts.shards.is_some() && self.held.is_empty();
+        let counts = self.queue.counts();
+        let delayed = match counts.delayed {
+            0 => Vec::new(),
+            _ => self.queue.delayed(DELAYS_SHOWN),
+        };
         let report = WorkerReport {
             tried: self.tried(is_idle),
             is_listed: self.is_listed || is_idle,
             is_bootstrapped: self.is_bootstrapped || is_idle,
-            counts: self.queue.counts(),
+            counts,
+            delayed: delayed.into_iter().map(delay_status).collect(),
             is_settled: self.unlisted == 0 && (self.queue.is_settled() || is_idle),
             failures: self.failures.iter().cloned().collect(),
             looping: self.looping.iter().cloned().collect(),
-            parked: self.parked.clone(),
+            parked: self.parked(),
             watch_error: self.watch_error.clone(),
         };
         self.parts
@@ -1155,6 +1191,26 @@ async fn changed(changes: Option<&mut watch::Receiver<()>>) {
     std::future::pending().await
 }
 
+fn delay_status(delayed: Delayed<'_>) -> DelayStatus {
+    let Delayed {
+        key,
+        uid,
+        failure,
+        refusals,
+        at,
+    } = delayed;
+    DelayStatus {
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        uid: uid.to_owned(),
+        request: failure.request_name.clone(),
+        kind: failure.fault.kind.name().to_owned(),
+        message: failure.fault.message.chars().take(MAX_MESSAGE).collect(),
+        refusals,
+        time: at.to_string(),
+    }
+}
+
 fn names(failed: &FailureStatus, key: &ObjectRef) -> bool {
     failed.namespace == key.namespace && failed.name == key.name
 }
@@ -1171,7 +1227,10 @@ fn broken_off(members: Vec<Member>) -> Finished {
         finish: Finish::Restart {
             after: Duration::from_secs(5),
             failure,
-            failures: 1,
+            tries: Tries {
+                failures: 1,
+                refusals: 0,
+            },
         },
         members,
         departed: Vec::new(),

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
 use configurator_core::configurator::field_manager;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
@@ -53,9 +54,16 @@ impl KubernetesSink {
     pub fn new(cluster: &Cluster) -> Self {
         Self {
             requests: cluster.requests.clone(),
-            throttle: Throttle::default(),
+            throttle: Throttle::new(DEFAULT_MAX_RETRY_AFTER),
             versions: Mutex::default(),
         }
+    }
+
+    /// The longest time for which the server is left alone when it asks for it. Default: 1 h.
+    #[must_use]
+    pub fn max_retry_after(mut self, max_retry_after: Duration) -> Self {
+        self.throttle = Throttle::new(max_retry_after);
+        self
     }
 
     async fn run(&self, request: &KubernetesRequest, scope: &Scope) -> Result<Answer, Fault> {
@@ -324,10 +332,6 @@ impl KubernetesSink {
             &parts.headers,
             &told,
         );
-        // An eviction is refused for the sake of a disruption budget: that is about this one Pod.
-        if request.subresource.as_deref() != Some("eviction") {
-            self.note(parts.status, &fault, &told);
-        }
         Err(match is_mismatch {
             true => Fault {
                 kind: FaultKind::ResourceConflict,
@@ -385,14 +389,11 @@ impl KubernetesSink {
         }
         let told = serde_json::from_str::<Told>(&body).unwrap_or_default();
         let fault = classify(WHAT, false, parts.status, &parts.headers, &told);
-        self.note(parts.status, &fault, &told);
-        Err(fault)
-    }
-
-    /// Heeds a wish to be left alone.
-    fn note(&self, status: StatusCode, fault: &Fault, told: &Told) {
+        // What one request is told is about that request; what the probe is told is about the server.
+        let status = parts.status;
         self.throttle
             .note(status.as_u16(), fault.retry_after, || told.said(status));
+        Err(fault)
     }
 }
 

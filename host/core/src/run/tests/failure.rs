@@ -195,25 +195,25 @@ fn a_run_rests_at_the_sink_that_is_away() {
           c: ResourceConflict
           s: ResourceNotFound
           h: ResourceNotFound
-        park at kubernetes, k: ApiServerUnavailable
+        park at kubernetes for 752 ms, k: ApiServerUnavailable
         root (attempt 1)
           k
           c: ConfigstoreUnavailable
           s: ResourceNotFound
           h: ResourceNotFound
-        park at configstore, c: ConfigstoreUnavailable
+        park at configstore for 1692 ms, c: ConfigstoreUnavailable
         root (attempt 1)
           k
           c
           s: SecretstoreUnavailable
           h: ResourceNotFound
-        park at secretstore, s: SecretstoreUnavailable
+        park at secretstore for 2092 ms, s: SecretstoreUnavailable
         root (attempt 1)
           k
           keep c
           s
           h: HttpUnavailable
-        park at http for 40000 ms, h: HttpUnavailable
+        park at http hooks.example.com for 40000 ms, h: HttpUnavailable
         root (attempt 1)
           k
           keep c
@@ -284,7 +284,10 @@ fn attempts_of_earlier_runs_count() {
     ] {
         Stage::of(
             RunStart {
-                failures,
+                tries: Tries {
+                    failures,
+                    refusals: 0,
+                },
                 ..start(attempts(3), &["a"])
             },
             handler,
@@ -511,8 +514,8 @@ fn a_failure_of_the_host_waits_as_long_as_the_server_asked() {
         };
         let first = match before.on_host_failure(failing(kind, retry_after)) {
             Step::Finish(finish) => text(&finish),
-            Step::Pause(Pause::Park { retry_after, .. }) => {
-                format!("park for {}", millis(retry_after.unwrap_or_default()))
+            Step::Pause(Pause::Park { after, .. }) => {
+                format!("park for {}", millis(after))
             }
             other => format!("{other:?}"),
         };
