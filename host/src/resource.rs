@@ -665,8 +665,7 @@ pub struct FailureStatus {
     pub time: String,
 }
 
-/// An object that a server has refused for now, or not answered. It is tried again after a wait that grows, and no attempt is
-/// charged for it.
+/// An object that a server has refused for now, or not answered. It is tried again after a growing wait; no attempt is charged.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DelayStatus {
