@@ -17,6 +17,7 @@ use crate::clock::{Clock, SharedClock, SystemClock};
 use crate::cluster::{self, Cluster};
 use crate::controller::driver::CallMode;
 use crate::controller::parking::{Availability, Prober};
+use crate::controller::pending::CommandLimits;
 use crate::controller::report::HostReport;
 use crate::controller::supervisor::Supervisor;
 use crate::declaration::Flows;
@@ -58,6 +59,7 @@ pub(crate) struct Shared {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) availability: Arc<Availability>,
     pub(crate) max_retry_after: Duration,
+    pub(crate) command_limits: CommandLimits,
     pub(crate) seed: u64,
     /// Where hosts share the objects: which are this host's.
     pub(crate) shards: Option<Arc<Shards>>,
@@ -115,6 +117,7 @@ pub struct HostBuilder {
     recorder: Option<Arc<Recorder>>,
     grace: Option<Duration>,
     max_retry_after: Option<Duration>,
+    command_limits: CommandLimits,
     seed: Option<u64>,
     sharding: Option<Sharding>,
     state_key: Option<StateKey>,
@@ -246,6 +249,14 @@ impl HostBuilder {
         self
     }
 
+    /// Limits of the Commands of each Configurator in mode Machine. Default: 1,000 that wait; those that have finished are deleted
+    /// after seven days.
+    #[must_use]
+    pub fn command_limits(mut self, limits: CommandLimits) -> Self {
+        self.command_limits = limits;
+        self
+    }
+
     /// Decides all jitter. Default: chosen by chance.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
@@ -364,6 +375,7 @@ impl HostBuilder {
             metrics,
             availability,
             max_retry_after,
+            command_limits: self.command_limits,
             seed,
         });
         let (reports, _) = watch::channel(HostReport::default());

@@ -196,7 +196,7 @@ pub struct Failure {
     /// What the run does about it.
     pub reaction: Reaction,
     /// The server that it waits for, if it parks.
-    pub server: Option<Server>,
+    pub server: Option<Box<Server>>,
     /// Whether it is the module's fault, once nothing more is tried: its handler has failed, or what it asks for cannot be done.
     pub is_of_module: bool,
 }
@@ -208,7 +208,7 @@ impl Failure {
         Self {
             request_name: request_name.into(),
             reaction: fault.kind.reaction(),
-            server: fault.kind.sink().map(Server::behind),
+            server: fault.kind.sink().map(Server::behind).map(Box::new),
             is_of_module: fault.kind.is_of_request(),
             fault,
         }
@@ -262,13 +262,10 @@ pub fn conclude(
         if !counts || fault.kind == FaultKind::NotSent {
             continue;
         }
-        let found = Failure {
-            server: fault
-                .kind
-                .sink()
-                .and(Some(Server::of(&step.request.operation))),
-            ..Failure::of_request(&result.request_name, fault.clone())
-        };
+        let mut found = Failure::of_request(&result.request_name, fault.clone());
+        if let Some(server) = &mut found.server {
+            **server = Server::of(&step.request.operation);
+        }
         match &step.request.of {
             Some(of) if is_batch => {
                 strongest(

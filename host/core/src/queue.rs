@@ -588,7 +588,7 @@ impl Queue {
                 for member in run.members() {
                     self.note_refusal(member, run.tries(), failure, now);
                 }
-                (failure.server.clone(), *after)
+                (failure.server.as_deref().cloned(), *after)
             }
         };
         let timer = Some(self.timer(now.after(after), Timer::Paused(ticket)));

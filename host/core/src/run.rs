@@ -814,7 +814,7 @@ impl Run {
 fn handler_failure(fault: Fault, reaction: Reaction) -> Failure {
     Failure {
         request_name: String::new(),
-        server: fault.kind.sink().map(Server::behind),
+        server: fault.kind.sink().map(Server::behind).map(Box::new),
         fault,
         reaction,
         is_of_module: true,

@@ -432,6 +432,7 @@ fn builder(
             inner_hosts: settings.http_inner_hosts.clone(),
         })
         .max_retry_after(settings.max_retry_after())
+        .command_limits(settings.command_limits())
         .grace(settings.grace());
     Ok(if is_person {
         builder.observer(Terminal::default())

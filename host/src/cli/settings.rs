@@ -11,6 +11,7 @@ use figment::{Figment, Source};
 use serde::{Deserialize, Serialize};
 
 use super::servers::{EtcdSettings, RegistrySettings, ShardingSettings};
+use crate::controller::pending::CommandLimits;
 use crate::sinks::secretstore::vault::VaultOptions;
 
 /// Variables of the program that are no settings: where the file with them is, and where `configurator build` finds tools.
@@ -60,6 +61,10 @@ pub struct Settings {
     pub http_inner_hosts: Vec<String>,
     /// The longest time in seconds for which a server is left alone when it asks for it (`Retry-After`).
     pub max_retry_after_seconds: u64,
+    /// Commands of one Configurator that may wait for objects which it does not select.
+    pub max_pending_commands: usize,
+    /// Seconds after which finished Commands are deleted, and waiting ones refused; 0: never.
+    pub command_ttl_seconds: u64,
     /// How lines are logged.
     pub log_format: LogFormat,
     /// What is logged, as in `info,configurator=debug`; by default `warn` for people, who see a line for each run
@@ -105,6 +110,8 @@ impl Default for Settings {
             policy: None,
             http_inner_hosts: Vec::new(),
             max_retry_after_seconds: DEFAULT_MAX_RETRY_AFTER.as_secs(),
+            max_pending_commands: CommandLimits::default().max_pending,
+            command_ttl_seconds: CommandLimits::default().ttl.as_secs(),
             log_format: LogFormat::Text,
             log: None,
             otlp_endpoint: None,
@@ -183,6 +190,15 @@ impl Settings {
     /// How long runs may take to end when the host stops.
     pub fn grace(&self) -> Duration {
         Duration::from_secs(self.grace_seconds)
+    }
+
+    /// Limits of the Commands of each Configurator.
+    #[must_use]
+    pub fn command_limits(&self) -> CommandLimits {
+        CommandLimits {
+            max_pending: self.max_pending_commands,
+            ttl: Duration::from_secs(self.command_ttl_seconds),
+        }
     }
 
     /// The longest `Retry-After` that is honored.

@@ -849,6 +849,7 @@ impl Keeper {
             declarative: shared.declarative.clone(),
             publisher: shared.publisher.clone(),
             availability: shared.availability.clone(),
+            command_limits: shared.command_limits,
             tasks: self.tasks.clone(),
             seed: shared.seed,
             shards: shared.shards.clone(),

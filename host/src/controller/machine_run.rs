@@ -30,7 +30,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::awaited::Sought;
-use super::commands;
+use super::commands::{self, Answer};
 use super::driver::{Carried, Driven, OfMachine, RunContext, Said, SendingGate, carry};
 use super::earlier::Earlier;
 use super::inbox::{Inbox, Wake};
@@ -149,7 +149,8 @@ enum LeafEnd {
 /// Why a turn is over.
 enum Over {
     Finish(Finish),
-    Park(Verdict, Duration),
+    /// A server has refused it for now: it goes on after this long.
+    Park(Box<Verdict>, Duration),
     /// Somebody else has written the state: what is known of it counts no more.
     Foreign,
 }
@@ -244,7 +245,8 @@ pub(crate) async fn take_turn(parts: TurnParts, ticket: Ticket) -> Turned {
     };
     let driven = match parked {
         None => Driven::Finished { ticket, finished },
-        Some((Verdict { failure, tries, .. }, after)) => {
+        Some((verdict, after)) => {
+            let Verdict { failure, tries, .. } = *verdict;
             let start = RunStart { tries, ..start };
             let (run, _) = Run::start(start, context.clock.now());
             Driven::Paused {
@@ -296,7 +298,7 @@ fn over_by(start: &RunStart, fault: Fault) -> Over {
     let policy = &start.configurator.retry;
     let verdict = retry::decide(failure, start.tries, policy, start.jitter());
     match verdict.decision {
-        Decision::Park { after } => Over::Park(verdict, after),
+        Decision::Park { after } => Over::Park(Box::new(verdict), after),
         Decision::Fail => Over::Finish(Finish::Failed {
             failure: verdict.failure,
             failures: verdict.tries.failures,
@@ -876,7 +878,7 @@ impl MachineRun {
                 ..self.start.tries
             },
         };
-        Over::Park(verdict, after)
+        Over::Park(Box::new(verdict), after)
     }
 
     fn checked(&mut self, token: u64, carried: Carried) -> Result<Event, Over> {
@@ -965,14 +967,14 @@ impl MachineRun {
         if let Some(event) = notices::event_of(&self.start.configurator, &self.member, notice) {
             self.context.publisher.publish(event);
         }
-        let (uid, why) = match notice {
-            Notice::CommandDone { uid } => (uid, None),
-            Notice::CommandRefused { uid, why } => (uid, Some(why.as_str())),
+        let (uid, answer) = match notice {
+            Notice::CommandDone { uid } => (uid, Answer::Done),
+            Notice::CommandRefused { uid, why } => (uid, Answer::Refused(why)),
             _ => return,
         };
         if let Some(resource) = self.standing.commands.remove(uid) {
             let now = self.context.clock.now();
-            commands::answer(&self.context.client, &resource, uid, why, now).await;
+            commands::answer(&self.context.client, &resource, uid, answer, now).await;
         }
     }
 

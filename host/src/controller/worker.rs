@@ -20,21 +20,22 @@ use configurator_guest::module::Module;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, SelectAll};
 use futures::{FutureExt, Stream, StreamExt};
-use kube::Client;
 use kube::api::{Api, ApiResource};
 use kube::runtime::watcher::{self, Event, InitialListStrategy};
 use kube::runtime::{WatchStreamExt, watcher as watch_kind};
+use kube::{Client, ResourceExt as _};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::awaited::Awaited;
-use super::commands::{self, CLUSTER_NAMESPACE};
+use super::commands::{self, CLUSTER_NAMESPACE, CommandEvent, Errand, Errands, Read};
 use super::driver::{Driven, RunContext, drive};
 use super::finalizer::finalizer_name;
 use super::inbox::{Inbox, Wake};
 use super::machine_run::{Standing, TurnParts, Turned, take_turn};
 use super::parking::Availability;
+use super::pending::{CommandLimits, Expired, Kept, PendingCommand, PendingCommands};
 use super::report::{KeeperReport, Reporter};
 use super::rollout::Rollout;
 use super::watched::Watched;
@@ -84,6 +85,8 @@ pub struct WorkerParts {
     pub publisher: Publisher,
     /// Which servers are unavailable.
     pub availability: Arc<Availability>,
+    /// In mode Machine: limits of its Commands.
+    pub command_limits: CommandLimits,
     /// Spawns runs.
     pub tasks: Tasks,
     /// Decides the jitter.
@@ -300,7 +303,12 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         chores: None,
         inboxes: HashMap::new(),
         standings: HashMap::new(),
-        untold: Vec::new(),
+        pending: PendingCommands::new(parts.command_limits),
+        errands: Errands::new(
+            parts.client.clone(),
+            parts.context.machine.clone(),
+            parts.context.clock.clone(),
+        ),
         has_swept: false,
         awaited: Awaited::new(parts.client.clone(), parts.seed),
         parts,
@@ -359,8 +367,10 @@ struct Worker {
     inboxes: HashMap<ObjectRef, Arc<Inbox>>,
     /// In mode Machine: what their machines have in memory.
     standings: HashMap<ObjectRef, Box<Standing>>,
-    /// Commands that came before their objects.
-    untold: Vec<Command>,
+    /// In mode Machine: Commands that wait for their object or have finished.
+    pending: PendingCommands,
+    /// What is asked and told about them.
+    errands: Errands,
     /// Whether what went while no host was there is out of the books of states.
     has_swept: bool,
     /// In mode Machine: what machines wait for.
@@ -375,7 +385,7 @@ struct Chore {
     _permit: Option<Arc<Permit>>,
 }
 
-type OrderStream = futures::stream::BoxStream<'static, watcher::Result<Event<Command>>>;
+type OrderStream = futures::stream::BoxStream<'static, CommandEvent>;
 type ObjectStream = futures::stream::BoxStream<'static, (String, watcher::Result<Event<Watched>>)>;
 
 impl Worker {
@@ -407,6 +417,12 @@ impl Worker {
                 let actions = self.queue.tick(now);
                 self.act(actions).await;
             }
+            if self.pending.next_deadline().is_some_and(|at| at <= now) {
+                self.expire(now);
+            }
+            if self.pending.wants_listing() {
+                orders = self.orders();
+            }
             // That something runs is said before anything comes of it.
             let is_news = self.has_said_settled && !self.queue.is_quiet();
             if is_news || now >= self.report_due {
@@ -422,7 +438,11 @@ impl Worker {
                 }
             }
             let report_due = self.is_unreported.then_some(self.report_due);
-            let next = [self.queue.next_deadline(), report_due];
+            let next = [
+                self.queue.next_deadline(),
+                self.pending.next_deadline(),
+                report_due,
+            ];
             let next = next.into_iter().flatten().min();
             let deadline = until(self.parts.context.clock.clone(), next);
             tokio::select! {
@@ -431,6 +451,8 @@ impl Worker {
                 () = changed(changes.as_mut()), if !is_draining => {
                     if let Some(shards) = &shards {
                         Box::pin(self.share(shards, &mut streams, &mut recorded)).await;
+                        // Commands for objects that were another host's were passed over.
+                        orders = self.orders();
                     }
                 }
                 Some(outcome) = self.runs.next(), if !self.runs.is_empty() => {
@@ -458,7 +480,12 @@ impl Worker {
                 Some((scope, event)) = streams.next(), if !is_draining => {
                     Box::pin(self.on_event(&scope, event, &mut recorded)).await;
                 }
-                Some(event) = orders.next(), if !is_draining => self.on_order(event).await,
+                Some(event) = orders.next(), if !is_draining && !self.errands.is_full() => {
+                    self.on_command_event(event).await;
+                }
+                (command, exists) = self.errands.next(), if !is_draining => {
+                    self.on_asked(&command, exists);
+                }
                 (machine, seen) = self.awaited.next(), if !is_draining => {
                     self.tell(&machine, Wake::Changed(seen)).await;
                 }
@@ -507,6 +534,7 @@ impl Worker {
                 finalizer.let_go(is_let_go);
             }
             self.failures.retain(|failed| !is_let_go(&failed.uid));
+            self.pending.retain(|uid| !is_let_go(uid));
             let now = self.now();
             let actions = self.queue.let_go(is_let_go, now);
             self.act(actions).await;
@@ -583,12 +611,17 @@ impl Worker {
             }
         };
         let now = self.now();
+        let mut shown = None;
+        let mut is_listing_over = false;
         let actions = match event {
             Event::Init => {
                 self.queue.list(scope);
                 Vec::new()
             }
-            Event::InitApply(object) | Event::Apply(object) => self.observe(object),
+            Event::InitApply(object) | Event::Apply(object) => {
+                shown = Some(object.key());
+                self.observe(object)
+            }
             Event::Delete(object) => {
                 if let Some(inbox) = self.inboxes.get(&object.key()) {
                     inbox.put(Wake::Deleted);
@@ -600,6 +633,7 @@ impl Worker {
                     *recorded = self.recorded().await;
                 }
                 self.unlisted = self.unlisted.saturating_sub(1);
+                is_listing_over = self.unlisted == 0;
                 self.is_listed |= self.unlisted == 0;
                 // With the last listing also what was handled in namespaces that are not watched any more.
                 let is_last = self.unlisted == 0;
@@ -616,8 +650,11 @@ impl Worker {
             if !std::mem::replace(&mut self.has_swept, true) {
                 self.sweep().await;
             }
-            for command in std::mem::take(&mut self.untold) {
-                self.order(command).await;
+            if let Some(key) = shown {
+                self.deliver(&key).await;
+            }
+            if is_listing_over {
+                self.deliver_all().await;
             }
         }
     }
@@ -660,15 +697,16 @@ impl Worker {
         commands::watched(&self.parts.client, &namespaces, self.parts.seed).boxed()
     }
 
-    async fn on_order(&mut self, event: watcher::Result<Event<Command>>) {
+    async fn on_command_event(&mut self, (scope, event): CommandEvent) {
         match event {
-            Ok(Event::Init | Event::InitDone | Event::Delete(_)) => {}
+            Ok(Event::Init) => self.pending.list(&scope),
+            Ok(Event::InitDone) => self.pending.listed(&scope),
+            Ok(Event::Delete(command)) => {
+                self.pending.remove(&command.uid().unwrap_or_default());
+            }
             Ok(Event::InitApply(command) | Event::Apply(command)) => {
-                if self.is_listed && self.unlisted == 0 {
-                    self.order(command).await;
-                } else {
-                    self.untold.push(command);
-                }
+                self.pending.see(&scope, &command.uid().unwrap_or_default());
+                self.on_command(&command).await;
             }
             Err(error) => {
                 let error = objects::explained(&error);
@@ -681,41 +719,135 @@ impl Worker {
         }
     }
 
-    /// Tells an object's machine what to do.
-    async fn order(&mut self, command: Command) {
-        let Some((own, mut target, uid, order)) = commands::order_of(&command) else {
+    /// Tells an object's machine what to do, or has the Command wait for its object.
+    async fn on_command(&mut self, command: &Command) {
+        let spec = &command.spec;
+        if spec.configurator != self.parts.configurator.name || !self.has(&spec.target.uid) {
             return;
+        }
+        let now = self.now();
+        let mut command = match commands::read(command) {
+            None => return,
+            Some(Read::Finished(own, uid, at)) => {
+                return self.pending.finished(own, uid, at.unwrap_or(now));
+            }
+            Some(Read::Order(command)) => command,
         };
-        if command.spec.configurator != self.parts.configurator.name || !self.has(&uid) {
-            return;
-        }
         if !self.parts.is_namespaced {
-            target.namespace.clear();
+            command.target.namespace.clear();
         }
-        let is_there = self
-            .queue
-            .known(&target)
-            .is_some_and(|(known, _)| known == uid);
-        // The object may be newer than what the watch has shown.
-        if !is_there && self.exists(&target, &uid).await {
-            return self.untold.push(command);
+        if self.is_known(&command) && self.is_listed && self.unlisted == 0 {
+            self.pending.remove(&command.order.uid);
+            let PendingCommand {
+                own, target, order, ..
+            } = command;
+            return self.tell(&target, Wake::Command(own, order)).await;
         }
-        if !is_there {
-            let why = format!(
-                "there is no {} {target} with the uid {uid}",
-                self.parts.resource.kind
-            );
-            let now = self.now();
-            return commands::answer(&self.parts.client, &own, &order.uid, Some(&why), now).await;
+        match self.pending.keep(command.clone(), now) {
+            Kept::Known => {}
+            Kept::New => self.ask(&command),
+            Kept::Full => {
+                let most = self.pending.limits().max_pending;
+                let why = format!(
+                    "{most} Commands of the Configurator wait for objects that it does not select; delete some, or raise the host's setting max_pending_commands"
+                );
+                self.refuse(command, why);
+            }
         }
-        self.tell(&target, Wake::Command(own, order)).await;
     }
 
-    /// Whether the API has the object. Where that cannot be known now, it is asked again later.
-    async fn exists(&mut self, key: &ObjectRef, uid: &str) -> bool {
-        match &self.parts.context.machine {
-            Some(machine) => !matches!(machine.store.object(key, uid).await, Ok(None)),
-            None => false,
+    fn is_known(&self, command: &PendingCommand) -> bool {
+        let known = self.queue.known(&command.target);
+        known.is_some_and(|(uid, _)| uid == command.target_uid)
+    }
+
+    /// Asks whether the object of a Command exists, once every object is listed that does.
+    fn ask(&mut self, command: &PendingCommand) {
+        if self.is_listed && self.unlisted == 0 {
+            self.errands.push(Errand::Ask(
+                command.order.uid.clone(),
+                command.target.clone(),
+                command.target_uid.clone(),
+            ));
+        }
+    }
+
+    /// The API has said whether the object of a Command exists.
+    fn on_asked(&mut self, command: &str, exists: bool) {
+        if !exists {
+            if let Some(pending) = self.pending.remove(command) {
+                self.refuse_without_object(pending);
+            }
+            return;
+        }
+        if let Some(pending) = self.pending.get_mut(command)
+            && !std::mem::replace(&mut pending.is_told, true)
+        {
+            let why = format!(
+                "the Configurator does not select the {} {}; the Command waits until it does",
+                self.parts.resource.kind, pending.target
+            );
+            let (own, uid) = (pending.own.clone(), pending.order.uid.clone());
+            self.errands.push(Errand::Wait(own, uid, why));
+        }
+    }
+
+    /// Tells the machine of an object that was just seen what Commands have waited to say.
+    async fn deliver(&mut self, key: &ObjectRef) {
+        if self.queue.known(key).is_none() {
+            return;
+        }
+        for command in self.pending.take(key) {
+            match self.is_known(&command) {
+                true => {
+                    self.tell(key, Wake::Command(command.own, command.order))
+                        .await;
+                }
+                false => self.refuse_without_object(command),
+            }
+        }
+    }
+
+    /// The same for every object, when all are known. What still waits is asked for.
+    async fn deliver_all(&mut self) {
+        for uid in self.pending.uids() {
+            let Some(command) = self.pending.get_mut(&uid).cloned() else {
+                continue;
+            };
+            match self.is_known(&command) {
+                true => self.deliver(&command.target).await,
+                false => self.ask(&command),
+            }
+        }
+    }
+
+    fn refuse_without_object(&mut self, command: PendingCommand) {
+        let why = format!(
+            "there is no {} {} with the uid {}",
+            self.parts.resource.kind, command.target, command.target_uid
+        );
+        self.refuse(command, why);
+    }
+
+    fn refuse(&mut self, command: PendingCommand, why: String) {
+        let errand = Errand::Refuse(command.own, command.order.uid, why);
+        self.errands.push(errand);
+    }
+
+    /// Deals with Commands whose time is over.
+    fn expire(&mut self, now: Timestamp) {
+        for expired in self.pending.expire(now) {
+            match expired {
+                Expired::Finished(own, uid) => self.errands.push(Errand::Delete(own, uid)),
+                Expired::Pending(command) => {
+                    let why = format!(
+                        "the Configurator has not selected {} within {:?}",
+                        command.target,
+                        self.pending.limits().ttl
+                    );
+                    self.refuse(command, why);
+                }
+            }
         }
     }
 
