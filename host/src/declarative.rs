@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::backoff::{RetryPolicy, mix};
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::layers;
@@ -29,7 +30,7 @@ pub const MAX_TARGETS: usize = 10_000;
 #[derive(Clone)]
 pub struct DeclarativeJob {
     /// What to do.
-    pub operation: Operation,
+    pub operation: AuthorizedOperation,
     /// On whose behalf.
     pub scope: Scope,
     /// The request's name.
@@ -278,7 +279,7 @@ impl DeclarativeRequests {
 
 /// What a request is about: a later one for the same supersedes it.
 fn target_of(job: &DeclarativeJob) -> String {
-    match &job.operation {
+    match job.operation.operation() {
         Operation::Kubernetes(request) => format!(
             "kubernetes {}/{} {}/{} {}",
             request.group,
@@ -291,7 +292,7 @@ fn target_of(job: &DeclarativeJob) -> String {
             let keys: Vec<String> = request
                 .operations
                 .iter()
-                .filter_map(|operation| layers::key_of(operation, &job.scope.namespace).ok())
+                .filter_map(|operation| layers::key_of(operation, job.operation.namespace()).ok())
                 .collect();
             format!("configstore {}", keys.join(" "))
         }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use configurator_core::digest::digest_of;
 use configurator_core::fault::Fault;
 use configurator_core::plan::{self, Plan, PlannedAction, PlannedStep};
 use configurator_core::request::{ObjectRef, OnError, Operation};
@@ -180,9 +179,9 @@ impl Executor {
                     .request(request.operation.sink(), Some(fault.kind));
                 settled(Err(fault.clone()))
             }
-            PlannedAction::Send if request.is_declarative => {
+            PlannedAction::Send(operation) if request.is_declarative => {
                 let job = DeclarativeJob {
-                    operation: request.operation.clone(),
+                    operation: (**operation).clone(),
                     scope: scope(step, run),
                     request_name: request.name.clone(),
                     owner: owner(step, run).map(|member| {
@@ -198,7 +197,7 @@ impl Executor {
                 }
                 settled
             }
-            PlannedAction::Send => {
+            PlannedAction::Send(operation) => {
                 let sink = request.operation.sink();
                 let span = tracing::info_span!(
                     "request",
@@ -216,9 +215,10 @@ impl Executor {
                 let answer = self
                     .sinks
                     .get(sink)
-                    .execute(&request.operation, &scope)
+                    .execute(operation, &scope)
                     .instrument(span.clone())
-                    .await;
+                    .await
+                    .map(|answer| operation.visible(answer));
                 if let Err(fault) = &answer {
                     span.record("fault", fault.kind.name());
                 }
@@ -232,7 +232,7 @@ impl Executor {
     fn not_sent(&self, step: &PlannedStep, culprit: &str) -> StepResult {
         let result = match &step.action {
             PlannedAction::Keep(result) => result.clone(),
-            PlannedAction::Send | PlannedAction::Refuse(_) => {
+            PlannedAction::Send(_) | PlannedAction::Refuse(_) => {
                 plan::failed(&step.request, plan::not_sent(culprit), self.clock.now())
             }
         };
@@ -254,14 +254,6 @@ fn owner<'a>(step: &PlannedStep, run: &'a Run) -> Option<&'a Member> {
 }
 
 fn scope(step: &PlannedStep, run: &Run) -> Scope {
-    let namespace = match &step.request.of {
-        Some(of) => of.namespace.clone(),
-        None => run
-            .members()
-            .first()
-            .map(|member| member.key.namespace.clone())
-            .unwrap_or_default(),
-    };
     Scope {
         configurator: run.configurator().name.clone(),
         request_name: step.request.name.clone(),
@@ -269,19 +261,13 @@ fn scope(step: &PlannedStep, run: &Run) -> Scope {
             .map(|member| member.key.to_string())
             .unwrap_or_default(),
         attempt: run.failures().saturating_add(1),
-        namespace,
         idempotency_key: match step.request.operation {
-            Operation::Http(_) => idempotency_key(&step.request.name, run),
+            Operation::Http(_) => run.entry_id().effect(&step.request.name),
             _ => String::new(),
         },
         timeout: step.request.timeout,
         fences: Vec::new(),
     }
-}
-
-fn idempotency_key(request: &str, run: &Run) -> String {
-    let entry = run.entry().to_string();
-    digest_of([run.id(), run.phase(), &entry, request].map(str::as_bytes))
 }
 
 fn note_culprit(culprit: &mut Option<String>, step: &PlannedStep, settled: &StepResult) {

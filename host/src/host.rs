@@ -25,7 +25,7 @@ use crate::declarative::DeclarativeRequests;
 use crate::events::{self, Publisher};
 use crate::executor::Executor;
 use crate::metrics::Metrics;
-use crate::module_source::{Guarded, ModuleDirectory, ModuleSource};
+use crate::module_source::{Guarded, ModuleDirectory, ModuleSource, Permitted};
 use crate::observer::{NoObserver, RunObserver, SharedObserver};
 use crate::recording::Recorder;
 use crate::seal::{HostKey, StateKey};
@@ -264,7 +264,8 @@ impl HostBuilder {
         self
     }
 
-    /// Shares the objects with other hosts of the same cluster. They must have the config store in common as well.
+    /// Shares the objects with other hosts of the same cluster. They must have the config store and the secret
+    /// store in common as well.
     /// Default: this host has every object.
     #[must_use]
     pub fn sharding(mut self, sharding: Sharding) -> Self {
@@ -353,6 +354,7 @@ impl HostBuilder {
             .sharding
             .map(|sharding| Shards::new(sharding, clock.clone(), chance()))
             .transpose()?;
+        let policy = Arc::new(self.policy.unwrap_or_else(Capabilities::everything));
         let shared = Arc::new(Shared {
             shards,
             state_key,
@@ -361,14 +363,17 @@ impl HostBuilder {
             config_store,
             guest,
             call_mode: self.call_mode,
-            modules: Arc::new(Guarded(
-                self.modules
-                    .unwrap_or_else(|| Arc::new(ModuleDirectory::new("."))),
-            )),
+            modules: Arc::new(Permitted {
+                source: Arc::new(Guarded(
+                    self.modules
+                        .unwrap_or_else(|| Arc::new(ModuleDirectory::new("."))),
+                )),
+                policy: policy.clone(),
+            }),
             executor,
             declarative,
             clock,
-            policy: Arc::new(self.policy.unwrap_or_else(Capabilities::everything)),
+            policy,
             publisher,
             observer: self.observer.unwrap_or_else(|| Arc::new(NoObserver)),
             recorder: self.recorder,

@@ -12,6 +12,7 @@ pub mod controller;
 pub mod declarative;
 pub mod executor;
 mod gather;
+pub mod kubernetes_faults;
 pub mod ledger;
 pub mod recording;
 pub mod redaction;
@@ -23,6 +24,8 @@ pub mod cluster;
 pub mod events;
 pub mod metrics;
 pub mod module_source;
+#[cfg(any(feature = "http", feature = "oci"))]
+pub mod network;
 pub mod objects;
 pub mod observer;
 pub mod sinks;

@@ -69,6 +69,42 @@ impl Redactor {
         }
     }
 
+    /// The value without secrets: strings and names of fields as [`redact`](Self::redact) returns them, and a number that
+    /// shows a secret as such a string. Where a secret is spread over several parts, nothing of the value is left.
+    #[must_use]
+    pub fn redact_value(&self, value: Value) -> Value {
+        if self.is_empty() {
+            return value;
+        }
+        let clean = self.clean(value);
+        let shows_secret = self
+            .finder()
+            .is_none_or(|finder| finder.is_match(&clean.to_string()));
+        match shows_secret {
+            true => REDACTED.into(),
+            false => clean,
+        }
+    }
+
+    fn clean(&self, value: Value) -> Value {
+        match value {
+            Value::Null | Value::Bool(_) => value,
+            Value::String(text) => self.redact(&text).into(),
+            Value::Number(number) => {
+                let text = number.to_string();
+                match self.redact(&text) {
+                    clean if clean == text => Value::Number(number),
+                    clean => clean.into(),
+                }
+            }
+            Value::Array(items) => items.into_iter().map(|item| self.clean(item)).collect(),
+            Value::Object(fields) => fields
+                .into_iter()
+                .map(|(name, field)| (self.redact(&name), self.clean(field)))
+                .collect(),
+        }
+    }
+
     fn finder(&self) -> Option<&AhoCorasick> {
         let build = || {
             AhoCorasick::builder()
@@ -146,6 +182,8 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
 #[cfg(test)]
 mod tests {
     use configurator_core::time::Timestamp;
+    use expect_test::expect;
+    use serde_json::json;
 
     use super::*;
 
@@ -186,5 +224,22 @@ mod tests {
         );
         redactor.learn_results(&[secret(r#""later1""#)]);
         assert_eq!(redactor.redact("later1 hunter22"), "[redacted] [redacted]");
+    }
+    #[test]
+    fn a_value_without_secrets_is_still_a_value() {
+        let mut redactor = Redactor::default();
+        let value = json!({"pin": 123456, "level": 3});
+        assert_eq!(redactor.redact_value(value.clone()), value);
+        redactor.learn_results(&[secret(
+            r#"{"password":"hunter22","pin":123456,"code":-12345.5,"parts":"1,234567"}"#,
+        )]);
+        let value = json!({
+            "pin": 123456, "code": -12345.5, "longer": 91234567, "level": 3, "ready": true, "none": null,
+            "login": ["admin", "hunter22"], "hunter22": {"of": "x hunter22"},
+        });
+        expect![[r#"{"[redacted]":{"of":"x [redacted]"},"code":"[redacted]","level":3,"login":["admin","[redacted]"],"longer":"9[redacted]7","none":null,"pin":"[redacted]","ready":true}"#]]
+            .assert_eq(&redactor.redact_value(value).to_string());
+        // Spread over two numbers.
+        assert_eq!(redactor.redact_value(json!([1, 234567])), REDACTED);
     }
 }

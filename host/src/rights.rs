@@ -362,10 +362,9 @@ impl Rights {
                 self.grant(scope, group, resource, names, &["create", "patch"]);
             }
             KubernetesVerb::Apply => self.grant(scope, group, resource, names, &["patch"]),
-            // A precheck looks first.
+            // RBAC knows no name of what is created.
             KubernetesVerb::Create if !is_subresource => {
                 self.grant(scope, group, resource, &[], &["create"]);
-                self.grant(scope, group, resource, names, &["get"]);
             }
             KubernetesVerb::Create => self.grant(scope, group, resource, names, &["create"]),
         }

@@ -176,6 +176,17 @@ impl About {
         }
     }
 
+    /// The same as variables of the program.
+    #[must_use]
+    pub fn vault_variables(&self) -> [(&'static str, String); 4] {
+        [
+            ("CONFIGURATOR_VAULT__ADDRESSES", self.vault.url.clone()),
+            ("CONFIGURATOR_VAULT__CA", self.ca.display().to_string()),
+            ("CONFIGURATOR_VAULT__AUTH__METHOD", "token".into()),
+            ("CONFIGURATOR_VAULT__AUTH__TOKEN", self.vault.token.clone()),
+        ]
+    }
+
     /// A client of these members of an etcd. One that is stopped is left for another.
     ///
     /// # Errors

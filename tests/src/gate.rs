@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::fault::{Fault, FaultKind};
-use configurator_core::request::Operation;
 use configurator_core::result::Answer;
 use configurator_host::sinks::{Scope, Sink, Sinks};
 use tokio::sync::watch;
@@ -86,7 +86,11 @@ struct GatedSink {
 
 #[async_trait]
 impl Sink for GatedSink {
-    async fn execute(&self, operation: &Operation, scope: &Scope) -> Result<Answer, Fault> {
+    async fn execute(
+        &self,
+        operation: &AuthorizedOperation,
+        scope: &Scope,
+    ) -> Result<Answer, Fault> {
         self.gate.arrived.send_modify(|arrived| *arrived += 1);
         let mut pass = self.gate.pass.subscribe();
         let is_open = match pass.wait_for(|pass| *pass != Pass::Held).await {

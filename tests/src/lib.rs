@@ -11,5 +11,6 @@ pub mod program;
 pub mod proxy;
 pub mod registry;
 pub mod shelf;
+pub mod unlimited;
 pub mod witness;
 pub mod world;

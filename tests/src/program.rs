@@ -73,6 +73,13 @@ impl Program {
         self
     }
 
+    /// More variables of its environment.
+    #[must_use]
+    pub fn envs(mut self, variables: impl IntoIterator<Item = (&'static str, String)>) -> Self {
+        self.command.envs(variables);
+        self
+    }
+
     /// One variable less.
     #[must_use]
     pub fn without_env(mut self, name: &str) -> Self {

@@ -19,6 +19,7 @@ use configurator_core::request::{
     ConfigAppConf, ConfigBasic, ConfigOperation, ConfigRequest, ConfigResource, ConfigTwoLayers,
     ConfigType, ConfigVerb, Operation, SecretRequest, SecretVerb,
 };
+use configurator_host::sinks::Scope;
 use configurator_host::sinks::configstore::etcd::EtcdConfigStore;
 use configurator_host::sinks::configstore::{
     ConfigStore, ConfigstoreSink, EmbeddedConfigStore, Fence,
@@ -27,8 +28,8 @@ use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, Vaul
 use configurator_host::sinks::secretstore::{
     EmbeddedSecretStore, RandomSecrets, SealingKey, SecretStore, SecretstoreSink,
 };
-use configurator_host::sinks::{Scope, Sink};
 use configurator_tests::controlplane::ControlPlane;
+use configurator_tests::unlimited::execute;
 use etcd_client::GetOptions;
 use expect_test::{Expect, expect};
 use futures::future::join_all;
@@ -122,17 +123,14 @@ async fn check(transactions: &[Vec<ConfigOperation>], expected: Expect) -> Resul
     let folder = tempfile::tempdir()?;
     for (name, store) in config_stores(folder.path()).await? {
         let sink = ConfigstoreSink::new(store.clone());
-        let scope = Scope {
-            namespace: "shop".into(),
-            ..Scope::default()
-        };
+        let scope = Scope::default();
         let mut text = String::new();
         for operations in transactions {
             let request = ConfigRequest {
                 is_transaction: true,
                 operations: operations.clone(),
             };
-            text += &match sink.execute(&Operation::Config(request), &scope).await {
+            text += &match execute(&sink, &Operation::Config(request), &scope).await {
                 Ok(answer) => {
                     let objects: Vec<_> =
                         answer.query_objects.iter().map(Document::as_str).collect();
@@ -440,7 +438,7 @@ async fn secret(
         verb,
         value,
     });
-    match sink.execute(&operation, &Scope::default()).await {
+    match execute(sink, &operation, &Scope::default()).await {
         Ok(answer) => {
             let objects: Vec<_> = answer.query_objects.iter().map(Document::as_str).collect();
             format!(
@@ -648,8 +646,7 @@ async fn an_operation_for_another_sink_is_refused() -> Result<()> {
         verb: SecretVerb::Get,
         value: None,
     });
-    let fault = sink
-        .execute(&operation, &Scope::default())
+    let fault = execute(&sink, &operation, &Scope::default())
         .await
         .unwrap_err();
     assert_eq!(fault.kind, FaultKind::UnsupportedResourceOperation);

@@ -4,11 +4,14 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::{cache, cargo, kopf};
 
@@ -39,7 +42,7 @@ pub struct Servers {
 }
 
 impl Controlplane {
-    /// Builds the servers, starts them, says how to reach them, and waits for an interrupt.
+    /// Builds the servers, starts them, prints how to reach them, and keeps them running until an interrupt.
     pub fn run(self) -> Result<()> {
         let servers = build()?;
         if self.build {
@@ -49,7 +52,7 @@ impl Controlplane {
             println!("{}", servers.vault.display());
             return Ok(());
         }
-        let mut running = servers.start(self.stores)?;
+        let running = servers.start(self.stores)?;
         let about: About = serde_json::from_str(&running.description)?;
         println!("export KUBECONFIG={}", about.kubernetes.kubeconfig);
         println!(
@@ -64,11 +67,8 @@ impl Controlplane {
             "export VAULT_ADDR={} VAULT_CACERT={} VAULT_TOKEN={}",
             about.vault.url, about.ca, about.vault.token
         );
-        eprintln!("controlplane: ready; an interrupt stops everything and removes its files");
-        // The interrupt goes to both processes; the servers end when this one's end of their input closes at the latest.
-        let status = running.child.wait()?;
-        ensure!(status.success(), "the servers ended: {status}");
-        Ok(())
+        eprintln!("controlplane: ready; press Ctrl-C to stop the servers and remove their files");
+        running.until_interrupt()
     }
 }
 
@@ -77,6 +77,22 @@ pub struct Running {
     /// How they are reached: a line of JSON.
     pub description: String,
     child: Child,
+}
+
+impl Running {
+    /// Keeps the servers running until SIGINT, SIGTERM or SIGHUP, then returns when they have ended and removed their files.
+    fn until_interrupt(mut self) -> Result<()> {
+        // Servers stop when their input closes, and `Child::wait` closes it, so the input is held elsewhere.
+        let input = self.child.stdin.take();
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        thread::spawn(move || {
+            signals.forever().next();
+            drop(input);
+        });
+        let status = self.child.wait()?;
+        ensure!(status.success(), "the servers ended: {status}");
+        Ok(())
+    }
 }
 
 impl Drop for Running {

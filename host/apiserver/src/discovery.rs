@@ -159,7 +159,7 @@ pub(crate) fn version(registry: &Registry, path: &ResourcePath) -> Result<Respon
                 "name": format!("{}/{subresource}", resource.plural), "singularName": "", "namespaced": resource.namespaced, "kind": kind,
                 "verbs": subresource_verbs(subresource),
             });
-            if subresource == "scale" {
+            if (&group, &version) != (&resource.group, &resource.version) {
                 object::set_field(&mut value, "group", Some(json!(group)));
                 object::set_field(&mut value, "version", Some(json!(version)));
             }
@@ -229,18 +229,14 @@ fn aggregated_resource(resource: &Arc<Resource>) -> Value {
 }
 
 fn response_kind(resource: &Resource, subresource: &str) -> (String, String, String) {
-    if subresource == "scale" {
-        (
-            "autoscaling".to_owned(),
-            "v1".to_owned(),
-            "Scale".to_owned(),
-        )
-    } else {
-        (
-            resource.group.clone(),
-            resource.version.clone(),
-            resource.kind.clone(),
-        )
+    let of = |group: &str, version: &str, kind: &str| {
+        (group.to_owned(), version.to_owned(), kind.to_owned())
+    };
+    match subresource {
+        "scale" => of("autoscaling", "v1", "Scale"),
+        "eviction" => of("policy", "v1", "Eviction"),
+        "binding" => of("", "v1", "Binding"),
+        _ => of(&resource.group, &resource.version, &resource.kind),
     }
 }
 
@@ -249,9 +245,9 @@ fn verbs(resource: &Resource) -> &'static [&'static str] {
 }
 
 fn subresource_verbs(subresource: &str) -> &'static [&'static str] {
-    if subresource == "finalize" {
-        &["update"]
-    } else {
-        &["get", "patch", "update"]
+    match subresource {
+        "finalize" => &["update"],
+        "binding" | "eviction" => &["create"],
+        _ => &["get", "patch", "update"],
     }
 }

@@ -146,6 +146,9 @@ impl Resource {
     /// The subresources that discovery lists.
     pub(crate) fn subresources(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
+        if self.is("", "pods") {
+            names.extend(["binding", "eviction"]);
+        }
         if self.is("", "namespaces") {
             names.push("finalize");
         }

@@ -236,6 +236,10 @@ impl From<StoreError> for Status {
                 status.retry_after_seconds = Some(1);
                 status
             }
+            // Without a time to retry after: clients would send again by themselves what may have been done.
+            StoreError::Unknown { .. } => {
+                Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", error.to_string())
+            }
             StoreError::Damaged { .. } | StoreError::Panicked { .. } => Self::internal(error),
         }
     }

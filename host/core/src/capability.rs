@@ -4,10 +4,11 @@ mod lacking;
 
 use crate::fault::{Fault, FaultKind};
 use crate::glob;
+use crate::kubernetes_call::KubernetesCall;
 use crate::layers;
 use crate::request::{
     ConfigOperation, ConfigVerb, HttpRequest, KubernetesRequest, KubernetesVerb, ObjectKey,
-    Operation, SecretRequest, SecretVerb,
+    ObjectRef, SecretVerb,
 };
 
 /// How the names of the host's own secrets begin. No rule reaches them.
@@ -45,6 +46,28 @@ pub struct KubernetesRule {
     pub verbs: Vec<KubernetesVerb>,
     /// Whether a handler may wait for a change of these.
     pub watch: bool,
+}
+
+impl KubernetesRule {
+    /// Whether it is about this object, or its subresource, whatever the verb. A name or a namespace that is empty is covered by a list
+    /// that is empty or has `*`.
+    fn covers(
+        &self,
+        group: &str,
+        plural: &str,
+        subresource: Option<&str>,
+        namespace: &str,
+        name: &str,
+    ) -> bool {
+        any(&self.groups, group)
+            && any(&self.resources, plural)
+            && match subresource {
+                None => self.subresources.is_empty(),
+                Some(subresource) => any(&self.subresources, subresource),
+            }
+            && (self.namespaces.is_empty() || any(&self.namespaces, namespace))
+            && (self.names.is_empty() || any(&self.names, name))
+    }
 }
 
 /// Allows verbs on keys of the config store.
@@ -115,34 +138,13 @@ impl Capabilities {
         }
     }
 
-    /// Checks one operation. `default_namespace` is that of the object being handled.
-    ///
-    /// # Errors
-    /// [`FaultKind::ResourcePermission`]; the message reads `no rule that allows …`, for whoever knows whose rules these are.
-    pub fn check(&self, operation: &Operation, default_namespace: &str) -> Result<(), Fault> {
-        match operation {
-            Operation::Kubernetes(request) => self.check_kubernetes(request),
-            Operation::Config(request) => request
-                .operations
-                .iter()
-                .try_for_each(|operation| self.check_config(operation, default_namespace)),
-            Operation::Secret(request) => self.check_secret(request),
-            Operation::Http(request) => self.check_http(request),
-        }
-    }
-
     /// Checks whether a handler may wait for a change of this object.
     ///
     /// # Errors
     /// As [`check`](Self::check).
     pub fn check_wait(&self, key: &ObjectKey) -> Result<(), Fault> {
         let allowed = self.kubernetes.iter().any(|rule| {
-            rule.watch
-                && any(&rule.groups, &key.group)
-                && any(&rule.resources, &key.plural)
-                && rule.subresources.is_empty()
-                && (rule.namespaces.is_empty() || any(&rule.namespaces, &key.namespace))
-                && (rule.names.is_empty() || any(&rule.names, &key.name))
+            rule.watch && rule.covers(&key.group, &key.plural, None, &key.namespace, &key.name)
         });
         if allowed {
             return Ok(());
@@ -153,17 +155,82 @@ impl Capabilities {
         )))
     }
 
-    fn check_kubernetes(&self, request: &KubernetesRequest) -> Result<(), Fault> {
+    /// Whether rules let a Configurator watch this resource in these namespaces; none stands for all, and for what has no
+    /// namespace. A rule that lists names does not, unless it lists `*`: a watch has all of them.
+    ///
+    /// # Errors
+    /// [`FaultKind::ResourcePermission`], with the first namespace that no rule covers.
+    pub fn check_watch(
+        &self,
+        group: &str,
+        plural: &str,
+        namespaces: &[String],
+    ) -> Result<(), Fault> {
+        let covers = |namespace: &str| {
+            self.kubernetes
+                .iter()
+                .any(|rule| rule.watch && rule.covers(group, plural, None, namespace, ""))
+        };
+        let everywhere = [String::new()];
+        let wanted = match namespaces {
+            [] => &everywhere[..],
+            namespaces => namespaces,
+        };
+        let Some(missed) = wanted.iter().find(|namespace| !covers(namespace)) else {
+            return Ok(());
+        };
+        let namespaces = match missed.as_str() {
+            "" => String::new(),
+            namespace => format!(", namespaces: [{namespace}]"),
+        };
+        Err(missing(&format!(
+            "kubernetes: {{groups: [{group:?}], resources: [{plural}]{namespaces}, verbs: [watch]}}"
+        )))
+    }
+
+    /// Whether a rule lets an object of the core group be read: one that a Configurator names as part of itself.
+    ///
+    /// # Errors
+    /// As [`check_watch`](Self::check_watch).
+    pub fn check_reference(&self, plural: &str, object: &ObjectRef) -> Result<(), Fault> {
         let allowed = self.kubernetes.iter().any(|rule| {
-            any(&rule.groups, &request.group)
-                && any(&rule.resources, &request.plural)
-                && match &request.subresource {
-                    None => rule.subresources.is_empty(),
-                    Some(subresource) => any(&rule.subresources, subresource),
-                }
-                && (rule.namespaces.is_empty() || any(&rule.namespaces, &request.namespace))
-                && (rule.names.is_empty() || any(&rule.names, &request.name))
-                && rule.verbs.contains(&request.verb)
+            rule.verbs.contains(&KubernetesVerb::Get)
+                && rule.covers("", plural, None, &object.namespace, &object.name)
+        });
+        if allowed {
+            return Ok(());
+        }
+        let ObjectRef { namespace, name } = object;
+        Err(missing(&format!(
+            "kubernetes: {{groups: [\"\"], resources: [{plural}], namespaces: [{namespace}], names: [{name}], verbs: [get]}}"
+        )))
+    }
+
+    /// Whether a rule allows this verb on the object of a call. A rule that lists names does not reach an object whose name the host
+    /// generates, unless it lists `*`.
+    ///
+    /// # Errors
+    /// [`FaultKind::ResourcePermission`]; the message reads `no rule that allows …`.
+    pub(crate) fn check_kubernetes(
+        &self,
+        call: &KubernetesCall,
+        verb: KubernetesVerb,
+    ) -> Result<(), Fault> {
+        let request = call.request();
+        // Nobody knows it beforehand, so it is as if there were none.
+        let name = match call.is_name_generated() {
+            true => "",
+            false => request.name.as_str(),
+        };
+        let allowed = self.kubernetes.iter().any(|rule| {
+            let subresource = request.subresource.as_deref();
+            let KubernetesRequest {
+                group,
+                plural,
+                namespace,
+                ..
+            } = request;
+            rule.covers(group, plural, subresource, namespace, name) && rule.verbs.contains(&verb)
         });
         if allowed {
             return Ok(());
@@ -178,23 +245,31 @@ impl Capabilities {
         } else {
             format!(", namespaces: [{}]", request.namespace)
         };
-        let names = if request.name.is_empty() {
+        let names = if name.is_empty() {
             String::new()
         } else {
-            format!(", names: [{}]", request.name)
+            format!(", names: [{name}]")
         };
         Err(missing(&format!(
             "kubernetes: {{groups: [{:?}], resources: [{}]{subresource}{namespaces}{names}, verbs: [{}]}}",
             request.group,
             request.plural,
-            request.verb.name()
+            verb.name()
         )))
     }
 
-    fn check_config(&self, operation: &ConfigOperation, namespace: &str) -> Result<(), Fault> {
+    /// Whether a rule allows this verb on the entry of an operation. `namespace` is that of the object being handled.
+    ///
+    /// # Errors
+    /// As [`check_kubernetes`](Self::check_kubernetes), and when the operation names no key.
+    pub(crate) fn check_config(
+        &self,
+        operation: &ConfigOperation,
+        verb: ConfigVerb,
+        namespace: &str,
+    ) -> Result<(), Fault> {
         let key = layers::key_of(operation, namespace)
             .map_err(|error| Fault::new(FaultKind::ResourceGeneric, error.to_string()))?;
-        let verb = operation.verb();
         let allowed = self.configstore.iter().any(|rule| {
             rule.verbs.contains(&verb)
                 && rule
@@ -211,22 +286,29 @@ impl Capabilities {
         )))
     }
 
-    fn check_secret(&self, request: &SecretRequest) -> Result<(), Fault> {
+    /// Whether a rule allows this verb on the secret of this name.
+    ///
+    /// # Errors
+    /// As [`check_kubernetes`](Self::check_kubernetes).
+    pub(crate) fn check_secret(&self, name: &str, verb: SecretVerb) -> Result<(), Fault> {
         let allowed = self
             .secretstore
             .iter()
-            .any(|rule| rule.verbs.contains(&request.verb) && any(&rule.names, &request.name));
-        if allowed && !request.name.starts_with(RESERVED_SECRETS) {
+            .any(|rule| rule.verbs.contains(&verb) && any(&rule.names, name));
+        if allowed && !name.starts_with(RESERVED_SECRETS) {
             return Ok(());
         }
         Err(missing(&format!(
-            "secretstore: {{names: [{}], verbs: [{}]}}",
-            request.name,
-            request.verb.name()
+            "secretstore: {{names: [{name}], verbs: [{}]}}",
+            verb.name()
         )))
     }
 
-    fn check_http(&self, request: &HttpRequest) -> Result<(), Fault> {
+    /// Whether a rule allows the method at the host of a URL.
+    ///
+    /// # Errors
+    /// As [`check_kubernetes`](Self::check_kubernetes), and when the URL has no host.
+    pub(crate) fn check_http(&self, request: &HttpRequest) -> Result<(), Fault> {
         let host = host_of(&request.url).ok_or_else(|| {
             Fault::new(
                 FaultKind::ResourceGeneric,
@@ -285,7 +367,11 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::request::{ConfigBasic, ConfigRequest, ConfigResource, ConfigType};
+    use crate::authorization::{Caller, authorize};
+    use crate::document::Document;
+    use crate::request::{
+        ConfigBasic, ConfigRequest, ConfigResource, ConfigType, Operation, SecretRequest,
+    };
 
     fn rules() -> Capabilities {
         Capabilities {
@@ -323,17 +409,19 @@ mod tests {
 
     #[track_caller]
     fn check(operation: &Operation, expected: Expect) {
-        let got = match rules().check(operation, "default") {
-            Ok(()) => "allowed".to_owned(),
-            Err(fault) => fault.to_string(),
+        let caller = Caller {
+            namespace: "default",
+            ..Caller::default()
+        };
+        let everything = Capabilities::everything();
+        let allowed = |rules: &Capabilities| authorize(operation, caller, rules, &everything);
+        let got = match allowed(&rules()) {
+            Ok(_) => "allowed".to_owned(),
+            Err(denied) => denied.into_fault().to_string(),
         };
         expected.assert_eq(&got);
-        assert!(
-            Capabilities::everything()
-                .check(operation, "default")
-                .is_ok()
-        );
-        assert!(Capabilities::default().check(operation, "default").is_err());
+        assert!(allowed(&everything).is_ok());
+        assert!(allowed(&Capabilities::default()).is_err());
     }
 
     fn kubernetes(verb: KubernetesVerb, group: &str, plural: &str) -> KubernetesRequest {
@@ -359,7 +447,7 @@ mod tests {
         check(
             &Operation::Kubernetes(request),
             expect![[
-                r#"ResourcePermission: no rule that allows kubernetes: {groups: [""], resources: [pods], namespaces: [shop], names: [web], verbs: [delete]}"#
+                r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {groups: [""], resources: [pods], namespaces: [shop], names: [web], verbs: [delete]}"#
             ]],
         );
     }
@@ -369,6 +457,7 @@ mod tests {
         let request = KubernetesRequest {
             namespace: "team-a".into(),
             name: "web".into(),
+            body: Some(Document::empty_object()),
             ..kubernetes(KubernetesVerb::Patch, "apps", "deployments")
         };
         let scale = KubernetesRequest {
@@ -379,7 +468,7 @@ mod tests {
         check(
             &Operation::Kubernetes(request),
             expect![[
-                r#"ResourcePermission: no rule that allows kubernetes: {groups: ["apps"], resources: [deployments], namespaces: [team-a], names: [web], verbs: [patch]}"#
+                r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {groups: ["apps"], resources: [deployments], namespaces: [team-a], names: [web], verbs: [patch]}"#
             ]],
         );
     }
@@ -410,7 +499,7 @@ mod tests {
         check(
             &of(vec![update, basic]),
             expect![
-                "ResourcePermission: no rule that allows configstore: {prefixes: [basic/resources%2Fpod%2F], verbs: [update]}"
+                "ResourcePermission: spec.capabilities has no rule that allows configstore: {prefixes: [basic/resources%2Fpod%2F], verbs: [update]}"
             ],
         );
     }
@@ -428,7 +517,7 @@ mod tests {
         check(
             &secret("pod-a", SecretVerb::Get),
             expect![
-                "ResourcePermission: no rule that allows secretstore: {names: [pod-a], verbs: [get]}"
+                "ResourcePermission: spec.capabilities has no rule that allows secretstore: {names: [pod-a], verbs: [get]}"
             ],
         );
         let http = |url: &str| {
@@ -443,7 +532,7 @@ mod tests {
         check(
             &http("https://hooks.example.com:8443/x"),
             expect![
-                "ResourcePermission: no rule that allows http: {hosts: [hooks.example.com:8443], methods: [POST]}"
+                "ResourcePermission: spec.capabilities has no rule that allows http: {hosts: [hooks.example.com:8443], methods: [POST]}"
             ],
         );
     }

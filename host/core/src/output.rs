@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::document::Document;
 use crate::fault::{Fault, FaultKind};
 use crate::handler::{HandlerOutput, Outcome};
 use crate::layers;
-use crate::plan::{Plan, namespace_of};
+use crate::plan::{InvalidRequest, Plan, namespace_of};
 use crate::request::{
     ConfigOperation, ConfigVerb, ExecuteStrategy, KubernetesRequest, KubernetesVerb, ObjectKey,
     ObjectRef, Operation, Request,
 };
+use crate::text::quoted;
 
 /// The longest name of a request or a group, in bytes.
 pub const MAX_NAME: usize = 256;
@@ -72,7 +72,7 @@ pub fn check(output: &HandlerOutput, rules: OutputRules<'_>) -> Result<(), Fault
         if !names.insert(name) {
             return Err(invalid(format!(
                 "two pass-through arguments are named {}",
-                shown(name)
+                quoted(name)
             )));
         }
     }
@@ -137,7 +137,7 @@ fn check_names(requests: &[Request]) -> Result<(), Fault> {
             if name.is_empty() || name.len() > MAX_NAME {
                 return Err(invalid(format!(
                     "the name {} of a request or group must have 1 to {MAX_NAME} bytes",
-                    shown(name)
+                    quoted(name)
                 )));
             }
         }
@@ -205,14 +205,6 @@ fn apply_of(request: &Request) -> Option<(&Request, &KubernetesRequest)> {
 
 const NO_URL: &str = "the URL is none of http or https with a host";
 
-/// What a module wrote, quoted; of a long text the beginning, since messages end up in conditions and Events.
-fn shown(text: &str) -> String {
-    const MOST: usize = 80;
-    let short = format!("{text:.MOST$}");
-    let dots = if short.len() < text.len() { "…" } else { "" };
-    format!("{short:?}{dots}")
-}
-
 fn check_request(
     request: &Request,
     rules: OutputRules<'_>,
@@ -224,9 +216,7 @@ fn check_request(
         ));
     }
     if request.once && !rules.is_leaf {
-        return Err(unsupported(
-            "`once` needs mode Machine, which this host does not offer".to_owned(),
-        ));
+        return Err(unsupported("`once` needs mode Machine".to_owned()));
     }
     if request.is_declarative && !request.operation.is_mutating() {
         return Err(invalid(
@@ -240,7 +230,8 @@ fn check_request(
     }
     check_of(request.of.as_ref(), rules).map_err(invalid)?;
     match &request.operation {
-        Operation::Kubernetes(kubernetes) => check_kubernetes(kubernetes),
+        // Checked when it is prepared to be sent.
+        Operation::Kubernetes(_) => Ok(()),
         Operation::Config(config) => {
             if config.operations.is_empty() {
                 return Err(invalid(
@@ -267,7 +258,7 @@ fn check_request(
             {
                 return Err(invalid(format!(
                     "{} is no HTTP method in upper case",
-                    shown(&http.method)
+                    quoted(&http.method)
                 )));
             }
             match crate::capability::host_of(&http.url) {
@@ -293,76 +284,6 @@ fn check_of(of: Option<&ObjectRef>, rules: OutputRules<'_>) -> Result<(), String
     }
 }
 
-fn check_kubernetes(request: &KubernetesRequest) -> Result<(), Fault> {
-    let verb = request.verb.name();
-    let need = |field: &str, value: &str| {
-        if value.is_empty() {
-            Err(invalid(format!("`{verb}` needs `{field}`")))
-        } else {
-            Ok(())
-        }
-    };
-    need("version", &request.version)?;
-    need("plural", &request.plural)?;
-    let path = [
-        &request.group,
-        &request.version,
-        &request.plural,
-        &request.namespace,
-        &request.name,
-    ];
-    let subresource = request.subresource.as_deref().unwrap_or_default();
-    for segment in path.into_iter().map(String::as_str).chain([subresource]) {
-        if segment.contains(['/', '?', '#', '%']) || segment == "." || segment == ".." {
-            return Err(invalid(format!(
-                "{} cannot be part of a path",
-                shown(segment)
-            )));
-        }
-    }
-    if request.subresource.as_deref() == Some("") {
-        return Err(invalid(
-            "`subresource` is empty; leave it out for the object itself".to_owned(),
-        ));
-    }
-    match request.verb {
-        KubernetesVerb::List if !request.name.is_empty() => {
-            return Err(invalid(
-                "`list` takes no `name`; use a field selector".to_owned(),
-            ));
-        }
-        KubernetesVerb::List => {}
-        KubernetesVerb::Get
-        | KubernetesVerb::Patch
-        | KubernetesVerb::Delete
-        | KubernetesVerb::Create
-        | KubernetesVerb::Replace
-        | KubernetesVerb::Apply => need("name", &request.name)?,
-    }
-    if request.precondition.is_some()
-        && matches!(
-            request.verb,
-            KubernetesVerb::Get | KubernetesVerb::List | KubernetesVerb::Create
-        )
-    {
-        return Err(invalid(format!("`{verb}` takes no `precondition`")));
-    }
-    let body = request.body.as_ref().map(Document::as_str);
-    match (request.verb, body) {
-        (KubernetesVerb::Get | KubernetesVerb::List | KubernetesVerb::Delete, _)
-        | (KubernetesVerb::Patch, Some(_)) => {}
-        (_, None) => return Err(invalid(format!("`{verb}` needs `resource-body`"))),
-        (KubernetesVerb::Create | KubernetesVerb::Replace | KubernetesVerb::Apply, Some(body)) => {
-            if !is_object(body) {
-                return Err(invalid(format!(
-                    "the `resource-body` of `{verb}` must be a JSON object"
-                )));
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Whether a well-formed document is an object.
 fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{')
@@ -379,6 +300,11 @@ fn check_config(operation: &ConfigOperation, default_namespace: &str) -> Result<
         )));
     }
     Ok(())
+}
+
+/// The fault of an output with a request that cannot be sent as it is.
+pub(crate) fn invalid_request(InvalidRequest { name, why }: InvalidRequest) -> Fault {
+    invalid(format!("request {name:?}: {why}"))
 }
 
 #[expect(

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::authorization::{AuthorizedOperation, Caller, Denied, authorize};
 use crate::backoff::RetryPolicy;
 use crate::capability::Capabilities;
+use crate::digest::digest_of;
 use crate::fault::{Fault, FaultKind, Reaction};
 use crate::parking::Server;
 use crate::request::{ExecuteStrategy, ObjectRef, OnError, Operation, Request, Requests};
@@ -34,73 +36,116 @@ pub struct PlannedStep {
 /// What to do for one request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlannedAction {
-    /// Send it.
-    Send,
+    /// Send this.
+    Send(Box<AuthorizedOperation>),
     /// It succeeded in an earlier attempt, unchanged: its result stands.
     Keep(RequestResult),
     /// It may not be sent.
     Refuse(Fault),
 }
 
+impl PlannedStep {
+    /// Whether sending it may change something.
+    #[must_use]
+    pub fn is_effect(&self) -> bool {
+        matches!(self.action, PlannedAction::Send(_)) && self.request.operation.is_mutating()
+    }
+}
+
+/// What requests are planned by.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanRules<'a> {
+    /// The Configurator's name.
+    pub configurator: &'a str,
+    /// Its capabilities.
+    pub capabilities: &'a Capabilities,
+    /// What the operator of the host allows at most.
+    pub ceiling: &'a Capabilities,
+    /// The namespace of the first object of the run.
+    pub namespace: &'a str,
+    /// Identifies the entry that the requests are of.
+    pub entry: EntryId<'a>,
+}
+
+/// Identifies an entry: the same on each of its attempts, also after a restart of the host.
+#[derive(Debug, Clone, Copy)]
+pub struct EntryId<'a> {
+    /// The run's id.
+    pub run: &'a str,
+    /// The phase, or the path of the leaf.
+    pub phase: &'a str,
+    /// Which entry of it.
+    pub number: u32,
+}
+
+impl EntryId<'_> {
+    /// Identifies what a request of this entry does.
+    #[must_use]
+    pub fn effect(&self, request: &str) -> String {
+        let number = self.number.to_string();
+        digest_of([self.run, self.phase, &number, request].map(str::as_bytes))
+    }
+}
+
+/// A request that cannot be sent as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidRequest {
+    /// The request's name.
+    pub name: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
 /// Results of mutating requests that succeeded in this entry, by request name.
 pub type Kept = BTreeMap<String, (Operation, RequestResult)>;
-
-/// Checks against the capabilities, and then against the host's ceiling, and says whose rules it is that lack one.
-pub(crate) fn held_by(
-    capabilities: &Capabilities,
-    ceiling: &Capabilities,
-    check: impl Fn(&Capabilities) -> Result<(), Fault>,
-) -> Result<(), Fault> {
-    let of = |rules: &Capabilities, whose: &str| {
-        check(rules).map_err(|fault| {
-            let message = match fault.kind {
-                FaultKind::ResourcePermission => format!("{whose} has {}", fault.message),
-                _ => fault.message,
-            };
-            Fault { message, ..fault }
-        })
-    };
-    of(capabilities, "spec.capabilities").and_then(|()| of(ceiling, "the policy of this host"))
-}
 
 impl Plan {
     /// Decides what becomes of each request: one that the capabilities or the host's ceiling do not allow is
     /// refused; one that succeeded in an earlier attempt, unchanged in name and body, keeps its result.
-    #[must_use]
+    ///
+    /// # Errors
+    /// When a request cannot be sent as it is, whatever the rules say: its name, and why.
     pub fn of(
         requests: Requests,
         kept: &Kept,
-        capabilities: &Capabilities,
-        ceiling: &Capabilities,
-        default_namespace: &str,
-    ) -> Self {
+        rules: PlanRules<'_>,
+    ) -> Result<Self, InvalidRequest> {
         let batch = requests.batch_error_strategy;
-        let steps = requests
-            .resource_requests
-            .into_iter()
-            .map(|request| {
-                let namespace = namespace_of(&request, default_namespace);
-                let allowed = held_by(capabilities, ceiling, |rules| {
-                    rules.check(&request.operation, namespace)
-                });
-                let action = match (allowed, kept.get(&request.name)) {
-                    (Err(fault), _) => PlannedAction::Refuse(fault),
-                    (Ok(()), Some((operation, result))) if *operation == request.operation => {
-                        PlannedAction::Keep(result.clone())
-                    }
-                    (Ok(()), _) => PlannedAction::Send,
-                };
-                PlannedStep {
-                    on_error: request.effective_on_error(batch),
-                    request,
-                    action,
+        let step = |request: Request| {
+            let effect = rules.entry.effect(&request.name);
+            let caller = Caller {
+                configurator: rules.configurator,
+                namespace: namespace_of(&request, rules.namespace),
+                effect: &effect,
+            };
+            let authorized = authorize(
+                &request.operation,
+                caller,
+                rules.capabilities,
+                rules.ceiling,
+            );
+            let action = match (authorized, kept.get(&request.name)) {
+                (Err(Denied::Invalid(why)), _) => {
+                    let name = request.name;
+                    return Err(InvalidRequest { name, why });
                 }
+                (Err(Denied::Forbidden(fault)), _) => PlannedAction::Refuse(fault),
+                (Ok(_), Some((operation, result))) if *operation == request.operation => {
+                    PlannedAction::Keep(result.clone())
+                }
+                (Ok(authorized), _) => PlannedAction::Send(Box::new(authorized)),
+            };
+            Ok(PlannedStep {
+                on_error: request.effective_on_error(batch),
+                request,
+                action,
             })
-            .collect();
-        Self {
+        };
+        let steps = requests.resource_requests.into_iter().map(step);
+        Ok(Self {
             is_serial: requests.execute_strategy == ExecuteStrategy::Serial,
-            steps,
-        }
+            steps: steps.collect::<Result<_, _>>()?,
+        })
     }
 
     /// The waves of execution, as indexes into [`steps`](Self::steps): what the host's readiness depends on first,
@@ -131,7 +176,7 @@ impl Plan {
             let fault = match &step.action {
                 PlannedAction::Refuse(fault) => fault.clone(),
                 PlannedAction::Keep(result) => return result.clone(),
-                PlannedAction::Send => not_sent(&culprit.request.name),
+                PlannedAction::Send(_) => not_sent(&culprit.request.name),
             };
             failed(&step.request, fault, now)
         };

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::authorization::held_by;
 use crate::capability::Capabilities;
 use crate::configurator::{Configurator, Phase};
 use crate::content::ContentDigest;
@@ -26,7 +27,7 @@ use crate::machine::state::NodeError;
 use crate::module::RunModule;
 use crate::output::{self, Applied, OutputRules};
 use crate::parking::Server;
-use crate::plan::{self, Conclusion, Failure, Kept, Plan, PlannedAction, PlannedStep};
+use crate::plan::{self, Conclusion, EntryId, Failure, Kept, Plan, PlanRules, PlannedStep};
 use crate::request::{ObjectRef, SinkName};
 use crate::result::{RequestResult, ResultEntry};
 use crate::retry::{self, Decision, Tries, Verdict};
@@ -308,10 +309,8 @@ impl Run {
     /// Whether these requests may be sent but once, and the machine must hear of it first.
     #[must_use]
     pub fn is_once(&self, plan: &Plan) -> bool {
-        let is_effect = |step: &PlannedStep| {
-            step.action == PlannedAction::Send && step.request.operation.is_mutating()
-        };
-        self.leaf.as_ref().is_some_and(|leaf| leaf.entry.once) && plan.steps.iter().any(is_effect)
+        self.leaf.as_ref().is_some_and(|leaf| leaf.entry.once)
+            && plan.steps.iter().any(PlannedStep::is_effect)
     }
 
     /// Requests that may be sent but once are about to be: from now on nothing of this run is tried again.
@@ -441,6 +440,16 @@ impl Run {
         self.leaf.as_ref().map_or(1, |leaf| leaf.entry.entry)
     }
 
+    /// Identifies the entry that the run is in.
+    #[must_use]
+    pub fn entry_id(&self) -> EntryId<'_> {
+        EntryId {
+            run: &self.id,
+            phase: self.phase(),
+            number: self.entry(),
+        }
+    }
+
     /// Objects that have left the batch since the last call of this.
     pub fn take_departed(&mut self) -> Vec<Departed> {
         std::mem::take(&mut self.departed)
@@ -533,13 +542,22 @@ impl Run {
         }
         self.next_args = output.pass_through_args;
         let namespace = refs.first().map_or("", |key| key.namespace.as_str());
-        let plan = Arc::new(Plan::of(
-            output.requests,
-            &self.kept,
-            &self.configurator.capabilities,
-            &self.ceiling,
+        let rules = PlanRules {
+            configurator: &self.configurator.name,
+            capabilities: &self.configurator.capabilities,
+            ceiling: &self.ceiling,
             namespace,
-        ));
+            entry: self.entry_id(),
+        };
+        let plan = match Plan::of(output.requests, &self.kept, rules) {
+            Ok(plan) => Arc::new(plan),
+            Err(invalid) => {
+                return self.react(handler_failure(
+                    output::invalid_request(invalid),
+                    Reaction::Fail,
+                ));
+            }
+        };
         let refused = plan.refused(now);
         let is_empty = plan.steps.is_empty();
         self.plan = Some(plan.clone());
@@ -631,7 +649,7 @@ impl Run {
     /// Whether the handler may wait for these objects.
     fn check_wait(&self, wake: &Wake) -> Result<(), Fault> {
         for key in &wake.objects {
-            plan::held_by(&self.configurator.capabilities, &self.ceiling, |rules| {
+            held_by(&self.configurator.capabilities, &self.ceiling, |rules| {
                 rules.check_wait(key)
             })?;
         }

@@ -13,16 +13,16 @@ use super::terminal::{BAD, FAINT, GOOD, NAME};
 /// Build a module.
 #[derive(Args)]
 pub struct BuildArgs {
-    /// The folder of its sources.
+    /// Folder with the sources of the module.
     #[arg(default_value = ".", value_name = "DIR")]
     folder: PathBuf,
-    /// Where the component is written: a file, or an existing folder. By default into the module's folder.
+    /// Where to write the component: a file, or an existing folder. Default: the module's folder.
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// The language, where the folder has manifests of several.
+    /// Language of the module, if the folder has manifests of several languages.
     #[arg(long)]
     language: Option<Language>,
-    /// Leave out which revision of which repository it was made of, so that the same sources give the same digest.
+    /// Leave the git revision out of the component, so that the same sources always give the same digest.
     #[arg(long)]
     no_revision: bool,
 }
@@ -30,11 +30,11 @@ pub struct BuildArgs {
 /// Make a module.
 #[derive(Args)]
 pub struct NewArgs {
-    /// rust, go, javascript (or typescript), python, c.
+    /// Language: rust, go, javascript, typescript, python or c.
     language: Language,
-    /// What it is called: lower-case letters, digits and hyphens.
+    /// Name of the module: lower-case letters, digits and hyphens.
     name: String,
-    /// The folder to make; by default called as the module.
+    /// Folder to create. Default: the name of the module.
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }

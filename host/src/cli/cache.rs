@@ -20,7 +20,7 @@ const OTHER_BUILD: &str = "not for this host";
 pub struct CacheArgs {
     #[command(subcommand)]
     command: Command,
-    /// The folder; by default that of the host of this user.
+    /// Folder of the cache. Default: that of the host of this user.
     #[arg(
         long,
         value_name = "DIR",
@@ -32,19 +32,19 @@ pub struct CacheArgs {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show what is there: the module's digest, its bytes, when it was used last.
+    /// List the cached modules: digest, size and time of last use.
     List,
-    /// Read every file to its end, and fail where one of this host's is damaged or not to be trusted.
+    /// Read every file, and fail if one that this host would use is damaged or untrusted.
     Verify,
-    /// Remove what this host would not use: of other builds, damaged, left by a crash.
+    /// Remove files that this host would not use: files of other builds, damaged ones, leftovers of a crash.
     Prune {
-        /// What was not used for so long as well, as 720h or "30 minutes".
+        /// Also remove modules unused for this long, such as 720h or "30 minutes".
         #[arg(long, value_name = "SPAN")]
         unused_for: Option<SignedDuration>,
-        /// What was used least lately as well, until there are at most so many bytes.
+        /// Also remove the least recently used modules until the cache has at most this many bytes.
         #[arg(long, value_name = "BYTES")]
         max_size: Option<u64>,
-        /// Everything.
+        /// Remove everything.
         #[arg(long)]
         all: bool,
     },

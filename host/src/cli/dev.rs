@@ -34,10 +34,10 @@ const NO_SOURCES: [&str; 3] = ["target", "node_modules", "__pycache__"];
 /// Work on a module.
 #[derive(Args)]
 pub struct DevArgs {
-    /// The folder of its sources, with its `configurator.yaml` and its scenarios.
+    /// Folder with the sources of the module, its `configurator.yaml` and its scenarios.
     #[arg(default_value = ".", value_name = "DIR")]
     folder: PathBuf,
-    /// The language, where the folder has manifests of several.
+    /// Language of the module, if the folder has manifests of several languages.
     #[arg(long)]
     language: Option<Language>,
     #[command(flatten)]

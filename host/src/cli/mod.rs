@@ -4,6 +4,7 @@ mod build;
 mod cache;
 mod dev;
 mod embedded;
+mod escape;
 mod flow;
 mod inspect;
 mod kubeconfig;
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Runs Wasm handlers that turn cluster objects into configuration, secrets and further objects.
+/// Runs Kubernetes controllers as sandboxed WebAssembly modules.
 #[derive(Parser)]
 #[command(name = "configurator", version, arg_required_else_help = true)]
 struct Cli {
@@ -38,67 +39,55 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make a module: a handler, its unit test, its Configurator and a scenario, in a folder.
+    /// Create a module: a handler, its unit test, its Configurator and a scenario.
     New(build::NewArgs),
-    /// Compile a module's sources to a component, in any of the languages.
+    /// Compile a module's sources to a WebAssembly component.
     Build(build::BuildArgs),
-    /// Work on a module: build it, play its scenarios and run it, and all of that anew with each change.
+    /// Build, test and run a module, again on every change.
     Dev(dev::DevArgs),
-    /// Run the host: on an embedded API and stores, or on a cluster.
+    /// Run the host, on an embedded API and stores or on a cluster.
     Run(Box<run::RunArgs>),
-    /// Test modules without a cluster: play scenarios with scripted servers and virtual time.
+    /// Test modules without a cluster: play scenarios against scripted servers in virtual time.
     Simulate(simulate::SimulateArgs),
-    /// Check manifests of Configurators without running them.
-    Validate {
-        /// Files or folders with manifests.
-        #[arg(required = true)]
-        files: Vec<PathBuf>,
-        /// Where modules lie; by default beside the manifest.
-        #[arg(
-            long,
-            value_name = "DIR",
-            env = "CONFIGURATOR_MODULES",
-            value_delimiter = ':'
-        )]
-        modules: Vec<PathBuf>,
-    },
-    /// Show what a module offers: handlers, imports, digest, size.
+    /// Check Configurators and settings without running anything.
+    Validate(validate::ValidateArgs),
+    /// Show a module's handlers, imports, digest and size.
     Inspect {
-        /// The module.
+        /// The module: a component file.
         module: PathBuf,
     },
-    /// Put a module into a registry of OCI artifacts, and sign it.
+    /// Push a module to an OCI registry, signed or not.
     Push(registry::PushArgs),
-    /// Get a module from a registry of OCI artifacts.
+    /// Pull a module from an OCI registry.
     Pull(registry::PullArgs),
-    /// Make something of recorded runs.
+    /// Turn recorded runs into tests.
     Record(record::RecordArgs),
-    /// Make the calls of recorded runs again: with their own module bit for bit, with another one to see what differs.
+    /// Repeat the handler calls of recorded runs, with the recorded module or with another one.
     Replay(replay::ReplayArgs),
-    /// See, check and clear the folder of modules that were compiled.
+    /// List, verify and prune the cache of compiled modules.
     Cache(cache::CacheArgs),
-    /// Pin a Configurator to the module that it ran before.
+    /// Pin a Configurator to the module it ran before.
     Rollback(rollback::RollbackArgs),
-    /// See what machines are doing, and tell them what to do.
+    /// Inspect and control workflows (mode Machine).
     Flow(flow::FlowArgs),
-    /// The tree of an object's machine: as `flow show`.
+    /// Show the workflow of an object: the same as `flow show`.
     Show {
-        /// The cluster; by default the one whose Pod this is.
+        /// Kubeconfig of the cluster. Default: the cluster of the Pod this runs in.
         #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
         kubeconfig: Option<PathBuf>,
         #[command(flatten)]
         object: flow::Object,
     },
-    /// Print the CustomResourceDefinitions: Configurator, Flow, Command.
+    /// Print the CustomResourceDefinitions of Configurator, Flow and Command.
     Crds,
-    /// Print the rights that the host needs in a cluster to run these Configurators, and no others.
+    /// Print the RBAC rules that the host needs to run these Configurators.
     Rbac(rbac::RbacArgs),
-    /// Print the kubeconfig for the embedded API of a running host, or write it to a file.
+    /// Print the kubeconfig of the embedded API, or write it to a file.
     Kubeconfig {
-        /// The host's data folder.
+        /// Data folder of the host.
         #[arg(long, value_name = "DIR", env = "CONFIGURATOR_DATA_DIR")]
         data_dir: PathBuf,
-        /// Where to write it.
+        /// File to write. Default: standard output.
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -114,7 +103,7 @@ pub fn main() -> ExitCode {
         Command::Dev(args) => dev::dev(args),
         Command::Run(args) => run::run(*args),
         Command::Simulate(args) => simulate::simulate(&args),
-        Command::Validate { files, modules } => validate::validate(&files, &modules),
+        Command::Validate(args) => validate::validate(&args),
         Command::Inspect { module } => inspect::inspect(&module),
         Command::Push(args) => registry::push(&args),
         Command::Pull(args) => registry::pull(&args),

@@ -28,27 +28,27 @@ const WIDTH: usize = 110;
 /// Print the rights that the host needs in a cluster.
 #[derive(Args)]
 pub struct RbacArgs {
-    /// Configurators, and the CustomResourceDefinitions of what they watch: files or folders. Repeatable.
+    /// Files or folders with Configurators and with the CustomResourceDefinitions of the kinds they watch. Repeatable.
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// The name of the ServiceAccount that gets the rights, and of everything that is printed.
+    /// Name of the ServiceAccount that gets the rights, and of every printed object.
     #[arg(long, default_value = "configurator")]
     name: String,
-    /// The namespace of the ServiceAccount.
+    /// Namespace of the ServiceAccount.
     #[arg(long, default_value = "configurator")]
     namespace: String,
-    /// The handlers write no `statuses`: leave out the right to.
+    /// Leave out the right to write statuses of watched objects. Use it if no handler returns `statuses`.
     #[arg(long)]
     no_statuses: bool,
-    /// Look up the watched kinds in this cluster, instead of among the built-in ones and those of the files.
+    /// Look up the watched kinds in this cluster, instead of among the built-in kinds and those in the files.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// What is printed.
+    /// What to print.
     #[arg(short, long, value_enum, default_value_t = Form::Manifests)]
     output: Form,
 }
 
-/// What is printed.
+/// What to print.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// Roles and their bindings, for kubectl.

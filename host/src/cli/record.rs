@@ -19,14 +19,14 @@ pub struct RecordArgs {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make a scenario of a recorded run: a test in which the same happens.
+    /// Turn a recorded run into a scenario: a test in which the same happens.
     ToScenario {
-        /// The recording: a file of the folder of `run --record`.
+        /// The recording: a file in the folder of `run --record`.
         recording: PathBuf,
-        /// Where to write it; by default on standard output.
+        /// File to write. Default: standard output.
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// The file of the Configurator, from where the scenario will be.
+        /// Path of the Configurator, relative to the scenario.
         #[arg(long, value_name = "FILE", default_value = "../configurator.yaml")]
         configurator: String,
     },

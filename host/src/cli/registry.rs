@@ -18,17 +18,18 @@ use crate::module_source::oci::{
     About, Artifact, Authority, Login, LoginError, Reference, Registry, RegistryError,
     RegistryOptions, Signer, SigningKey, is_signed,
 };
+use crate::network::Reach;
 
 /// How a registry is reached, and who asks.
 #[derive(Args)]
 pub struct Access {
-    /// Trust this certificate too: a file in PEM. Repeatable.
+    /// Also trust this certificate, a PEM file. Repeatable.
     #[arg(long, value_name = "FILE")]
     ca: Vec<PathBuf>,
-    /// Speak to the registry without TLS.
+    /// Use plain HTTP, without TLS.
     #[arg(long)]
     plain_http: bool,
-    /// Log in as this user, with the password from standard input; by default as `docker login` or `podman login` did.
+    /// Log in as this user, with the password from standard input. Default: the login of `docker login` or `podman login`.
     #[arg(long, value_name = "NAME")]
     username: Option<String>,
 }
@@ -36,11 +37,11 @@ pub struct Access {
 /// What is pushed, and where.
 #[derive(Args)]
 pub struct PushArgs {
-    /// The module: a component.
+    /// The module: a component file.
     module: PathBuf,
-    /// Its name, as ghcr.io/team/greeter:1.2.
+    /// Reference in the registry, such as ghcr.io/team/greeter:1.2.
     reference: Reference,
-    /// Sign it with this key, as `cosign generate-key-pair` makes one. Its password is read from COSIGN_PASSWORD.
+    /// Sign with this private key of `cosign generate-key-pair`. The password is read from COSIGN_PASSWORD.
     #[arg(long, value_name = "FILE")]
     sign_key: Option<PathBuf>,
     #[command(flatten)]
@@ -50,12 +51,12 @@ pub struct PushArgs {
 /// What is pulled, and where to.
 #[derive(Args)]
 pub struct PullArgs {
-    /// Its name, as ghcr.io/team/greeter:1.2.
+    /// Reference in the registry, such as ghcr.io/team/greeter:1.2.
     reference: Reference,
-    /// Where to write it; by default into the current folder, called as the repository.
+    /// File to write. Default: in the current folder, named after the repository.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Take it only when the owner of this public key has signed it. Repeatable: one of them.
+    /// Require a signature by this public key. Repeatable: one of the keys is enough.
     #[arg(long, value_name = "FILE")]
     verify_key: Vec<PathBuf>,
     #[command(flatten)]
@@ -190,6 +191,8 @@ fn registry(reference: &Reference, access: &Access) -> anyhow::Result<Registry> 
     });
     let options = RegistryOptions {
         ca: ca.collect::<anyhow::Result<_>>()?,
+        // The person who runs this command names the registry, and can connect to any address anyway.
+        reach: Reach::Anywhere,
         plain_http: match access.plain_http {
             true => vec![reference.resolve_registry().to_owned()],
             false => Vec::new(),

@@ -20,9 +20,9 @@ use crate::recording::{Difference, Exactness, Recording, module_path};
 /// What is made again, and with which module.
 #[derive(Args)]
 pub struct ReplayArgs {
-    /// The folder of `run --record`, or one file of it.
+    /// Folder of `run --record`, or one file in it.
     recordings: PathBuf,
-    /// With this module in place of the recorded ones: shows how what it asks for differs.
+    /// Use this module instead of the recorded ones, and show how its requests differ.
     #[arg(long, value_name = "FILE")]
     module: Option<PathBuf>,
 }

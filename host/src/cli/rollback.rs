@@ -19,12 +19,12 @@ use crate::resource::Configurator;
 /// Which Configurator goes back, and to what.
 #[derive(Args)]
 pub struct RollbackArgs {
-    /// The Configurator.
+    /// Name of the Configurator.
     configurator: String,
-    /// To the module of this digest; by default the one that ran before, or, while another is tried, the one that most objects have.
+    /// Digest of the module to pin. Default: the module that ran before; during a canary, the module that most objects use.
     #[arg(long, value_name = "DIGEST")]
     to: Option<String>,
-    /// The cluster; by default the one whose Pod this is.
+    /// Kubeconfig of the cluster. Default: the cluster of the Pod this runs in.
     #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
     kubeconfig: Option<PathBuf>,
 }

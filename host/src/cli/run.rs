@@ -26,6 +26,7 @@ use crate::module_source::oci::{Authority, Registries, RegistryOptions};
 use crate::module_source::{
     ConfigMaps, Copies, DEFAULT_COPIES, ModuleDirectory, ModulePolicy, ModuleSources,
 };
+use crate::network::Reach;
 use crate::objects;
 use crate::recording::{DEFAULT_RECORDINGS, Recorder, make_folder};
 use crate::sinks::configstore::ConfigStore;
@@ -47,27 +48,27 @@ pub struct RunArgs {
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     #[serde(skip)]
     files: Vec<PathBuf>,
-    /// A file with settings, in TOML.
+    /// Settings file, in TOML.
     #[arg(long, value_name = "FILE", env = "CONFIGURATOR_CONFIG")]
     #[serde(skip)]
     config: Option<PathBuf>,
-    /// Stop when every object has settled, instead of running on.
+    /// Stop when every object has settled.
     #[arg(long)]
     #[serde(skip)]
     until_settled: bool,
-    /// Where the embedded API and stores keep their files. Without it everything is kept in memory.
+    /// Folder for the files of the embedded API and stores. Default: everything is kept in memory.
     #[arg(long, value_name = "DIR")]
     #[serde(skip_serializing_if = "Option::is_none")]
     data_dir: Option<PathBuf>,
-    /// Serve the embedded API here for kubectl: a loopback address such as 127.0.0.1:6480; port 0 takes a free one.
+    /// Serve the embedded API for kubectl on this loopback address, such as 127.0.0.1:6480. Port 0 picks a free port.
     #[arg(long, value_name = "ADDR")]
     #[serde(skip_serializing_if = "Option::is_none")]
     listen: Option<SocketAddr>,
-    /// Serve /metrics, /livez and /readyz here.
+    /// Serve /metrics, /livez and /readyz on this address.
     #[arg(long, value_name = "ADDR")]
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics_listen: Option<SocketAddr>,
-    /// Folders with modules, looked through before those of the manifests. Repeatable.
+    /// Folders with modules, searched before the folders of the manifests. Repeatable.
     #[arg(long, value_name = "DIR")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     modules: Vec<PathBuf>,
@@ -75,7 +76,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     kubeconfig: Option<PathBuf>,
-    /// Use the cluster whose Pod this is, by its service account, instead of the embedded API.
+    /// Use the cluster of the Pod this runs in, by its service account, instead of the embedded API.
     #[arg(long, conflicts_with = "kubeconfig")]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     in_cluster: bool,
@@ -85,23 +86,23 @@ pub struct RunArgs {
     #[command(flatten)]
     #[serde(skip_serializing_if = "ShardingArgs::is_empty")]
     sharding: ShardingArgs,
-    /// The file with the key of the embedded secret store; made where there is none.
+    /// File with the key of the embedded secret store. Created if it does not exist.
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     secret_key_file: Option<PathBuf>,
-    /// Keep every run here, so that `configurator replay` can make its calls again.
+    /// Record every run in this folder, for `configurator replay`.
     #[arg(long, value_name = "DIR")]
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<PathBuf>,
-    /// The ceiling of all capabilities: a file in the form of `spec.capabilities`.
+    /// Policy: a file in the form of `spec.capabilities` that limits what any Configurator may do.
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<PathBuf>,
-    /// How lines are logged.
+    /// Log format.
     #[arg(long, value_enum)]
     #[serde(skip_serializing_if = "Option::is_none")]
     log_format: Option<LogFormat>,
-    /// What is logged, as in `info,configurator=debug`.
+    /// Log filter, such as `info,configurator=debug`.
     #[arg(long, value_name = "FILTER")]
     #[serde(skip_serializing_if = "Option::is_none")]
     log: Option<String>,
@@ -117,7 +118,7 @@ pub struct RunArgs {
     #[arg(skip)]
     #[serde(skip)]
     renewed: Option<Renewed>,
-    /// Send traces here by OTLP over HTTP.
+    /// Send traces to this URL, by OTLP over HTTP.
     #[arg(long, value_name = "URL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     otlp_endpoint: Option<String>,
@@ -175,11 +176,11 @@ impl Renewed {
 /// The settings of etcd that flags can give.
 #[derive(Args, Serialize)]
 struct EtcdArgs {
-    /// A member of the etcd that is the config store, as in https://10.0.0.1:2379. Repeatable.
+    /// Use this etcd member as the config store, such as https://10.0.0.1:2379. Repeatable.
     #[arg(long = "etcd-endpoint", value_name = "URL")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     endpoints: Vec<String>,
-    /// What every key in etcd begins with.
+    /// Prefix of every key in etcd.
     #[arg(long = "etcd-prefix", value_name = "PREFIX")]
     #[serde(skip_serializing_if = "Option::is_none")]
     prefix: Option<String>,
@@ -194,7 +195,7 @@ impl EtcdArgs {
 /// The settings of sharding that flags can give.
 #[derive(Args, Serialize)]
 struct ShardingArgs {
-    /// Share the objects with the other hosts that say so: they fall into so many parts. 1 elects a leader.
+    /// Number of shards to split objects into, shared with other hosts that use the same number. 1 means leader election. Needs etcd and Vault.
     #[arg(long, value_name = "NUMBER")]
     #[serde(skip_serializing_if = "Option::is_none")]
     shards: Option<u16>,
@@ -213,6 +214,9 @@ impl ShardingArgs {
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let settings = args.settings()?;
     let telemetry = telemetry::start(&settings)?;
+    for warning in &settings.warnings {
+        tracing::warn!("{warning}");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -226,10 +230,7 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
     let is_person = settings.log_format == LogFormat::Text;
     let stop = CancellationToken::new();
     let is_cluster = settings.is_cluster();
-    anyhow::ensure!(
-        settings.listen.is_none() || !is_cluster,
-        "--listen serves the embedded API, and --kubeconfig uses a cluster instead: give one of them"
-    );
+    servers::check(settings)?;
     let objects = manifests::read(&args.files)?;
     let config_store: Arc<dyn ConfigStore> = match servers::etcd(&settings.etcd)? {
         Some(store) => Arc::new(store),
@@ -293,7 +294,7 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
         Some(recorder) => host.recorder(recorder),
         None => host,
     };
-    let host = match servers::sharding(settings, &client)? {
+    let host = match servers::sharding(settings, &client) {
         Some(sharding) => host.sharding(sharding),
         None => host,
     };
@@ -430,6 +431,9 @@ fn builder(
         .guest_options(guest)
         .http(HttpOptions {
             inner_hosts: settings.http_inner_hosts.clone(),
+            idle_connections: settings.http_idle_connections,
+            idle_timeout: Duration::from_secs(settings.http_idle_seconds),
+            ..HttpOptions::default()
         })
         .max_retry_after(settings.max_retry_after())
         .command_limits(settings.command_limits())
@@ -463,7 +467,11 @@ fn module_sources(
     client: &Client,
 ) -> anyhow::Result<ModuleSources> {
     let policy = Arc::new(policy);
-    let RegistrySettings { ca, plain_http } = &settings.registries;
+    let RegistrySettings {
+        ca,
+        plain_http,
+        inner_hosts,
+    } = &settings.registries;
     let ca = ca.iter().map(|file| {
         let named = || format!("cannot use registries.ca {}", file.display());
         let pem = std::fs::read(file).with_context(named)?;
@@ -471,9 +479,10 @@ fn module_sources(
     });
     let options = RegistryOptions {
         ca: ca.collect::<anyhow::Result<_>>()?,
+        reach: Reach::Public(inner_hosts.clone()),
         plain_http: plain_http.clone(),
     };
-    let registries = Registries::new(options, policy.clone()).pull_secrets(client.clone());
+    let registries = Registries::new(&options, policy.clone()).pull_secrets(client.clone());
     let sources = ModuleSources::new()
         .files(files)
         .config_maps(ConfigMaps::new(client.clone()))

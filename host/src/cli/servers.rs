@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::Settings;
 use crate::cluster;
+use crate::network::InnerHost;
 use crate::shards::Sharding;
 use crate::sinks::configstore::etcd::{EtcdConfigStore, EtcdOptions};
 
@@ -45,9 +46,12 @@ pub struct RegistrySettings {
     /// Files with certificates in PEM that are trusted beside those of the system.
     #[serde(default, deserialize_with = "super::settings::folders")]
     pub ca: Vec<PathBuf>,
-    /// Registries that are spoken to without TLS, as `127.0.0.1:5000`.
+    /// Servers that are reached without TLS, such as `127.0.0.1:5000`: registries, and servers that these name.
     #[serde(default, deserialize_with = "super::settings::list")]
     pub plain_http: Vec<String>,
+    /// Registries, and servers that these name, that may have addresses that are not public.
+    #[serde(default, deserialize_with = "super::settings::inner_hosts")]
+    pub inner_hosts: Vec<InnerHost>,
 }
 
 /// Hosts that share the objects, as the settings name them: the table `[sharding]` of the file,
@@ -72,15 +76,18 @@ pub struct ShardingSettings {
     pub lease_seconds: Option<u64>,
 }
 
-/// How the objects are shared, when the settings say that they are.
+/// Checks that the settings fit together.
 ///
 /// # Errors
-/// When hosts would not find each other: they need a cluster and a config store in common.
-pub fn sharding(settings: &Settings, client: &Client) -> anyhow::Result<Option<Sharding>> {
-    let given = &settings.sharding;
-    let Some(shards) = given.shards else {
-        return Ok(None);
-    };
+/// When the embedded API would be served and not used, or when hosts that share objects would not have all servers in common.
+pub fn check(settings: &Settings) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        settings.listen.is_none() || !settings.is_cluster(),
+        "--listen serves the embedded API, and --kubeconfig uses a cluster instead: give one of them"
+    );
+    if settings.sharding.shards.is_none() {
+        return Ok(());
+    }
     anyhow::ensure!(
         settings.is_cluster(),
         "sharding.shards: hosts share the objects of a cluster: give --kubeconfig or --in-cluster"
@@ -89,6 +96,18 @@ pub fn sharding(settings: &Settings, client: &Client) -> anyhow::Result<Option<S
         !settings.etcd.endpoints.is_empty(),
         "sharding.shards: hosts that share objects need one config store: give --etcd-endpoint"
     );
+    anyhow::ensure!(
+        settings.vault.is_some(),
+        "sharding.shards: hosts that share objects need one secret store, and the embedded one belongs to one host. Each host would \
+         generate secrets of its own, and reject the states that the others have sealed: set vault.addresses and vault.auth"
+    );
+    Ok(())
+}
+
+/// How the objects are shared, when the settings say that they are.
+pub fn sharding(settings: &Settings, client: &Client) -> Option<Sharding> {
+    let given = &settings.sharding;
+    let shards = given.shards?;
     let namespace = given.namespace.as_deref();
     let host = given.host.clone().unwrap_or_else(machine);
     let mut sharding = Sharding::new(namespace.unwrap_or(client.default_namespace()), &host);
@@ -99,7 +118,7 @@ pub fn sharding(settings: &Settings, client: &Client) -> anyhow::Result<Option<S
     if let Some(seconds) = given.lease_seconds {
         sharding.lease = Duration::from_secs(seconds);
     }
-    Ok(Some(sharding))
+    Some(sharding)
 }
 
 /// The name of the machine or Pod, as Kubernetes would have it.

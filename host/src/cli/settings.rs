@@ -1,5 +1,7 @@
 //! Settings of `configurator run`: from defaults, a file, the environment and flags, each over the ones before.
 
+mod names;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,16 +10,13 @@ use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
 use figment::error::Kind;
 use figment::providers::{Env, Format as _, Serialized, Toml};
 use figment::{Figment, Source};
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
 use super::servers::{EtcdSettings, RegistrySettings, ShardingSettings};
 use crate::controller::pending::CommandLimits;
+use crate::network::{DEFAULT_IDLE_CONNECTIONS, DEFAULT_IDLE_TIMEOUT, InnerHost};
 use crate::sinks::secretstore::vault::VaultOptions;
-
-/// Variables of the program that are no settings: where the file with them is, and where `configurator build` finds tools.
-const NO_SETTINGS: [&str; 3] = ["config", "node_modules", "python_venv"];
-/// With these begin the variables that a Service of this name gives to its neighbours in a cluster.
-const FROM_SERVICES: [&str; 2] = ["service_", "port"];
 
 /// Everything that can be set. In a file as `data_dir = "…"`, in the environment as `CONFIGURATOR_DATA_DIR`; what lies
 /// in a table `[etcd]` of the file, in the environment as `CONFIGURATOR_ETCD__PREFIX`.
@@ -57,8 +56,13 @@ pub struct Settings {
     /// The file with the ceiling of all capabilities, in the form of `spec.capabilities`, and with what is allowed of modules; without it, a
     /// Configurator's own capabilities decide.
     pub policy: Option<PathBuf>,
-    /// Hosts with private addresses that HTTP requests may reach.
-    pub http_inner_hosts: Vec<String>,
+    /// Hosts that HTTP requests may reach at addresses that are not public.
+    #[serde(deserialize_with = "inner_hosts")]
+    pub http_inner_hosts: Vec<InnerHost>,
+    /// Idle connections that a Configurator keeps to one HTTP server.
+    pub http_idle_connections: usize,
+    /// Seconds that an idle connection to an HTTP server is kept.
+    pub http_idle_seconds: u64,
     /// The longest time in seconds for which a server is left alone when it asks for it (`Retry-After`).
     pub max_retry_after_seconds: u64,
     /// Commands of one Configurator that may wait for objects which it does not select.
@@ -78,6 +82,9 @@ pub struct Settings {
     pub module_cache: Option<PathBuf>,
     /// Seconds that runs may take to end when the host stops.
     pub grace_seconds: u64,
+    /// Messages about variables that were ignored.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
 }
 
 /// How lines are logged.
@@ -109,6 +116,8 @@ impl Default for Settings {
             record: None,
             policy: None,
             http_inner_hosts: Vec::new(),
+            http_idle_connections: DEFAULT_IDLE_CONNECTIONS,
+            http_idle_seconds: DEFAULT_IDLE_TIMEOUT.as_secs(),
             max_retry_after_seconds: DEFAULT_MAX_RETRY_AFTER.as_secs(),
             max_pending_commands: CommandLimits::default().max_pending,
             command_ttl_seconds: CommandLimits::default().ttl.as_secs(),
@@ -118,6 +127,7 @@ impl Default for Settings {
             parallel_calls: None,
             module_cache: None,
             grace_seconds: 30,
+            warnings: Vec::new(),
         }
     }
 }
@@ -145,10 +155,11 @@ impl Settings {
             .collect()
     }
 
-    /// Reads the settings. `flags` holds only what was given on the command line.
+    /// Reads the settings. `flags` holds only what was given on the command line. A variable that is not a setting is
+    /// ignored with one of the [`warnings`](Self::warnings), unless it is a near miss of a setting that guards something.
     ///
     /// # Errors
-    /// When the file cannot be read, or something in it or in the environment has no sense; the message names it.
+    /// When the file cannot be read, or something in it or in the environment is wrong; the message names it.
     pub fn read(file: Option<&Path>, flags: &impl Serialize) -> anyhow::Result<Self> {
         let mut figment = Figment::from(Serialized::defaults(Self::default()));
         if let Some(file) = file {
@@ -159,18 +170,25 @@ impl Settings {
             );
             figment = figment.merge(Toml::file(file));
         }
-        figment
+        let variables = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+        let unknown = names::unknown(variables)?;
+        let ignored = unknown.names;
+        let settings: Self = figment
             .merge(
-                Env::prefixed("CONFIGURATOR_")
-                    .filter(|name| {
-                        !NO_SETTINGS.iter().any(|other| name == *other)
-                            && !FROM_SERVICES.iter().any(|start| name.starts_with(start))
+                Env::prefixed(names::PREFIX)
+                    .filter(move |name| {
+                        let name = name.as_str().to_ascii_lowercase();
+                        names::is_for_settings(&name) && !ignored.contains(&name)
                     })
                     .split("__"),
             )
             .merge(Serialized::defaults(flags))
             .extract()
-            .map_err(explained)
+            .map_err(explained)?;
+        Ok(Self {
+            warnings: unknown.warnings,
+            ..settings
+        })
     }
 
     /// What is logged.
@@ -208,11 +226,16 @@ impl Settings {
     }
 }
 
-/// Says where the mistake is, as whoever made it calls the place.
+/// Names the place of the mistake as its author knows it.
 fn explained(error: figment::Error) -> anyhow::Error {
     let what = match &error.kind {
-        Kind::UnknownField(_, known) => {
-            format!("there is no such setting; there are {}", known.join(", "))
+        Kind::UnknownField(name, known) => {
+            let all = names::all();
+            let all = all.iter().map(String::as_str);
+            match names::near_miss(name, known.iter().copied().chain(all)) {
+                Some(meant) => format!("unknown setting; did you mean {meant}?"),
+                None => format!("unknown setting; there are {}", known.join(", ")),
+            }
         }
         Kind::UnknownVariant(found, known) => format!("{found:?} is none of {}", known.join(", ")),
         Kind::InvalidType(found, expected) if expected == "a sequence" => {
@@ -266,6 +289,15 @@ pub fn list<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Str
     })
 }
 
+/// As [`list`], of hosts that may have addresses that are not public.
+pub fn inner_hosts<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<InnerHost>, D::Error> {
+    let hosts = list(deserializer)?.into_iter();
+    let hosts = hosts.map(InnerHost::try_from);
+    hosts.collect::<Result<_, _>>().map_err(D::Error::custom)
+}
+
 /// A folder of the user's, as the XDG conventions name it.
 pub fn user_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
     let from_variable = std::env::var_os(variable)
@@ -298,6 +330,14 @@ mod tests {
         assert_eq!(settings.grace(), Duration::from_secs(5));
         let settings = Settings::read(Some(&file), &Flags { listen: None }).unwrap();
         assert_eq!(settings.listen, Some("127.0.0.1:1".parse().unwrap()));
+
+        std::fs::write(&file, "http_inner_hosts = [\"a = loopback\"]\n").unwrap();
+        let error = Settings::read(Some(&file), &flags).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(
+            error.contains("http_inner_hosts: \"a = loopback\""),
+            "{error}"
+        );
 
         std::fs::write(&file, "lissen = 1\n").unwrap();
         let error = Settings::read(Some(&file), &flags).unwrap_err();

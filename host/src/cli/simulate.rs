@@ -19,16 +19,16 @@ use crate::simulator::{Simulator, SimulatorError};
 /// Play scenarios.
 #[derive(Args)]
 pub struct SimulateArgs {
-    /// Folders with scenarios, or scenario files.
+    /// Scenario files, or folders with scenarios.
     #[arg(required = true, value_name = "DIR")]
     paths: Vec<PathBuf>,
-    /// Accept what happens as what is to happen.
+    /// Update the golden files.
     #[arg(long)]
     update: bool,
-    /// Only scenarios with this in their name.
+    /// Only scenarios whose name contains this text.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Folders with modules, beside those that the scenarios name. Repeatable; colons part them in the variable.
+    /// Folders with modules, in addition to those that the scenarios name. Repeatable; the variable separates them with colons.
     #[arg(
         long,
         value_name = "DIR",
@@ -36,16 +36,16 @@ pub struct SimulateArgs {
         value_delimiter = ':'
     )]
     modules: Vec<PathBuf>,
-    /// Write a JUnit report here.
+    /// Write a JUnit report to this file.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Play each scenario that passes again and again, with every fault at every request, and with two.
+    /// Explore each passing scenario: play it again with every fault at every request, and with pairs of faults.
     #[arg(long)]
     explore: bool,
-    /// The most calls of handlers for each scenario.
+    /// Maximum number of handler calls for each scenario.
     #[arg(long, value_name = "N", default_value_t = Exploration::default().max_calls, requires = "explore")]
     calls: usize,
-    /// Decides which faults come together. Without it, chance does, and says how it can be repeated.
+    /// Seed for choosing pairs of faults. Default: random, and printed so that a run can be repeated.
     #[arg(long, value_name = "N", requires = "explore")]
     seed: Option<u64>,
 }

@@ -1,5 +1,6 @@
 //! Logs and traces.
 
+use std::fmt;
 use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,11 +12,15 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter, Tracer};
 use tracing::Level;
+use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::{DefaultFields, Writer};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
+use super::escape::Escaped;
 use super::settings::{LogFormat, Settings};
 
 /// Spans of these targets, and of those that begin so, are exported: a run, its calls, its requests.
@@ -57,6 +62,7 @@ pub fn start(settings: &Settings) -> anyhow::Result<Telemetry> {
         LogFormat::Text => tracing_subscriber::fmt::layer()
             .with_writer(std::io::stderr)
             .with_ansi(std::io::stderr().is_terminal())
+            .fmt_fields(OneLine)
             .compact()
             .boxed(),
     };
@@ -76,6 +82,17 @@ pub fn start(settings: &Settings) -> anyhow::Result<Telemetry> {
         .with(traces)
         .init();
     Ok(Telemetry { tracers })
+}
+
+/// Writes messages and fields on one line. Handlers and servers choose their text, and must not forge lines of the host.
+struct OneLine;
+
+impl<'a> FormatFields<'a> for OneLine {
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'a>, fields: R) -> fmt::Result {
+        let mut text = String::new();
+        DefaultFields::new().format_fields(Writer::new(&mut text), fields)?;
+        write!(writer, "{}", Escaped(text))
+    }
 }
 
 /// Sends spans in batches, from a thread of its own, by OTLP over HTTP. What cannot be sent is dropped.

@@ -10,6 +10,7 @@ use configurator_core::plan::Plan;
 use configurator_core::result::RequestResult;
 use configurator_core::run::{Call, Finish, Pause, Run};
 
+use super::escape::Escaped;
 use crate::observer::{Notice, RunEnd, RunObserver};
 
 /// For what went well.
@@ -111,25 +112,27 @@ impl RunObserver for Terminal {
             RunEnd::Finished(Finish::Restart { after, failure, .. }) => (
                 WAITING,
                 "↻",
-                format!(" {}; again in {after:.1?}", failure.fault),
+                format!(" {}; again in {after:.1?}", Escaped(&failure.fault)),
             ),
             RunEnd::Finished(Finish::Failed { failure, .. }) => {
-                (BAD, "✗", format!(" {}", failure.fault))
+                (BAD, "✗", format!(" {}", Escaped(&failure.fault)))
             }
-            RunEnd::Finished(Finish::Split { failure }) => {
-                (WAITING, "÷", format!(" {}; halved", failure.fault))
-            }
+            RunEnd::Finished(Finish::Split { failure }) => (
+                WAITING,
+                "÷",
+                format!(" {}; halved", Escaped(&failure.fault)),
+            ),
             RunEnd::Paused(Pause::Resend { after, failure }) => (
                 WAITING,
                 "↻",
-                format!(" {}; again in {after:.1?}", failure.fault),
+                format!(" {}; again in {after:.1?}", Escaped(&failure.fault)),
             ),
             RunEnd::Paused(Pause::Park { failure, .. }) => {
                 let sink = failure
                     .server
                     .as_ref()
                     .map_or("", |server| server.sink.name());
-                let why = format!(" {}; waits for the {sink} sink", failure.fault);
+                let why = format!(" {}; waits for the {sink} sink", Escaped(&failure.fault));
                 (WAITING, "‖", why)
             }
         };
@@ -161,6 +164,7 @@ impl RunObserver for Terminal {
             Notice::Waiting { message } => (WAITING, "…", message.clone()),
             Notice::Stopped => (FAINT, "■", "is gone".to_owned()),
         };
+        let text = Escaped(text);
         anstream::println!("{style}{mark}{style:#} {NAME}{configurator}{NAME:#} {text}");
     }
 }

@@ -3,22 +3,78 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::Args;
 use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::GuestRuntime;
 use configurator_schema::Schema;
 
 use super::manifests::{self, Manifest};
+use super::servers;
+use super::settings::Settings;
 use super::terminal::{BAD, FAINT, GOOD};
 use crate::controller::keeper::check_module;
 use crate::declaration::{self, Flows};
 use crate::module_source::{ModuleDirectory, ModuleSource as _};
 use crate::resource::Configurator;
 
-/// Checks the Configurators in these files as the API and the host would, and prints what is wrong.
+/// Check Configurators and settings without running anything.
+#[derive(Args)]
+pub struct ValidateArgs {
+    /// Files or folders with manifests.
+    #[arg(required_unless_present = "config")]
+    files: Vec<PathBuf>,
+    /// Folders with modules. Default: the folder of each manifest.
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "CONFIGURATOR_MODULES",
+        value_delimiter = ':'
+    )]
+    modules: Vec<PathBuf>,
+    /// A settings file of `run`, in TOML. The environment counts as it does for `run`.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// Checks settings and Configurators as `run`, the API and the host would, and prints what is wrong.
 ///
 /// # Errors
 /// When a file cannot be read.
-pub fn validate(files: &[PathBuf], modules: &[PathBuf]) -> anyhow::Result<ExitCode> {
+pub fn validate(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
+    let mut wrong = 0;
+    if let Some(file) = &args.config {
+        let no_flags = serde_json::Map::new();
+        let settings = Settings::read(Some(file), &no_flags);
+        let mistakes = match settings.and_then(|settings| servers::check(&settings)) {
+            Ok(()) => Vec::new(),
+            Err(error) => vec![format!("{error:#}")],
+        };
+        wrong += usize::from(!mistakes.is_empty());
+        show(&file.display().to_string(), "", &mistakes);
+    }
+    if !args.files.is_empty() {
+        wrong += validate_manifests(&args.files, &args.modules)?;
+    }
+    Ok(match wrong {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+/// Prints what was checked, and its mistakes.
+fn show(named: &str, note: &str, mistakes: &[String]) {
+    if mistakes.is_empty() {
+        anstream::println!("{GOOD}✓{GOOD:#} {named}{FAINT}{note}{FAINT:#}");
+        return;
+    }
+    anstream::println!("{BAD}✗{BAD:#} {named}");
+    for mistake in mistakes {
+        anstream::println!("  {mistake}");
+    }
+}
+
+/// Checks the Configurators in these files, and returns how many have mistakes.
+fn validate_manifests(files: &[PathBuf], modules: &[PathBuf]) -> anyhow::Result<usize> {
     let manifests = manifests::read(files)?;
     let flows = manifests::flows(&manifests)?;
     let guest = GuestRuntime::new(GuestOptions {
@@ -40,26 +96,15 @@ pub fn validate(files: &[PathBuf], modules: &[PathBuf]) -> anyhow::Result<ExitCo
         folders.extend(manifest.file.parent().map(PathBuf::from));
         let mistakes = runtime.block_on(mistakes(manifest, &schema, &flows, &guest, folders));
         let named = format!("{} {}", manifest.file.display(), manifest.name());
-        if mistakes.is_empty() {
-            let note = match manifest.object.pointer("/spec/module/file") {
-                Some(_) => "",
-                None => " without its module, which is no file",
-            };
-            anstream::println!("{GOOD}✓{GOOD:#} {named}{FAINT}{note}{FAINT:#}");
-        } else {
-            wrong += 1;
-            anstream::println!("{BAD}✗{BAD:#} {named}");
-            for mistake in mistakes {
-                anstream::println!("  {mistake}");
-            }
-        }
+        wrong += usize::from(!mistakes.is_empty());
+        let note = match manifest.object.pointer("/spec/module/file") {
+            Some(_) => "",
+            None => " without its module, which is no file",
+        };
+        show(&named, note, &mistakes);
     }
     anyhow::ensure!(checked > 0, "there is no Configurator in these files");
-    Ok(if wrong == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(wrong)
 }
 
 async fn mistakes(

@@ -128,12 +128,8 @@ impl Awaited {
         }
     }
 
-    /// The next one that is woken; never, while nobody waits.
-    pub(crate) async fn next(&mut self) -> Woken {
-        std::future::poll_fn(|context| self.poll(context)).await
-    }
-
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Woken> {
+    /// Returns the next machine that is woken.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Woken> {
         loop {
             if let Some(woken) = self.woken.pop() {
                 return Poll::Ready(woken);

@@ -9,7 +9,7 @@ use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::handler::{
     CallFault, CallLimits, EventType, HandlerError, HandlerOutput, Outcome,
 };
-use configurator_core::plan::{Failure, Plan, PlannedAction};
+use configurator_core::plan::{Failure, Plan, PlannedStep};
 use configurator_core::queue::{Finished, Ticket};
 use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::run::{Call, Chain, Finish, Pause, Run, Step, host_failure};
@@ -29,6 +29,7 @@ use super::rollout::Rollout;
 use crate::clock::SharedClock;
 use crate::events::{CONFIGURE, HostEvent, Publisher, Subject};
 use crate::executor::Executor;
+use crate::kubernetes_faults::{fault_of, is_of_another};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::objects;
@@ -36,7 +37,6 @@ use crate::observer::{RunEnd, SharedObserver};
 use crate::recording::{Again, Recorder, Taking};
 use crate::redaction::Redactor;
 use crate::shards::Permit;
-use crate::sinks::kubernetes::{fault_of, is_of_another};
 
 /// How handlers are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -379,10 +379,7 @@ impl Drive {
 
     /// Makes sure, before the first effect, that a deletion of these objects will be noticed.
     async fn remember(&self, plan: &Plan) -> Result<(), Fault> {
-        let is_effect = |step: &configurator_core::plan::PlannedStep| {
-            step.action == PlannedAction::Send && step.request.operation.is_mutating()
-        };
-        if self.run.chain() == Chain::Deletion || !plan.steps.iter().any(is_effect) {
+        if self.run.chain() == Chain::Deletion || !plan.steps.iter().any(PlannedStep::is_effect) {
             return Ok(());
         }
         match self.run.configurator().deletion.by {
@@ -466,8 +463,7 @@ impl Drive {
             let Some(subject) = self.subject(update.of.as_ref()) else {
                 continue;
             };
-            let text = self.redactor.redact(update.status.as_str());
-            let fields: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+            let fields = self.redactor.redact_value(update.status.to_value());
             overlay(
                 statuses.entry(subject.key).or_insert_with(|| json!({})),
                 fields,
@@ -608,9 +604,10 @@ impl Drive {
     /// What is kept of a leaf's output is kept where people can read it.
     fn clean_kept(&self, output: &mut HandlerOutput) {
         let clean = |document: &mut Document| {
-            let text = self.redactor.redact(document.as_str());
-            if text != document.as_str() {
-                *document = Document::parse(text).unwrap_or_else(|_| Document::null());
+            let value = document.to_value();
+            let clean = self.redactor.redact_value(value.clone());
+            if clean != value {
+                *document = Document::of(&clean).unwrap_or_else(|_| Document::null());
             }
         };
         let kept = [&mut output.data, &mut output.output, &mut output.details];

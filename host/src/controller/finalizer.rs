@@ -9,8 +9,8 @@ use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
+use crate::kubernetes_faults::{fault_of, is_of_another};
 use crate::objects;
-use crate::sinks::kubernetes::{fault_of, is_of_another};
 
 /// How often a change is tried again when someone else was faster.
 const ATTEMPTS: usize = 10;

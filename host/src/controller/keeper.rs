@@ -39,6 +39,7 @@ use crate::clock::until;
 use crate::declaration::{self, Flows};
 use crate::events::{HostEvent, Subject};
 use crate::host::Shared;
+use crate::kubernetes_faults::is_of_another;
 use crate::ledger::Ledger;
 use crate::module_source::{Fetched, SourceError};
 use crate::objects;
@@ -48,7 +49,6 @@ use crate::resource;
 use crate::resource::RolledBackStatus;
 use crate::resource::machine::ModeSpec;
 use crate::rights::Watched;
-use crate::sinks::kubernetes::is_of_another;
 use crate::tasks::{TaskKind, Tasks};
 
 /// The longest wait before a module or a kind that was missing is looked for again.
@@ -1031,6 +1031,7 @@ async fn load(
             }
         })?;
     let watched = Watched::of(&resource, &capabilities);
+    check_watch(&configurator, &watched, &shared.policy)?;
     check_state(&shared.client, &configurator, &resource).await?;
     Ok(Loaded {
         copied,
@@ -1040,6 +1041,25 @@ async fn load(
         watched,
         resource,
     })
+}
+
+/// Checks that the operator of the host lets the Configurator read what it watches.
+fn check_watch(
+    configurator: &Configurator,
+    watched: &Watched,
+    policy: &Capabilities,
+) -> Result<(), Refused> {
+    let watch = &configurator.watch;
+    let namespaces = match watched.is_namespaced {
+        true => &watch.namespaces[..],
+        false => &[],
+    };
+    policy
+        .check_watch(&watch.group, &watched.plural, namespaces)
+        .map_err(|fault| {
+            let message = format!("spec.watch: the policy of this host has {}", fault.message);
+            refused("WatchNotAllowed", message)
+        })
 }
 
 /// Whether the kind keeps what a machine writes to its objects.

@@ -19,6 +19,7 @@ pub mod pending;
 pub mod report;
 pub mod rights;
 pub mod rollout;
+mod round_robin;
 mod state_schema;
 pub(crate) mod state_store;
 pub mod status;

@@ -29,10 +29,10 @@ use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
 
 use super::commands::namespace_beside;
+use crate::kubernetes_faults::{fault_of, is_of_another};
 use crate::objects;
 use crate::seal::{HostKey, StateKey};
 use crate::sinks::configstore::{ConfigStore, Fence};
-use crate::sinks::kubernetes::{fault_of, is_of_another};
 
 /// What an object or ConfigMap carries at most, in bytes.
 const MAX_IN_OBJECT: usize = 256 * 1024;

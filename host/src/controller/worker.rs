@@ -1,13 +1,16 @@
 //! Watches the objects of one Configurator and gives each its runs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use configurator_core::backoff::jittered;
 use configurator_core::capability::Capabilities;
 use configurator_core::configurator::{Configurator, DeletionBy};
 use configurator_core::fault::{Fault, FaultKind, Reaction};
+use configurator_core::machine::state::Seen;
 use configurator_core::parking::Server;
 use configurator_core::plan::Failure;
 use configurator_core::queue::{Action, Counts, Delayed, Finished, Queue, Ticket, Tried};
@@ -38,6 +41,7 @@ use super::parking::Availability;
 use super::pending::{CommandLimits, Expired, Kept, PendingCommand, PendingCommands};
 use super::report::{KeeperReport, Reporter};
 use super::rollout::Rollout;
+use super::round_robin::RoundRobin;
 use super::watched::Watched;
 use crate::clock::until;
 use crate::cluster::WatchBackoff;
@@ -285,6 +289,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         renewals,
         reports,
         runs: FuturesUnordered::new(),
+        turns: RoundRobin::default(),
         members: HashMap::new(),
         failures: VecDeque::new(),
         looping: BTreeSet::new(),
@@ -339,7 +344,9 @@ struct Worker {
     retries: mpsc::Receiver<()>,
     renewals: mpsc::Receiver<Renewal>,
     reports: watch::Sender<WorkerReport>,
-    runs: FuturesUnordered<futures::future::BoxFuture<'static, RunOutcome>>,
+    runs: FuturesUnordered<BoxFuture<'static, RunOutcome>>,
+    /// Whose turn it is among runs and watches.
+    turns: RoundRobin,
     members: HashMap<Ticket, Vec<Member>>,
     failures: VecDeque<FailureStatus>,
     looping: BTreeSet<ObjectRef>,
@@ -383,6 +390,26 @@ struct Chore {
     uid: String,
     /// Kept until it is done, so that no other host finds the object in the books.
     _permit: Option<Arc<Permit>>,
+}
+
+/// The next thing that a worker deals with.
+enum News<E> {
+    /// A run has ended.
+    Ended(E),
+    /// A watch of these objects has an event.
+    Object(String, watcher::Result<Event<Watched>>),
+    /// The watch of Commands has an event.
+    Order(CommandEvent),
+    /// What this object's machine waits for has changed.
+    Awaited(ObjectRef, Seen),
+}
+
+/// Sources that are left alone while the worker drains.
+struct Watches<'a> {
+    streams: &'a mut SelectAll<ObjectStream>,
+    /// `None` while no more Commands can be taken in.
+    orders: Option<&'a mut OrderStream>,
+    awaited: &'a mut Awaited,
 }
 
 type OrderStream = futures::stream::BoxStream<'static, CommandEvent>;
@@ -455,9 +482,6 @@ impl Worker {
                         orders = self.orders();
                     }
                 }
-                Some(outcome) = self.runs.next(), if !self.runs.is_empty() => {
-                    Box::pin(self.on_driven(outcome)).await;
-                }
                 changed = self.unavailable.changed() => match changed {
                     Ok(()) => Box::pin(self.on_availability()).await,
                     Err(_) => self.stop.cancel(),
@@ -477,18 +501,27 @@ impl Worker {
                     };
                     self.act(actions).await;
                 }
-                Some((scope, event)) = streams.next(), if !is_draining => {
-                    Box::pin(self.on_event(&scope, event, &mut recorded)).await;
-                }
-                Some(event) = orders.next(), if !is_draining && !self.errands.is_full() => {
-                    self.on_command_event(event).await;
-                }
                 (command, exists) = self.errands.next(), if !is_draining => {
                     self.on_asked(&command, exists);
                 }
-                (machine, seen) = self.awaited.next(), if !is_draining => {
-                    self.tell(&machine, Wake::Changed(seen)).await;
-                }
+                news = next_news(
+                    &mut self.turns,
+                    &mut self.runs,
+                    (!is_draining).then_some(Watches {
+                        streams: &mut streams,
+                        orders: (!self.errands.is_full()).then_some(&mut orders),
+                        awaited: &mut self.awaited,
+                    }),
+                ) => match news {
+                    News::Ended(outcome) => Box::pin(self.on_driven(outcome)).await,
+                    News::Object(scope, event) => {
+                        Box::pin(self.on_event(&scope, event, &mut recorded)).await;
+                    }
+                    News::Order(event) => self.on_command_event(event).await,
+                    News::Awaited(machine, seen) => {
+                        self.tell(&machine, Wake::Changed(seen)).await;
+                    }
+                },
                 () = deadline => continue,
             }
             self.is_unreported = true;
@@ -1283,6 +1316,52 @@ impl Worker {
     }
 }
 
+/// The next thing that happens. With many short runs one has always ended, so runs and watches take turns: otherwise no
+/// change or deletion would be seen until the queue is empty.
+async fn next_news<E>(
+    turns: &mut RoundRobin,
+    runs: &mut (impl Stream<Item = E> + Unpin + Send),
+    mut watches: Option<Watches<'_>>,
+) -> News<E> {
+    /// A stream that has ended, or is empty, has nothing any more.
+    fn item<T>(polled: Poll<Option<T>>) -> Poll<T> {
+        match polled {
+            Poll::Ready(Some(item)) => Poll::Ready(item),
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
+        }
+    }
+    poll_fn(|context| {
+        let Some(watches) = &mut watches else {
+            return item(runs.poll_next_unpin(context)).map(News::Ended);
+        };
+        let Watches {
+            streams,
+            orders,
+            awaited,
+        } = watches;
+        turns.poll(
+            context,
+            [
+                &mut |context| item(runs.poll_next_unpin(context)).map(News::Ended),
+                &mut |context| {
+                    item(streams.poll_next_unpin(context))
+                        .map(|(scope, event)| News::Object(scope, event))
+                },
+                &mut |context| match orders {
+                    Some(orders) => item(orders.poll_next_unpin(context)).map(News::Order),
+                    None => Poll::Pending,
+                },
+                &mut |context| {
+                    awaited
+                        .poll(context)
+                        .map(|(machine, seen)| News::Awaited(machine, seen))
+                },
+            ],
+        )
+    })
+    .await
+}
+
 /// Watches, and begins anew with a listing in pages where the server refuses to stream one.
 fn watched_by(
     api: Api<Watched>,
@@ -1416,4 +1495,48 @@ async fn strike(context: &RunContext, chore: Chore) {
 #[must_use]
 pub fn needs_ledger(configurator: &Configurator) -> bool {
     configurator.deletion.by == DeletionBy::Ledger && configurator.deletion.is_handled()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures::stream;
+    use http::{Request, Response};
+    use kube::client::Body;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn events_are_seen_while_runs_end_all_the_time() {
+        let silent = tower::service_fn(async |_: Request<Body>| {
+            std::future::pending::<Result<Response<Body>, Infallible>>().await
+        });
+        let mut awaited = Awaited::new(Client::new(silent, "default"), 0);
+        let mut turns = RoundRobin::default();
+        let mut runs = stream::repeat(());
+        let events = stream::iter([Event::Init, Event::InitDone]);
+        let mut streams = SelectAll::new();
+        streams.push(events.map(|event| (String::new(), Ok(event))).boxed());
+        let mut orders = stream::iter([Ok(Event::Init)]).boxed();
+        let mut seen = Vec::new();
+        for _ in 0..7 {
+            let watches = Watches {
+                streams: &mut streams,
+                orders: &mut orders,
+                awaited: &mut awaited,
+            };
+            let news = next_news(&mut turns, &mut runs, Some(watches)).await;
+            seen.push(match news {
+                News::Ended(()) => "run",
+                News::Object(..) => "object",
+                News::Order(_) => "Command",
+                News::Awaited(..) => "awaited",
+            });
+        }
+        assert_eq!(
+            seen,
+            ["run", "object", "Command", "run", "object", "run", "run"]
+        );
+    }
 }

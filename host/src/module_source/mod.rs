@@ -6,6 +6,7 @@ mod directory;
 mod guarded;
 #[cfg(feature = "oci")]
 pub mod oci;
+mod permitted;
 mod policy;
 mod sources;
 
@@ -19,6 +20,7 @@ pub use self::config_map::ConfigMaps;
 pub use self::copies::{Copies, DEFAULT_COPIES};
 pub use self::directory::ModuleDirectory;
 pub(crate) use self::guarded::Guarded;
+pub(crate) use self::permitted::Permitted;
 pub use self::policy::{ModulePolicy, PolicyError};
 pub use self::sources::ModuleSources;
 use crate::resource::ModuleSpec;

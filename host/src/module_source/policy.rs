@@ -32,6 +32,14 @@ pub enum PolicyError {
         /// What is listed.
         listed: String,
     },
+    /// The source names an object that may not be read.
+    #[error("spec.module.{field}: the policy of this host has {missing}")]
+    Reference {
+        /// The field that names it.
+        field: &'static str,
+        /// The rule that is missing.
+        missing: String,
+    },
     /// It has no signature by one who is listed.
     #[error("the host's policy wants modules to be signed by one of modules.signers: {0}")]
     Unsigned(String),

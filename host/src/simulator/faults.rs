@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::glob;
 use configurator_core::request::{
@@ -79,8 +80,8 @@ impl FaultScript {
         self.is_repeated.load(Ordering::Relaxed)
     }
 
-    fn see(&self, operation: &Operation, scope: &Scope, has_changed: bool) {
-        let (is_list, is_contended) = match operation {
+    fn see(&self, operation: &AuthorizedOperation, scope: &Scope, has_changed: bool) {
+        let (is_list, is_contended) = match operation.operation() {
             Operation::Kubernetes(own) => {
                 let is_list = own.verb == KubernetesVerb::List;
                 (is_list, !is_list)
@@ -123,8 +124,8 @@ impl FaultScript {
     }
 
     /// The version of the object that a request may change.
-    async fn version(&self, operation: &Operation) -> Option<String> {
-        let Operation::Kubernetes(request) = operation else {
+    async fn version(&self, operation: &AuthorizedOperation) -> Option<String> {
+        let Operation::Kubernetes(request) = operation.operation() else {
             return None;
         };
         let found = self.objects(request).get_opt(&request.name).await;
@@ -210,8 +211,12 @@ struct FaultySink {
 
 impl FaultySink {
     /// Another writer comes between.
-    async fn outrun(&self, operation: &Operation, scope: &Scope) -> Result<Answer, Fault> {
-        match operation {
+    async fn outrun(
+        &self,
+        operation: &AuthorizedOperation,
+        scope: &Scope,
+    ) -> Result<Answer, Fault> {
+        match operation.operation() {
             Operation::Kubernetes(own) if own.verb == KubernetesVerb::Get => {
                 let answer = self.inner.execute(operation, scope).await;
                 self.script.touch(own).await;
@@ -241,7 +246,11 @@ impl FaultySink {
 
 #[async_trait]
 impl Sink for FaultySink {
-    async fn execute(&self, operation: &Operation, scope: &Scope) -> Result<Answer, Fault> {
+    async fn execute(
+        &self,
+        operation: &AuthorizedOperation,
+        scope: &Scope,
+    ) -> Result<Answer, Fault> {
         let before = match self.script.is_repeated() {
             true => self.script.version(operation).await,
             false => None,
@@ -264,7 +273,7 @@ impl Sink for FaultySink {
             }
             None => self.inner.execute(operation, scope).await,
         };
-        let has_changed = match operation {
+        let has_changed = match operation.operation() {
             Operation::Kubernetes(_) if self.script.is_repeated() => {
                 before != self.script.version(operation).await
             }
@@ -310,8 +319,8 @@ impl ScriptedHttp {
 
 #[async_trait]
 impl Sink for ScriptedHttp {
-    async fn execute(&self, operation: &Operation, _: &Scope) -> Result<Answer, Fault> {
-        let Operation::Http(request) = operation else {
+    async fn execute(&self, operation: &AuthorizedOperation, _: &Scope) -> Result<Answer, Fault> {
+        let Operation::Http(request) = operation.operation() else {
             return Err(Fault::new(
                 FaultKind::UnsupportedResourceOperation,
                 "not an HTTP request",

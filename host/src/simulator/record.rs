@@ -127,11 +127,7 @@ impl Recorder {
 fn redacted(run: &Run, view: Map<String, Value>) -> Value {
     let mut redactor = Redactor::default();
     redactor.learn(run.secrets());
-    let view = Value::Object(view);
-    match redactor.is_empty() {
-        true => view,
-        false => serde_json::from_str(&redactor.redact(&view.to_string())).unwrap_or_default(),
-    }
+    redactor.redact_value(Value::Object(view))
 }
 
 impl RunObserver for Arc<Recorder> {

@@ -1,23 +1,25 @@
-//! HTTP endpoints as a sink.
+//! The sink for HTTP endpoints.
 //!
-//! Which hosts a request may go to is a matter of the Configurator's capabilities and the host's ceiling. This sink
-//! holds what neither can express: a name is resolved once and the connection goes to what was found; an address of
-//! this machine, of its own network's management or of no network at all is refused unless the operator lists it;
-//! no redirect is followed.
+//! The Configurator's capabilities and the host's policy decide which hosts a request may go to. This sink adds what
+//! neither can express: every address that is connected to is checked by the [guard](crate::network), and no redirect
+//! is followed.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::capability::host_of;
 use configurator_core::fault::{Fault, FaultKind};
-use configurator_core::glob;
 use configurator_core::request::{HttpRequest, Operation, SinkName};
 use configurator_core::result::{Answer, HttpResponse};
 use reqwest::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue};
-use rustls::crypto::CryptoProvider;
 
 use super::{Scope, Sink, is_safe, misrouted};
+use crate::network::{
+    ClientOptions, Clients, DEFAULT_IDLE_CONNECTIONS, DEFAULT_IDLE_TIMEOUT, InnerHost,
+    NameResolver, NetworkError, Reach, SystemNames, authority,
+};
 
 /// How long one attempt may take when the request does not say.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -25,31 +27,56 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_BODY: usize = 4 << 20;
 
 /// Sends requests to HTTP endpoints.
-#[derive(Debug, Clone)]
+///
+/// Connections are reused by the requests of the Configurator that made them, and by no other: a server may tie a login
+/// to a connection.
+#[derive(Clone)]
 pub struct HttpSink {
-    options: HttpOptions,
+    clients: Arc<Clients>,
 }
 
-/// What the operator of a host allows.
-#[derive(Debug, Clone, Default)]
+/// What the operator of a host allows, and how connections are made.
+#[derive(Debug, Clone)]
 pub struct HttpOptions {
-    /// Hosts, with `:port` where it is not the scheme's own, that may have a private, loopback or link-local
-    /// address; `*` stands for any run of characters.
-    pub inner_hosts: Vec<String>,
+    /// The hosts that may have addresses that are not public, and which ones. Default: none.
+    pub inner_hosts: Vec<InnerHost>,
+    /// The most idle connections that a Configurator keeps to one server, of the 16 that it used last; 0 keeps none.
+    /// Default: [`DEFAULT_IDLE_CONNECTIONS`].
+    pub idle_connections: usize,
+    /// How long an idle connection is kept. Default: [`DEFAULT_IDLE_TIMEOUT`].
+    pub idle_timeout: Duration,
+    /// Resolves the names of hosts. Default: the resolver of the operating system.
+    pub names: Arc<dyn NameResolver>,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            inner_hosts: Vec::new(),
+            idle_connections: DEFAULT_IDLE_CONNECTIONS,
+            idle_timeout: DEFAULT_IDLE_TIMEOUT,
+            names: Arc::new(SystemNames),
+        }
+    }
 }
 
 impl HttpSink {
     /// A sink with these options.
     ///
-    /// TLS is done by the provider that the process has installed; where there is none, by `ring`, which is then installed.
+    /// TLS uses the cryptographic provider that the process has installed. If there is none, `ring` is installed.
     #[must_use]
     pub fn new(options: HttpOptions) -> Self {
-        // Without one the client would panic.
-        if CryptoProvider::get_default().is_none() {
-            // An error says that somebody else has just installed theirs.
-            let _ = rustls::crypto::ring::default_provider().install_default();
+        let clients = Clients::new(ClientOptions {
+            reach: Reach::Public(options.inner_hosts),
+            setting: "http_inner_hosts",
+            names: options.names,
+            idle_connections: options.idle_connections,
+            idle_timeout: options.idle_timeout,
+            ..ClientOptions::default()
+        });
+        Self {
+            clients: Arc::new(clients),
         }
-        Self { options }
     }
 
     async fn run(&self, request: &HttpRequest, scope: &Scope) -> Result<Answer, Fault> {
@@ -62,26 +89,16 @@ impl HttpSink {
         let checked = host_of(&request.url).ok_or_else(|| {
             generic("the URL must be http or https, with a host and without credentials".into())
         })?;
-        let host = url.host_str().unwrap_or_default().to_owned();
-        let seen = match url.port() {
-            Some(port) => format!("{host}:{port}"),
-            None => host.clone(),
-        };
+        let seen = authority(&url);
         if checked != seen {
             return Err(generic(format!(
                 "the URL does not name its host plainly: {checked:?} is {seen:?}"
             )));
         }
-        let port = url.port_or_known_default().unwrap_or(443);
-        let addresses = self.resolve(&seen, &host, port).await?;
+        let client = self.clients.client(&scope.configurator, &url);
+        let client = client.map_err(|error| unreachable(&seen, &error))?;
         let method = reqwest::Method::from_bytes(request.method.as_bytes())
             .map_err(|_| generic(format!("{:?} is no HTTP method", request.method)))?;
-        let client = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .resolve_to_addrs(&host, &addresses)
-            .build()
-            .map_err(|error| unavailable(&seen, error))?;
         let mut outgoing = client.request(method, url);
         for (name, value) in &request.headers {
             let (name, value) = header(request, name, value)?;
@@ -141,44 +158,6 @@ impl HttpSink {
             changed: !is_safe(&request.method),
         })
     }
-
-    /// Every address of a host, each of which may be connected to.
-    async fn resolve(&self, seen: &str, host: &str, port: u16) -> Result<Vec<SocketAddr>, Fault> {
-        let name = host.trim_start_matches('[').trim_end_matches(']');
-        let found: Vec<SocketAddr> = tokio::net::lookup_host((name, port))
-            .await
-            .map_err(|error| {
-                Fault::new(
-                    FaultKind::HttpUnavailable,
-                    format!("{host} cannot be resolved: {error}"),
-                )
-            })?
-            .collect();
-        let may_be_inner = self
-            .options
-            .inner_hosts
-            .iter()
-            .any(|pattern| glob::matches(&pattern.to_ascii_lowercase(), seen));
-        let refused = found
-            .iter()
-            .find(|address| !may_be_inner && is_inner(address.ip()));
-        if let Some(address) = refused {
-            return Err(Fault::new(
-                FaultKind::ResourcePermission,
-                format!(
-                    "{seen} has the address {}, which is not public; the operator of the host must list {seen} in the setting http_inner_hosts",
-                    address.ip()
-                ),
-            ));
-        }
-        if found.is_empty() {
-            return Err(Fault::new(
-                FaultKind::HttpUnavailable,
-                format!("{host} has no address"),
-            ));
-        }
-        Ok(found)
-    }
 }
 
 /// A header as it is sent. Messages name it and never show its value.
@@ -209,49 +188,19 @@ fn header(
     Ok((found, value))
 }
 
-/// Whether an address belongs to this machine, to a private network, or to nobody.
-fn is_inner(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => is_inner_v4(v4),
-        IpAddr::V6(v6) => match (v6.to_ipv4_mapped(), v6.segments()) {
-            (Some(v4), _) => is_inner_v4(v4),
-            // Translated, tunnelled, or written as IPv6; `::` and `::1` are among the last.
-            (
-                None,
-                [0x64, 0xff9b, 0, 0, 0, 0, high, low]
-                | [0x2002, high, low, ..]
-                | [0, 0, 0, 0, 0, 0, high, low],
-            ) => {
-                let [a, b] = high.to_be_bytes();
-                let [c, d] = low.to_be_bytes();
-                is_inner_v4(Ipv4Addr::new(a, b, c, d))
-            }
-            // The prefix for translation within a network.
-            (None, [0x64, 0xff9b, 1, ..]) => true,
-            (None, [first, ..]) => {
-                v6.is_multicast()
-                    || first & 0xfe00 == 0xfc00
-                    || first & 0xffc0 == 0xfe80
-                    || first & 0xffc0 == 0xfec0
-            }
-        },
-    }
-}
-
-fn is_inner_v4(v4: Ipv4Addr) -> bool {
-    let [a, b, c, _] = v4.octets();
-    v4.is_private()
-        || v4.is_loopback()
-        || v4.is_link_local()
-        || v4.is_multicast()
-        || a == 0
-        || a >= 240
-        || (a == 100 && b & 0xc0 == 64)
-        || (a == 198 && b & 0xfe == 18)
-        || [a, b, c] == [192, 0, 0]
+/// Why no connection can be made. The address of a host that is not permitted is left out: it would map the inner network.
+fn unreachable(host: &str, error: &NetworkError) -> Fault {
+    let kind = match error {
+        NetworkError::NotPermitted { .. } => FaultKind::ResourcePermission,
+        _ => FaultKind::HttpUnavailable,
+    };
+    Fault::new(kind, format!("{host}: {error}"))
 }
 
 fn unavailable(host: &str, error: reqwest::Error) -> Fault {
+    if let Some(reason) = NetworkError::within(&error) {
+        return unreachable(host, reason);
+    }
     let error = error.without_url();
     let mut message = format!("{host}: ");
     let mut cause: Option<&dyn std::error::Error> = Some(&error);
@@ -270,8 +219,12 @@ fn generic(message: String) -> Fault {
 
 #[async_trait]
 impl Sink for HttpSink {
-    async fn execute(&self, operation: &Operation, scope: &Scope) -> Result<Answer, Fault> {
-        let Operation::Http(request) = operation else {
+    async fn execute(
+        &self,
+        operation: &AuthorizedOperation,
+        scope: &Scope,
+    ) -> Result<Answer, Fault> {
+        let Operation::Http(request) = operation.operation() else {
             return Err(misrouted(operation, SinkName::Http));
         };
         let timeout = scope.timeout.unwrap_or(DEFAULT_TIMEOUT);
@@ -287,53 +240,5 @@ impl Sink for HttpSink {
 
     async fn probe(&self) -> Result<(), Fault> {
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_that_are_not_public_are_known() {
-        for inner in [
-            "127.0.0.1",
-            "10.1.2.3",
-            "172.16.0.1",
-            "192.168.1.1",
-            "169.254.169.254",
-            "100.64.0.1",
-            "0.0.0.0",
-            "224.0.0.1",
-            "255.255.255.255",
-            "240.0.0.1",
-            "192.0.0.8",
-            "198.19.0.1",
-            "::1",
-            "::",
-            "fe80::1",
-            "fd00::1",
-            "ff02::1",
-            "::ffff:10.0.0.1",
-            "64:ff9b::a00:1",
-            "64:ff9b:1::101:101",
-            "2002:7f00:1::1",
-            "::7f00:1",
-            "fec0::1",
-        ] {
-            assert!(is_inner(inner.parse().unwrap()), "{inner}");
-        }
-        for public in [
-            "1.1.1.1",
-            "8.8.8.8",
-            "172.32.0.1",
-            "2606:4700::1111",
-            "64:ff9b::101:101",
-            "192.0.1.1",
-            "198.20.0.1",
-            "2002:101:101::1",
-        ] {
-            assert!(!is_inner(public.parse().unwrap()), "{public}");
-        }
     }
 }

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::fault::{Fault, FaultKind};
-use configurator_core::request::{Operation, SinkName};
+use configurator_core::request::SinkName;
 use configurator_core::result::Answer;
 
 use self::configstore::Fence;
@@ -25,8 +26,12 @@ use self::configstore::Fence;
 /// - Dropping the future may leave the outcome unknown, but nothing half-written.
 #[async_trait]
 pub trait Sink: Send + Sync + 'static {
-    /// Executes one operation.
-    async fn execute(&self, operation: &Operation, scope: &Scope) -> Result<Answer, Fault>;
+    /// Executes one operation: sends what was authorized, and nothing else.
+    async fn execute(
+        &self,
+        operation: &AuthorizedOperation,
+        scope: &Scope,
+    ) -> Result<Answer, Fault>;
 
     /// Whether the server can be reached.
     async fn probe(&self) -> Result<(), Fault>;
@@ -43,8 +48,6 @@ pub struct Scope {
     pub object: String,
     /// The attempt of the run that it belongs to; counts from 1.
     pub attempt: u32,
-    /// Namespace of the object being handled.
-    pub namespace: String,
     /// The same for the same request of the same entry of the same run, also after a restart of the host. Empty for what
     /// is no HTTP request.
     pub idempotency_key: String,
@@ -86,7 +89,7 @@ pub struct AbsentSink(pub SinkName);
 
 #[async_trait]
 impl Sink for AbsentSink {
-    async fn execute(&self, _: &Operation, _: &Scope) -> Result<Answer, Fault> {
+    async fn execute(&self, _: &AuthorizedOperation, _: &Scope) -> Result<Answer, Fault> {
         Err(Fault::new(
             FaultKind::UnsupportedResourceOperation,
             format!("this host has no {} sink", self.0),
@@ -104,7 +107,7 @@ pub(crate) fn is_safe(method: &str) -> bool {
 }
 
 /// The fault of an operation that was handed to the wrong sink.
-fn misrouted(operation: &Operation, sink: SinkName) -> Fault {
+fn misrouted(operation: &AuthorizedOperation, sink: SinkName) -> Fault {
     Fault::new(
         FaultKind::UnsupportedResourceOperation,
         format!(

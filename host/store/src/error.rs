@@ -28,7 +28,9 @@ pub enum OpenError {
     },
 }
 
-/// Why the store could not answer. The store itself goes on: later calls work again when the cause has gone.
+/// Why the store could not answer. Of a transaction nothing was written, except where [`Unknown`](Self::Unknown) says that nobody knows.
+///
+/// The store itself goes on: later calls work again when the cause has gone.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The disk is full, or a quota or a limit of the file's size is reached.
@@ -40,8 +42,17 @@ pub enum StoreError {
         cause: Arc<str>,
     },
     /// Reading or writing failed.
-    #[error("{path} could not be read or written: {cause}. Check the disk; the store tries to open it again by itself", path = path.display())]
+    #[error("{path} could not be read or written: {cause}. Nothing was written. Check the disk; the store tries to open the file again by itself", path = path.display())]
     Io {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        cause: Arc<str>,
+    },
+    /// A transaction was being written when the disk failed, and the file cannot be opened to see whether it is there. If it is, callbacks
+    /// run when the file opens again.
+    #[error("whether {path} has the change is unknown: {cause}. Check the disk, and read before writing again; the store tries to open the file by itself", path = path.display())]
+    Unknown {
         /// The file.
         path: PathBuf,
         /// What the operating system said.
@@ -68,13 +79,25 @@ pub enum StoreError {
     Closed,
 }
 
-/// Why a transaction was not written.
+impl StoreError {
+    /// The error of a commit that failed, where nobody can say whether it was written.
+    pub(crate) fn into_unknown(self) -> Self {
+        match self {
+            Self::Full { path, cause }
+            | Self::Io { path, cause }
+            | Self::Damaged { path, cause } => Self::Unknown { path, cause },
+            known @ (Self::Unknown { .. } | Self::Panicked { .. } | Self::Closed) => known,
+        }
+    }
+}
+
+/// Why a transaction was not written, or why nobody can say.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError<E> {
     /// The transaction itself said no.
     #[error("the transaction was refused: {0}")]
     Refused(E),
-    /// The store could not write it.
+    /// The store failed.
     #[error(transparent)]
     Store(StoreError),
 }

@@ -5,8 +5,11 @@
 //! # Guarantees
 //! - Transactions run one after another. One that is refused leaves no trace.
 //! - A transaction that was reported as written survives a crash of the process or the machine (file), or nothing does (memory).
+//! - A transaction that failed was not written, unless the error is [`StoreError::Unknown`].
+//! - What can be read is durable (file).
 //! - Readers see one consistent state and never wait for a writer (file).
-//! - Callbacks given to [`Store::write_then`] run in the order of the revisions, after the transaction is durable.
+//! - Callbacks given to [`Store::write_then`] run in the order of the revisions, after the transaction is durable. None is left
+//!   out, also where the caller was told that the outcome is unknown.
 //!
 //! # Examples
 //! ```
@@ -30,6 +33,8 @@ mod file;
 mod memory;
 mod options;
 mod read;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod transaction;
 
 use std::ops::ControlFlow;
@@ -41,6 +46,7 @@ use bytes::Bytes;
 pub use error::{OpenError, StoreError, WriteError};
 pub use options::StoreOptions;
 pub use read::{Read, Visit};
+pub use redb::StorageBackend;
 pub use transaction::Transaction;
 
 /// A handle to a store; clones share it. The file is released when the last clone is dropped.
@@ -62,6 +68,24 @@ impl Store {
     /// Each [`OpenError`] says what to do: the file is damaged, held by another process, or cannot be read or written.
     pub fn open(path: &Path, options: StoreOptions) -> Result<Self, OpenError> {
         let file = file::File::open(path, options)?;
+        Ok(Self {
+            engine: Engine::File(Arc::new(file)),
+        })
+    }
+
+    /// Opens a store on storage that is not a file of the operating system. `name` takes the place of the path in messages.
+    ///
+    /// `open` is called at once, and again each time that the store has to open its storage after a failure. The storage that it returned
+    /// before has been closed by then.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_on(
+        name: &Path,
+        open: impl Fn() -> std::io::Result<Box<dyn StorageBackend>> + Send + Sync + 'static,
+        options: StoreOptions,
+    ) -> Result<Self, OpenError> {
+        let file = file::File::open_on(name, Box::new(open), options)?;
         Ok(Self {
             engine: Engine::File(Arc::new(file)),
         })
@@ -132,12 +156,13 @@ impl Store {
     ///
     /// `change` sees all earlier transactions. What it puts and deletes takes effect only if it returns `Ok`. In a file it runs on the
     /// store's own thread, and many changes share one flush to the disk; the wait for a place in the bounded queue is the backpressure.
-    /// `then` calls run one after another in the order of the transactions, and must not write to the store.
+    /// `then` calls run one after another in the order of the transactions, and must not call the store.
     ///
     /// Dropping the future before it has a place in the queue means that nothing happens; later, that the result is not known.
     ///
     /// # Errors
-    /// [`WriteError::Refused`] with what `change` returned, or [`WriteError::Store`] if nothing was written because of the store.
+    /// [`WriteError::Refused`] with what `change` returned, or [`WriteError::Store`] if the store failed. Nothing was written, unless the
+    /// error is [`StoreError::Unknown`]: if the transaction turns out to be written, `then` runs when the file opens again.
     pub async fn write_then<T, E>(
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send + 'static,
@@ -168,6 +193,16 @@ impl Store {
         match &self.engine {
             Engine::Memory(memory) => memory.write(change, |_| ()),
             Engine::File(file) => file.write_blocking(change),
+        }
+    }
+}
+
+/// The path of the file.
+impl std::fmt::Display for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.engine {
+            Engine::Memory(_) => f.write_str("the store in memory"),
+            Engine::File(file) => write!(f, "{}", file.path().display()),
         }
     }
 }

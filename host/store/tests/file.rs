@@ -152,6 +152,22 @@ fn damaged_files_are_refused() {
     ));
 }
 
+/// A process that ended while it made the file has left one aside, of which nothing is sure.
+#[test]
+fn a_file_is_made_aside_and_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let aside = folder.path().join(format!("a.{}.new", std::process::id()));
+    std::fs::write(&aside, vec![0; 100_000]).unwrap();
+    let path = folder.path().join("a.redb");
+    drop(open(&path).unwrap());
+    let files: Vec<_> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(files, ["a.redb"]);
+    assert_eq!(open(&path).unwrap().revision().unwrap(), 0);
+}
+
 /// A child process counts up two keys together and prints each number that is durable; it is killed in the middle.
 #[test]
 fn a_killed_process_loses_nothing_that_it_reported() {

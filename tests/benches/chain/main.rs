@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
+use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::handler::{
     CallLimits, Cause, Context, HandlerInput, ResourceObject, WatchEvent, WatchedObject,
 };
-use configurator_core::request::Operation;
 use configurator_core::result::Answer;
 use configurator_core::time::Timestamp;
 use configurator_guest::log::no_log;
@@ -358,7 +358,7 @@ impl Stub {
 
 #[async_trait]
 impl Sink for Stub {
-    async fn execute(&self, operation: &Operation, _: &Scope) -> Result<Answer, Fault> {
+    async fn execute(&self, operation: &AuthorizedOperation, _: &Scope) -> Result<Answer, Fault> {
         self.executed.fetch_add(1, Ordering::Relaxed);
         if operation.is_mutating() {
             Ok(Answer::default())

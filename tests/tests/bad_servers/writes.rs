@@ -1,8 +1,8 @@
 //! Writes that a real server refuses in its own way.
 
 use anyhow::Result;
+use configurator_host::kubernetes_faults::is_of_another;
 use configurator_host::resource::Configurator;
-use configurator_host::sinks::kubernetes::is_of_another;
 use configurator_tests::configurator::scripted;
 use configurator_tests::world::{Place, World};
 use expect_test::{Expect, expect};

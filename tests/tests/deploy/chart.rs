@@ -18,7 +18,11 @@ async fn the_chart_is_installed_and_upgraded_by_helm() {
     let rights = rbac(&[&pod_config], flags);
     let more = "
 etcd: {endpoints: ['https://etcd-0:2379', 'https://etcd-1:2379'], tlsSecret: etcd-client}
-settings: {grace_seconds: 20, log: 'info,configurator=debug', etcd: {timeout_seconds: 4}}
+settings:
+  grace_seconds: 20
+  log: info,configurator=debug
+  etcd: {timeout_seconds: 4}
+  vault: {addresses: ['https://vault:8200'], auth: {method: kubernetes, role: configurator}}
 serviceMonitor: {enabled: true}
 podAnnotations: {team: shop}
 ";
@@ -54,6 +58,12 @@ podAnnotations: {team: shop}
         [sharding]
           name = "shop-configurator"
           shards = 16
+
+        [vault]
+          addresses = ["https://vault:8200"]
+          [vault.auth]
+            method = "kubernetes"
+            role = "configurator"
     "#]]
     .assert_eq(settings.unwrap());
     let folder = tempfile::tempdir().unwrap();
@@ -104,6 +114,31 @@ async fn wildcards_and_misspelt_values_are_refused_by_the_chart() {
     expect!["- at '/rbac/cluster/0/resources/0': '*' does not match pattern '^[^*]*$'"].assert_eq(
         &refused("rbac: {cluster: [{apiGroups: [''], resources: ['*'], verbs: [get]}]}"),
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_without_stores_in_common_are_refused_by_the_chart() {
+    let cluster = Cluster::new().await;
+    let render = format!(
+        "template shop {} --values -",
+        file("deploy/helm/configurator").display()
+    );
+    let refused = |values: &str| {
+        let told = cluster.helm_fails(&render, values);
+        told.rsplit_once("error calling fail: ")
+            .map(|(_, why)| why.trim().to_owned())
+            .unwrap_or(told)
+    };
+    expect!["replicas share objects by a config store in common: set etcd.endpoints, or replicas: 1 and shards: 0"]
+        .assert_eq(&refused(""));
+    let etcd = "etcd: {endpoints: ['https://etcd:2379']}";
+    expect!["replicas need one secret store: without it each generates secrets of its own and rejects the states that the others have sealed: set settings.vault, or replicas: 1 and shards: 0"]
+        .assert_eq(&refused(etcd));
+    expect!["replicas need one secret store: without it each generates secrets of its own and rejects the states that the others have sealed: set settings.vault, or replicas: 1 and shards: 0"]
+        .assert_eq(&refused(&format!("replicas: 1\n{etcd}")));
+    expect!["more than one replica would do everything more than once: set shards, or replicas: 1"]
+        .assert_eq(&refused("shards: 0"));
+    cluster.helm(&render, "{replicas: 1, shards: 0}");
 }
 
 #[track_caller]

@@ -130,6 +130,7 @@ async fn the_program_needs_no_more_rights_than_are_printed() {
         .env("CONFIGURATOR_ETCD__CA", &cluster.about.ca)
         .env("CONFIGURATOR_ETCD__CERT", &cluster.about.store.cert)
         .env("CONFIGURATOR_ETCD__KEY", &cluster.about.store.key)
+        .envs(cluster.about.vault_variables())
         .start()
         .unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), "least-shop");

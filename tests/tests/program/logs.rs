@@ -69,6 +69,54 @@ fn machines_get_a_json_object_on_each_line_and_nothing_else() -> Result<()> {
 }
 
 #[test]
+fn handlers_cannot_forge_lines() -> Result<()> {
+    let place = Place::new()?;
+    place.write(
+        "forger.yaml",
+        r#"
+apiVersion: configurator.dev/v1alpha1
+kind: Configurator
+metadata: {name: forger}
+spec:
+  watch: {version: v1, kind: Namespace, fieldSelector: metadata.name=default}
+  module: {file: scripted.wasm}
+  phases: [{name: root}]
+  parameters:
+    root:
+      log: "well\n2026-01-31T08:00:00Z ERROR configurator_host: forged\e[2J"
+      fail: {message: "bad\n✓ forger default succeeded\r\e[2J", isFatal: true}
+"#,
+    )?;
+    let output = place.host("-f forger.yaml --until-settled").output()?;
+    let printed = timeless(&digestless(&String::from_utf8(output.stdout)?));
+    let logged = String::from_utf8(output.stderr)?;
+    let mut lines: Vec<&str> = printed.lines().collect();
+    lines.sort_unstable();
+    expect![[r#"
+        1 object applied
+        … forger loads scripted.wasm
+        ▶ forger runs DIGEST
+        ● forger its one object has had its turn
+        ✗ forger default Added root ResourceGeneric: phase "root": the handler returned an error: bad\n✓ forger default succeeded\r\u{1b}[2J TIME"#]]
+    .assert_eq(&lines.join("\n"));
+    // The time comes first, and the run has a name of its own each time.
+    let line = |line: &str| {
+        let words = line.split_whitespace().skip(1);
+        let words = words.map(|word| match word.starts_with("run=") {
+            true => "run=RUN",
+            false => word,
+        });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let lines: Vec<String> = logged.lines().map(line).collect();
+    expect![[r#"
+        WARN configurator::guest: well\n2026-01-31T08:00:00Z ERROR configurator_host: forged\x1b[2J configurator="forger" phase="root" run=RUN fields=""
+        WARN configurator_host::controller::worker: the object is given up until it changes configurator="forger" object=default fault=ResourceGeneric: phase "root": the handler returned an error: bad\n✓ forger default succeeded\r\u{1b}[2J failures=1"#]]
+    .assert_eq(&lines.join("\n"));
+    Ok(())
+}
+
+#[test]
 fn nothing_that_is_logged_holds_a_secret() -> Result<()> {
     let place = Place::new()?;
     let printed = place

@@ -182,3 +182,36 @@ fn validate_shows_every_mistake_with_its_place() -> Result<()> {
     .assert_eq(&place.program("validate", "shop.yaml").fails()?);
     Ok(())
 }
+
+#[test]
+fn validate_checks_settings() -> Result<()> {
+    let place = Place::new()?;
+    let shared =
+        "in_cluster = true\netcd.endpoints = [\"https://etcd:2379\"]\nsharding.shards = 2\n";
+    place.write("settings.toml", shared)?;
+    let validate = |arguments: &str| place.program("validate", arguments);
+    expect![[r#"
+        ✗ settings.toml
+          sharding.shards: hosts that share objects need one secret store, and the embedded one belongs to one host. Each host would generate secrets of its own, and reject the states that the others have sealed: set vault.addresses and vault.auth
+    "#]].assert_eq(&validate("--config settings.toml").fails()?);
+    expect![[r#"
+        ✗ settings.toml
+          sharding.shards: hosts that share objects need one secret store, and the embedded one belongs to one host. Each host would generate secrets of its own, and reject the states that the others have sealed: set vault.addresses and vault.auth
+        ✓ pod-config.yaml pod-config
+    "#]].assert_eq(&validate("--config settings.toml pod-config.yaml --modules modules").fails()?);
+    let vault = "[vault]\naddresses = [\"https://vault:8200\"]\nauth = {method = \"kubernetes\", role = \"configurator\"}\n";
+    place.write("settings.toml", &format!("{shared}{vault}"))?;
+    expect![[r#"
+        ✓ settings.toml
+    "#]]
+    .assert_eq(&validate("--config settings.toml").succeeds()?);
+    place.write("settings.toml", "polcy = \"policy.yaml\"\n")?;
+    let folder = place.folder().canonicalize()?.display().to_string();
+    let told = validate("--config settings.toml").fails()?;
+    expect![[r#"
+        ✗ settings.toml
+          FOLDER/settings.toml: polcy: unknown setting; did you mean policy?
+    "#]]
+    .assert_eq(&told.replace(&folder, "FOLDER"));
+    Ok(())
+}

@@ -314,3 +314,42 @@ fn a_manifest_that_is_refused_is_named_with_its_file() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn hosts_that_share_objects_need_all_servers_in_common() -> Result<()> {
+    let place = Place::new()?;
+    refuses(
+        place.program("run", "--shards 2"),
+        expect![[r#"
+            error: sharding.shards: hosts share the objects of a cluster: give --kubeconfig or --in-cluster
+        "#]],
+    );
+    refuses(
+        place.program("run", "--shards 2 --in-cluster"),
+        expect![[r#"
+            error: sharding.shards: hosts that share objects need one config store: give --etcd-endpoint
+        "#]],
+    );
+    let with_etcd = || {
+        place.program(
+            "run",
+            "--shards 2 --in-cluster --etcd-endpoint https://127.0.0.1:1",
+        )
+    };
+    refuses(
+        with_etcd(),
+        expect![[r#"
+            error: sharding.shards: hosts that share objects need one secret store, and the embedded one belongs to one host. Each host would generate secrets of its own, and reject the states that the others have sealed: set vault.addresses and vault.auth
+        "#]],
+    );
+    let told = with_etcd()
+        .env("CONFIGURATOR_VAULT__ADDRESSES", "https://127.0.0.1:1")
+        .env("CONFIGURATOR_VAULT__AUTH__METHOD", "token")
+        .env("CONFIGURATOR_VAULT__AUTH__TOKEN", "t")
+        .fails()?;
+    assert!(
+        told.contains("this is no Pod with a service account"),
+        "{told}"
+    );
+    Ok(())
+}

@@ -74,7 +74,25 @@ fn a_mistake_in_the_settings_is_named_with_its_place() -> Result<()> {
         (
             "lissen = \"127.0.0.1:0\"",
             expect![[r#"
-                error: FOLDER/settings.toml: lissen: there is no such setting; there are data_dir, listen, metrics_listen, modules, kubeconfig, in_cluster, etcd, sharding, vault, secret_key_file, secret_key, registries, module_copies, record, policy, http_inner_hosts, log_format, log, otlp_endpoint, parallel_calls, module_cache, grace_seconds
+                error: FOLDER/settings.toml: lissen: unknown setting; did you mean listen?
+            "#]],
+        ),
+        (
+            "log_levle = \"info\"",
+            expect![[r#"
+                error: FOLDER/settings.toml: log_levle: unknown setting; did you mean log?
+            "#]],
+        ),
+        (
+            "[vault]\naddres = \"https://vault:8200\"",
+            expect![[r#"
+                error: FOLDER/settings.toml: vault.addres: unknown setting; did you mean address?
+            "#]],
+        ),
+        (
+            "colour = true",
+            expect![[r#"
+                error: FOLDER/settings.toml: colour: unknown setting; there are data_dir, listen, metrics_listen, modules, kubeconfig, in_cluster, etcd, sharding, vault, secret_key_file, secret_key, registries, module_copies, record, policy, http_inner_hosts, http_idle_connections, http_idle_seconds, log_format, log, otlp_endpoint, parallel_calls, module_cache, grace_seconds
             "#]],
         ),
         (
@@ -126,7 +144,14 @@ fn a_mistake_in_the_settings_is_named_with_its_place() -> Result<()> {
             "CONFIGURATOR_LISSEN",
             "127.0.0.1:0",
             expect![[r#"
-                error: CONFIGURATOR_LISSEN: there is no such setting; there are data_dir, listen, metrics_listen, modules, kubeconfig, in_cluster, etcd, sharding, vault, secret_key_file, secret_key, registries, module_copies, record, policy, http_inner_hosts, log_format, log, otlp_endpoint, parallel_calls, module_cache, grace_seconds
+                error: CONFIGURATOR_LISSEN is not a setting, and the program does not start without what was probably meant: rename it to CONFIGURATOR_LISTEN, or remove it
+            "#]],
+        ),
+        (
+            "CONFIGURATOR_ETCD__ENDPOINT",
+            "https://127.0.0.1:1",
+            expect![[r#"
+                error: CONFIGURATOR_ETCD__ENDPOINT: unknown setting; did you mean endpoints?
             "#]],
         ),
         (
@@ -165,6 +190,28 @@ fn a_mistake_in_the_settings_is_named_with_its_place() -> Result<()> {
 }
 
 #[test]
+fn a_variable_that_is_not_a_setting_is_ignored_with_a_warning() -> Result<()> {
+    let place = Place::new()?;
+    let run = |arguments: &str| {
+        place
+            .program(
+                "run",
+                "-f pod-config.yaml --modules modules --until-settled",
+            )
+            .args(arguments)
+            .env("CONFIGURATOR_VERSION", "1.2.3")
+    };
+    let output = run("").output()?;
+    assert!(output.status.success(), "{output:?}");
+    let warning = "CONFIGURATOR_VERSION is not a setting and is ignored; the nearest setting is CONFIGURATOR_METRICS_LISTEN";
+    let logged = String::from_utf8(output.stderr)?;
+    assert!(logged.contains(warning), "{logged}");
+    let printed = run("--log-format json").succeeds()?;
+    assert!(printed.contains(warning), "{printed}");
+    Ok(())
+}
+
+#[test]
 fn help_begins_with_a_sentence() -> Result<()> {
     let place = Place::new()?;
     let mut sentences = String::new();
@@ -187,13 +234,13 @@ fn help_begins_with_a_sentence() -> Result<()> {
         sentences += &format!("{name}: {sentence}\n");
     }
     expect![[r#"
-        help: Runs Wasm handlers that turn cluster objects into configuration, secrets and further objects
-        run: Run the host: on an embedded API and stores, or on a cluster
-        simulate: Test modules without a cluster: play scenarios with scripted servers and virtual time
-        validate: Check manifests of Configurators without running them
-        inspect: Show what a module offers: handlers, imports, digest, size
-        crds: Print the CustomResourceDefinitions: Configurator, Flow, Command
-        kubeconfig: Print the kubeconfig for the embedded API of a running host, or write it to a file
+        help: Runs Kubernetes controllers as sandboxed WebAssembly modules
+        run: Run the host, on an embedded API and stores or on a cluster
+        simulate: Test modules without a cluster: play scenarios against scripted servers in virtual time
+        validate: Check Configurators and settings without running anything
+        inspect: Show a module's handlers, imports, digest and size
+        crds: Print the CustomResourceDefinitions of Configurator, Flow and Command
+        kubeconfig: Print the kubeconfig of the embedded API, or write it to a file
     "#]].assert_eq(&sentences);
     assert_eq!(
         Program::new("--version").succeeds()?,

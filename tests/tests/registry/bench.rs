@@ -11,6 +11,7 @@ use configurator_host::module_source::oci::{
 use configurator_host::module_source::{
     ConfigMaps, Copies, DEFAULT_COPIES, ModulePolicy, ModuleSources,
 };
+use configurator_host::network::Reach;
 use configurator_tests::guests::{self, digest};
 use configurator_tests::registry::RegistryServer;
 use configurator_tests::world::{Place, World};
@@ -30,6 +31,7 @@ pub fn variant(number: u8) -> Vec<u8> {
 pub fn options(server: &RegistryServer) -> RegistryOptions {
     RegistryOptions {
         ca: vec![Authority::from_pem(&std::fs::read(&server.ca).unwrap()).unwrap()],
+        reach: Reach::Public(vec![server.address.parse().unwrap()]),
         plain_http: Vec::new(),
     }
 }
@@ -76,7 +78,7 @@ pub async fn world_with(
         policy => serde_json::from_value(policy)?,
     };
     let policy = Arc::new(policy);
-    let mut registries = Registries::new(options, policy.clone()).pull_secrets(client.clone());
+    let mut registries = Registries::new(&options, policy.clone()).pull_secrets(client.clone());
     let mut sources = ModuleSources::new()
         .config_maps(ConfigMaps::new(client))
         .policy(policy);

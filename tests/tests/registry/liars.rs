@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use configurator_host::module_source::oci::RegistryOptions;
+use configurator_host::network::Reach;
 use configurator_tests::guests::digest;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -34,17 +35,20 @@ pub enum Said {
 pub struct Asked {
     pub method: String,
     pub path: String,
+    /// Which of the connections it came by, from 0.
+    pub connection: usize,
     /// Its first line and its headers, in lower case.
     pub head: String,
     pub body: Vec<u8>,
 }
 
 impl Asked {
-    fn of(head: &str) -> Self {
+    fn of(head: &str, connection: usize) -> Self {
         let mut words = head.split_whitespace().map(ToOwned::to_owned);
         Self {
             method: words.next().unwrap_or_default(),
             path: words.next().unwrap_or_default(),
+            connection,
             head: head.to_lowercase(),
             body: Vec::new(),
         }
@@ -68,14 +72,17 @@ pub async fn registry(answer: Answer) -> Result<(String, Arc<AtomicUsize>)> {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
     tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(talk(stream, answer.clone(), counted.clone()));
+        for connection in 0.. {
+            let Ok((stream, _)) = listener.accept().await else {
+                return;
+            };
+            tokio::spawn(talk(stream, connection, answer.clone(), counted.clone()));
         }
     });
     Ok((address, asked))
 }
 
-async fn talk(mut stream: TcpStream, answer: Answer, asked: Arc<AtomicUsize>) {
+async fn talk(mut stream: TcpStream, connection: usize, answer: Answer, asked: Arc<AtomicUsize>) {
     let mut request = Vec::new();
     loop {
         let mut part = [0; 4096];
@@ -84,7 +91,7 @@ async fn talk(mut stream: TcpStream, answer: Answer, asked: Arc<AtomicUsize>) {
         };
         request.extend_from_slice(&part[..read]);
         while let Some(end) = position(&request, END) {
-            let mut one = Asked::of(&String::from_utf8_lossy(&request[..end]));
+            let mut one = Asked::of(&String::from_utf8_lossy(&request[..end]), connection);
             let whole = end + END.len() + one.length();
             if request.len() < whole {
                 break;
@@ -141,16 +148,23 @@ pub fn module(address: &str) -> Value {
     json!({"oci": {"reference": format!("{address}/team/scripted:1"), "interval": "1s"}})
 }
 
+/// How servers on this machine that have no TLS are reached.
+pub fn plain(servers: &[&String]) -> RegistryOptions {
+    let inner = servers.iter().map(|server| server.parse().unwrap());
+    RegistryOptions {
+        reach: Reach::Public(inner.collect()),
+        plain_http: servers.iter().map(ToString::to_string).collect(),
+        ..RegistryOptions::default()
+    }
+}
+
 async fn check(
     answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
     message: &str,
 ) -> Result<()> {
     let answer = move |asked: &Asked| Said::This(answer(&asked.path));
     let (address, _) = registry(Arc::new(answer)).await?;
-    let options = RegistryOptions {
-        plain_http: vec![address.clone()],
-        ..RegistryOptions::default()
-    };
+    let options = plain(&[&address]);
     let world = world(options, Given::default()).await?;
     world.apply(&configurator(&module(&address))).await?;
     told(&world, ("False", "ModuleNotFound"), message).await?;
@@ -223,10 +237,7 @@ async fn a_token_that_no_request_can_have_ends_nothing() -> Result<()> {
         })
     }))
     .await?;
-    let options = RegistryOptions {
-        plain_http: vec![address.clone()],
-        ..RegistryOptions::default()
-    };
+    let options = plain(&[&address]);
     let world = world(options, Given::default()).await?;
     world.apply(&configurator(&module(&address))).await?;
     told(
@@ -275,10 +286,7 @@ async fn whatever_is_wrong_with_a_registry_a_tag_stands_for_what_it_stood_for() 
         })
     }))
     .await?;
-    let options = RegistryOptions {
-        plain_http: vec![address.clone()],
-        ..RegistryOptions::default()
-    };
+    let options = plain(&[&address]);
     let folder = tempfile::tempdir()?;
     let given = Given {
         copies: Some(folder.path()),
@@ -322,10 +330,7 @@ async fn a_tag_that_moved_while_its_module_could_not_be_had_is_taken_later() -> 
         })
     }))
     .await?;
-    let options = RegistryOptions {
-        plain_http: vec![address.clone()],
-        ..RegistryOptions::default()
-    };
+    let options = plain(&[&address]);
     let folder = tempfile::tempdir()?;
     let given = Given {
         copies: Some(folder.path()),
@@ -351,10 +356,7 @@ async fn one_that_says_nothing_holds_nothing_up() -> Result<()> {
         })
     }))
     .await?;
-    let options = RegistryOptions {
-        plain_http: vec![slow.clone(), good.clone()],
-        ..RegistryOptions::default()
-    };
+    let options = plain(&[&slow, &good]);
     let world = world(options, Given::default()).await?;
     world.apply(&configurator(&module(&slow))).await?;
     world

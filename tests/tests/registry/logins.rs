@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use configurator_host::module_source::oci::{About, Login, RegistryOptions};
+use configurator_host::module_source::oci::{About, Login};
 use configurator_tests::registry::RegistryServer;
 use serde_json::{Value, json};
 
 use crate::bench::{
     Given, at, configurator, oci, options, runs, status as status_of, told, variant, world,
 };
-use crate::liars::{Asked, Said, challenge, host_of, manifest, module, ok, registry, status};
+use crate::liars::{
+    Asked, Said, challenge, host_of, manifest, module, ok, plain, registry, status,
+};
 
 fn secret(name: &str, registry: &str, password: &str) -> Value {
     let login = json!({"username": "me", "password": password});
@@ -113,10 +115,7 @@ async fn an_identity_token_is_exchanged() -> Result<()> {
         })
     }))
     .await?;
-    let options = RegistryOptions {
-        plain_http: vec![address.clone()],
-        ..RegistryOptions::default()
-    };
+    let options = plain(&[&address]);
     let world = world(options, Given::default()).await?;
     for (name, token) in [("old", "forgotten"), ("new", "long\nlived")] {
         let login = json!({&address: {"auth": "bWU6", "identitytoken": token}});

@@ -9,6 +9,7 @@
 
 mod bench;
 mod config_maps;
+mod guard;
 mod liars;
 mod logins;
 mod program;

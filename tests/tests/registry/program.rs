@@ -273,7 +273,7 @@ async fn what_a_registry_does_not_take_is_said_with_what_to_do() -> Result<()> {
         (
             "500 Internal Server Error",
             expect![[r"
-                error: REGISTRY/team/login-ui:1: the registry cannot be asked now: it answers 500: ; where that stays so, the registry may have no space left
+                error: REGISTRY/team/login-ui:1: the registry cannot be asked now: it answers 500; where that stays so, the registry may have no space left
             "]],
         ),
         (

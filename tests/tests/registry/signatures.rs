@@ -6,7 +6,7 @@ use anyhow::Result;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use configurator_host::module_source::ModuleDirectory;
-use configurator_host::module_source::oci::{Artifact, Login, RegistryOptions, SigningKey};
+use configurator_host::module_source::oci::{Artifact, Login, SigningKey};
 use configurator_tests::guests::digest;
 use configurator_tests::registry::RegistryServer;
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::bench::{
     Given, at, configurator, oci, options, push, runs, told, variant, world, world_with,
 };
-use crate::liars::{Asked, Said, manifest, module, ok, registry, status};
+use crate::liars::{Asked, Said, manifest, module, ok, plain, registry, status};
 
 pub fn key() -> (SigningKey, String) {
     let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
@@ -201,10 +201,7 @@ async fn a_signature_that_is_damaged_hides_no_other() -> Result<()> {
         })
     }))
     .await?;
-    let options = RegistryOptions {
-        plain_http: vec![address.clone()],
-        ..RegistryOptions::default()
-    };
+    let options = plain(&[&address]);
     let given = Given {
         policy: json!({"signers": [public]}),
         ..Given::default()

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use async_trait::async_trait;
-use configurator_host::module_source::oci::{RegistryOptions, Signature, SigningKey};
+use configurator_host::module_source::oci::{Signature, SigningKey};
 use configurator_host::module_source::{Fetched, ModuleSource, ModuleSources, SourceError};
 use configurator_host::observer::Notice;
 use configurator_host::resource::ModuleSpec;
@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use crate::bench::{Given, configurator, variant, world_with};
-use crate::liars::{Asked, Said, manifest, module, ok, registry, status};
+use crate::liars::{Asked, Said, manifest, module, ok, plain, registry, status};
 use crate::signatures::key;
 
 const RELOADS: usize = 1000;
@@ -200,10 +200,7 @@ async fn a_thousand_reloads_from_a_registry_of_many_moods() -> Result<()> {
         said
     }))
     .await?;
-    let options = RegistryOptions {
-        plain_http: vec![address.clone()],
-        ..RegistryOptions::default()
-    };
+    let options = plain(&[&address]);
     let given = Given {
         policy: json!({"signers": [public]}),
         ..Given::default()

@@ -61,7 +61,8 @@ impl Migration {
 /// What a host needs to reach this cloud.
 pub fn allow(cloud: &Cloud) -> impl FnOnce(HostBuilder) -> HostBuilder {
     let options = HttpOptions {
-        inner_hosts: vec![cloud.host.clone()],
+        inner_hosts: vec![cloud.host.parse().unwrap()],
+        ..HttpOptions::default()
     };
     move |builder| builder.http(options)
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::fault::Fault;
-use configurator_core::request::Operation;
 use configurator_core::result::Answer;
 use configurator_core::run::{Finish, Run};
 use configurator_host::observer::{RunEnd, RunObserver};
@@ -109,7 +109,11 @@ impl Drop for UnderWay<'_> {
 
 #[async_trait]
 impl Sink for Watched {
-    async fn execute(&self, operation: &Operation, scope: &Scope) -> Result<Answer, Fault> {
+    async fn execute(
+        &self,
+        operation: &AuthorizedOperation,
+        scope: &Scope,
+    ) -> Result<Answer, Fault> {
         if operation.is_mutating() {
             let mut book = self.journal.book();
             let other = book

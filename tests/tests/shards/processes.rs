@@ -87,6 +87,7 @@ impl Processes {
             .env("CONFIGURATOR_ETCD__CA", &self.about.ca)
             .env("CONFIGURATOR_ETCD__CERT", &store.cert)
             .env("CONFIGURATOR_ETCD__KEY", &store.key)
+            .envs(self.about.vault_variables())
             .env("CONFIGURATOR_SHARDING__HOST", host)
             .env("CONFIGURATOR_SHARDING__NAMESPACE", "default")
             .env("CONFIGURATOR_SHARDING__LEASE_SECONDS", "3")

@@ -47,6 +47,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if not $etcd }}
 {{- fail "replicas share objects by a config store in common: set etcd.endpoints, or replicas: 1 and shards: 0" }}
 {{- end }}
+{{- if not $settings.vault }}
+{{- fail "replicas need one secret store: without it each generates secrets of its own and rejects the states that the others have sealed: set settings.vault, or replicas: 1 and shards: 0" }}
+{{- end }}
 {{- $sharding := deepCopy (.Values.settings.sharding | default dict) }}
 {{- $_ := set $sharding "shards" .Values.shards }}
 {{- $_ := set $sharding "name" (include "configurator.name" .) }}

@@ -74,14 +74,14 @@ impl Capabilities {
     /// Whether one rule allows the verb there; without a verb, to wait for a change.
     fn has(&self, place: &Place<'_>, verb: Option<KubernetesVerb>) -> bool {
         self.kubernetes.iter().any(|rule| {
-            any(&rule.groups, place.group)
-                && any(&rule.resources, place.resource)
-                && match place.subresource {
-                    None => rule.subresources.is_empty(),
-                    Some(subresource) => any(&rule.subresources, subresource),
-                }
-                && (rule.namespaces.is_empty() || any(&rule.namespaces, place.namespace))
-                && (rule.names.is_empty() || any(&rule.names, place.name))
+            let Place {
+                group,
+                resource,
+                subresource,
+                namespace,
+                name,
+            } = *place;
+            rule.covers(group, resource, subresource, namespace, name)
                 && verb.map_or(rule.watch, |verb| rule.verbs.contains(&verb))
         })
     }

@@ -10,7 +10,7 @@ use crate::fixtures::{apply, asks, document, get, key, kubernetes, post, put, se
 use crate::handler::{DesiredSet, Event, EventType, HandlerError, Progress, StatusUpdate, Wake};
 use crate::request::{
     ConfigAppConf, ConfigBasic, ConfigRequest, ConfigResource, ConfigTwoLayers, ConfigType,
-    HttpRequest, Precondition, Readiness, SecretVerb,
+    HttpRequest, Readiness, SecretVerb,
 };
 
 mod applies;
@@ -62,16 +62,6 @@ fn check_table<What: AsRef<str>>(
 fn with(mut request: Request, change: impl FnOnce(&mut Request)) -> Request {
     change(&mut request);
     request
-}
-
-/// A request `r` at the Kubernetes API.
-fn to_kubernetes(
-    verb: KubernetesVerb,
-    change: impl FnOnce(&mut KubernetesRequest),
-) -> HandlerOutput {
-    let mut request = kubernetes(verb, "x");
-    change(&mut request);
-    asks([Request::new("r", Operation::Kubernetes(request))])
 }
 
 /// A request `r` at the config store.
@@ -219,9 +209,6 @@ fn what_a_module_wrote_cannot_make_a_message_long() {
             pass_through_args: vec![arg(), arg()],
             ..HandlerOutput::default()
         },
-        to_kubernetes(KubernetesVerb::Get, |request| {
-            request.name = format!("{long}/")
-        }),
         to_http(&format!("a{long}"), "https://a.example"),
         to_http("GET", &long),
         asks(
@@ -349,7 +336,7 @@ fn what_belongs_to_other_modes_is_refused() {
         expect![[r#"
             graph: UnsupportedResourceOperation: the output asks for too much: the strategy `graph` is not offered by this host
             graph without requests: UnsupportedResourceOperation: the output asks for too much: the strategy `graph` is not offered by this host
-            once: UnsupportedResourceOperation: request "a": the output asks for too much: `once` needs mode Machine, which this host does not offer
+            once: UnsupportedResourceOperation: request "a": the output asks for too much: `once` needs mode Machine
             depends-on: ResourceGeneric: request "a": the output is invalid: `depends-on` and `ready-when` are valid with the strategy `graph` only
             ready-when: ResourceGeneric: request "a": the output is invalid: `depends-on` and `ready-when` are valid with the strategy `graph` only
         "#]],

@@ -25,7 +25,27 @@ fn requests(resource_requests: impl Into<Vec<Request>>) -> Requests {
 /// A plan where everything is allowed and nothing was sent before.
 fn free(requests: Requests) -> Plan {
     let everything = Capabilities::everything();
-    Plan::of(requests, &Kept::new(), &everything, &everything, "ns")
+    planned(requests, &Kept::new(), &everything, &everything)
+}
+
+fn planned(
+    requests: Requests,
+    kept: &Kept,
+    capabilities: &Capabilities,
+    ceiling: &Capabilities,
+) -> Plan {
+    let rules = PlanRules {
+        configurator: "c",
+        capabilities,
+        ceiling,
+        namespace: "ns",
+        entry: EntryId {
+            run: "run",
+            phase: "root",
+            number: 1,
+        },
+    };
+    Plan::of(requests, kept, rules).expect("the requests can be sent")
 }
 
 /// The result of a request that a sink failed with a fault of this kind.
@@ -37,7 +57,7 @@ fn failed_with(request: &Request, kind: FaultKind) -> RequestResult {
 fn actions(plan: &Plan) -> String {
     let line = |step: &PlannedStep| {
         let action = match &step.action {
-            PlannedAction::Send => "send".to_owned(),
+            PlannedAction::Send(_) => "send".to_owned(),
             PlannedAction::Keep(result) => format!("keep {:?}", result.query_objects),
             PlannedAction::Refuse(fault) => format!("refuse, {fault}"),
         };
@@ -144,7 +164,7 @@ fn nothing_is_sent_that_is_not_listed_twice() {
         ..Capabilities::default()
     };
     let asked = requests([get("get"), apply("apply"), put("put", "1"), post("post")]);
-    let plan = Plan::of(asked, &Kept::new(), &configmaps, &ceiling, "ns");
+    let plan = planned(asked, &Kept::new(), &configmaps, &ceiling);
     expect![[r#"
         get: send
         apply: refuse, ResourcePermission: the policy of this host has no rule that allows kubernetes: {groups: [""], resources: [configmaps], namespaces: [ns], names: [apply], verbs: [apply]}
@@ -167,13 +187,7 @@ fn one_that_may_not_be_sent_stops_all_unless_it_is_caught() {
         let known = (kept.operation.clone(), answered(&kept));
         let known = Kept::from([("kept".to_owned(), known)]);
         let asked = requests([get("a"), kept, refused, put("b", "1")]);
-        let plan = Plan::of(
-            asked,
-            &known,
-            &nothing_secret,
-            &Capabilities::everything(),
-            "ns",
-        );
+        let plan = planned(asked, &known, &nothing_secret, &Capabilities::everything());
         let results = plan.refused(at(7));
         let text = results
             .as_deref()
@@ -236,7 +250,7 @@ fn a_success_is_kept_when_name_and_operation_are_unchanged() {
         get("read"),
     ];
     let everything = Capabilities::everything();
-    let plan = Plan::of(requests(now), &kept, &everything, &everything, "ns");
+    let plan = planned(requests(now), &kept, &everything, &everything);
     expect![[r#"
         same: keep [{"of":"same"}]
         other-value: send
@@ -268,7 +282,7 @@ fn only_a_success_is_kept_and_the_newest_one() {
     );
     let everything = Capabilities::everything();
     for (request, is_kept) in [(put("a", "1"), false), (changed, true)] {
-        let plan = Plan::of(requests([request]), &kept, &everything, &everything, "ns");
+        let plan = planned(requests([request]), &kept, &everything, &everything);
         assert_eq!(
             matches!(plan.steps[0].action, PlannedAction::Keep(_)),
             is_kept
@@ -284,12 +298,11 @@ fn what_was_kept_may_be_forbidden_by_now() {
         (request.operation.clone(), answered(&request)),
     )]);
     let nothing = Capabilities::default();
-    let plan = Plan::of(
+    let plan = planned(
         requests([request]),
         &kept,
         &Capabilities::everything(),
         &nothing,
-        "ns",
     );
     assert!(matches!(plan.steps[0].action, PlannedAction::Refuse(_)));
 }

@@ -213,7 +213,7 @@ impl<'a> Stage<'a> {
             }
             (_, Some(culprit)) => plan::failed(request, plan::not_sent(culprit), self.now),
             (PlannedAction::Refuse(fault), None) => plan::failed(request, fault.clone(), self.now),
-            (PlannedAction::Send, None) => {
+            (PlannedAction::Send(_), None) => {
                 assert_ne!(
                     self.done.get(&place),
                     Some(&request.operation),

@@ -30,10 +30,10 @@ use crate::resource::command::{Command, CommandPhase, CommandSpec};
 /// How long the host may take to answer a Command.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
-/// See what machines are doing, and tell them what to do.
+/// Inspect and control workflows (mode Machine).
 #[derive(Args)]
 pub struct FlowArgs {
-    /// The cluster; by default the one whose Pod this is.
+    /// Kubeconfig of the cluster. Default: the cluster of the Pod this runs in.
     #[arg(long, value_name = "FILE", env = "KUBECONFIG", global = true)]
     kubeconfig: Option<PathBuf>,
     #[command(subcommand)]
@@ -43,80 +43,80 @@ pub struct FlowArgs {
 /// An object of a Configurator.
 #[derive(Args)]
 pub struct Object {
-    /// The Configurator.
+    /// Name of the Configurator.
     configurator: String,
-    /// The object: NAMESPACE/NAME, or NAME.
+    /// Object: NAMESPACE/NAME, or NAME in the namespace `default`.
     object: String,
 }
 
 /// Who gives an order, and whether its answer is awaited.
 #[derive(Args)]
 pub struct Giver {
-    /// Who says so. By default the user that the API knows, or, where it knows none, that of this shell.
+    /// Name of the person who gives the order. Default: the user that the API server knows, or else the user of this shell.
     #[arg(long)]
     by: Option<String>,
-    /// Do not wait until the host has answered.
+    /// Do not wait for the answer of the host.
     #[arg(long)]
     no_wait: bool,
 }
 
 #[derive(Subcommand)]
 enum Order {
-    /// Objects and how far they are.
+    /// List objects and their progress.
     List {
-        /// Only those of this Configurator.
+        /// Only objects of this Configurator.
         configurator: Option<String>,
-        /// Only those that have not finished: work is under way, was broken off, or has failed.
+        /// Only objects with unfinished work: running, cancelled or failed.
         #[arg(long)]
         unfinished: bool,
     },
-    /// The tree of an object: marks, times, attempts, progress, and what to do about failures.
+    /// Show the steps of an object: state, times, attempts, progress, and what to do about failures.
     Show(Object),
-    /// As show, again with each change, until the object is in a terminal phase.
+    /// Show the steps again on every change, until the object reaches a terminal phase.
     Watch(Object),
-    /// Break off what is under way; it can be resumed.
+    /// Cancel the running work. It can be resumed.
     Cancel {
         #[command(flatten)]
         object: Object,
         #[command(flatten)]
         giver: Giver,
     },
-    /// Go on with what was broken off or has failed.
+    /// Resume work that was cancelled or has failed.
     Resume {
         #[command(flatten)]
         object: Object,
-        /// Where a flow goes on; by default as the flow says.
+        /// Where to resume a flow. Default: as the flow declares.
         #[arg(long, value_enum)]
         from: Option<From>,
         #[command(flatten)]
         giver: Giver,
     },
-    /// Begin the phase anew; in a terminal one, or where the state is not trusted, begin at the initial phase.
+    /// Restart the phase. In a terminal phase, or if the state is not trusted, restart from the initial phase.
     Restart {
         #[command(flatten)]
         object: Object,
         #[command(flatten)]
         giver: Giver,
     },
-    /// Wake those who wait for a signal.
+    /// Send a signal to the steps that wait for it.
     Signal {
         #[command(flatten)]
         object: Object,
-        /// The signal's name.
+        /// Name of the signal.
         name: String,
-        /// What it brings, as JSON.
+        /// Data of the signal, as JSON.
         #[arg(long)]
         data: Option<String>,
         #[command(flatten)]
         giver: Giver,
     },
-    /// Take a node for done.
+    /// Skip a step: mark it as done without running it.
     Skip {
         #[command(flatten)]
         object: Object,
-        /// Its path, with the phase: InFlight/attach/bind-eips.
+        /// Path of the step, beginning with its phase: InFlight/attach/bind-eips.
         node: String,
-        /// Why.
+        /// Reason, kept with the step.
         #[arg(long)]
         reason: String,
         #[command(flatten)]

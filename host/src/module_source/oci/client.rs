@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use configurator_guest::bytes::ModuleBytes;
@@ -15,13 +16,15 @@ use oci_client::manifest::{
 use reqwest::Method;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 
-use super::artifact::{About, Artifact, descriptor};
+use super::access::Access;
+use super::artifact::{About, Artifact, descriptor, place_of};
 use super::authority::Authority;
 use super::login::Login;
 use super::signature::{
     ANNOTATION, BUNDLE, MAX_BUNDLE, MAX_PAYLOAD, PAYLOAD, Signature, Signer, SigningKey, is_signed,
 };
 use super::transport::{Transport, read, receive};
+use crate::network::Reach;
 
 /// How long a small answer may take in all.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -45,7 +48,11 @@ const MAX_SIGNATURES: usize = 32;
 pub struct RegistryOptions {
     /// Who is trusted beside those whom the system trusts.
     pub ca: Vec<Authority>,
-    /// Registries that are spoken to without TLS, as `127.0.0.1:5000`.
+    /// The addresses that registries, their token servers and the servers that they redirect to may have. Default: public
+    /// addresses only.
+    pub reach: Reach,
+    /// Servers that are reached without TLS, such as `127.0.0.1:5000`: registries, and servers that these name. Logins are
+    /// sent to them in plain text. Any other server needs TLS.
     pub plain_http: Vec<String>,
 }
 
@@ -56,13 +63,14 @@ pub enum RegistryError {
     #[error("the registry cannot be asked now: {0}")]
     Unavailable(String),
     /// It can be reached, and cannot answer.
-    #[error("the registry cannot be asked now: it answers {code}: {message}")]
+    #[error("the registry cannot be asked now: it answers {code}")]
     Failing {
         /// The status of its answer, from 500.
         code: u16,
-        /// What it says.
-        message: String,
     },
+    /// A server may not be connected to: the registry, its token server, or one that it redirects to.
+    #[error("{0}")]
+    NotPermitted(String),
     /// What it answers makes no sense: it is no registry, or something is between.
     #[error("{0}")]
     Garbled(String),
@@ -102,16 +110,25 @@ impl fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// Connects to nothing yet.
+    /// Makes no connection.
     ///
     /// # Errors
-    /// When nothing can be connected to from here, as on a system that trusts nobody.
+    /// When no URL can have the name of the registry.
     pub fn new(
         reference: Reference,
         login: Login,
         options: &RegistryOptions,
     ) -> Result<Self, RegistryError> {
-        let transport = Transport::new(&reference, login, options)?;
+        Self::through(Arc::new(Access::new(options)), reference, login)
+    }
+
+    /// As [`new`](Self::new), with the connections of others.
+    pub(super) fn through(
+        access: Arc<Access>,
+        reference: Reference,
+        login: Login,
+    ) -> Result<Self, RegistryError> {
+        let transport = Transport::new(&reference, login, access)?;
         Ok(Self {
             transport,
             reference,
@@ -198,7 +215,7 @@ impl Registry {
         let garbled = |what: String| RegistryError::Garbled(format!("the registry {what}"));
         let named = &blob.digest;
         if named.parse::<Digest>().is_err() {
-            return Err(garbled(format!("has a manifest that names {named:?}")));
+            return Err(garbled("has a manifest with an invalid digest".to_owned()));
         }
         let limit = usize::try_from(blob.size).unwrap_or_default();
         let url = self.transport.url(&format!("blobs/{named}"))?;
@@ -298,7 +315,8 @@ impl Registry {
         };
         serde_json::from_slice(&text).map_err(|error| {
             RegistryError::Garbled(format!(
-                "the registry lists the signatures in no way that can be read: {error}"
+                "the registry lists the signatures in no way that can be read: {}",
+                place_of(&error)
             ))
         })
     }
@@ -366,7 +384,8 @@ impl Registry {
             text => text?,
         };
         let manifest = serde_json::from_slice(&text).map_err(|error| {
-            RegistryError::Garbled(format!("the signatures have no manifest: {error}"))
+            let place = place_of(&error);
+            RegistryError::Garbled(format!("the signatures have no manifest: {place}"))
         })?;
         Ok(Some(manifest))
     }
@@ -467,7 +486,9 @@ impl Found<'_> {
     /// One is not to be had. What is damaged or refused stays so; what is away may be the one that counts.
     fn lacks(&mut self, error: RegistryError) {
         match error {
-            RegistryError::Unavailable(_) | RegistryError::Failing { .. } => {
+            RegistryError::Unavailable(_)
+            | RegistryError::Failing { .. }
+            | RegistryError::NotPermitted(_) => {
                 self.trouble.get_or_insert(error);
             }
             _ => tracing::debug!(

@@ -1,10 +1,13 @@
 //! Modules that are OCI artifacts in registries, as the CNCF's Wasm artifact format has them:
 //! <https://tag-runtime.cncf.io/wgs/wasm/deliverables/wasm-oci-artifact/>.
 
+mod access;
 mod artifact;
 mod authority;
+mod challenge;
 mod client;
 mod login;
+mod refusal;
 mod signature;
 mod source;
 mod transport;

@@ -12,6 +12,7 @@ use oci_client::Reference;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Copies, Fetched, ModulePolicy, ModuleSource, PolicyError, SourceError};
+use super::access::Access;
 use super::artifact::Artifact;
 use super::client::{Registry, RegistryError, RegistryOptions, repository};
 use super::login::Login;
@@ -31,7 +32,7 @@ const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// A reference or a digest that was pulled is found among the copies afterwards: what is pinned is not pulled again, and while a registry is away,
 /// a tag stands for what it stood for last. Signatures are kept with the copies, and verified each time.
 pub struct Registries {
-    options: RegistryOptions,
+    access: Arc<Access>,
     policy: Arc<ModulePolicy>,
     copies: Option<Arc<Copies>>,
     secrets: Option<Client>,
@@ -47,9 +48,9 @@ struct Pulled {
 impl Registries {
     /// Reached so, and held to this policy.
     #[must_use]
-    pub const fn new(options: RegistryOptions, policy: Arc<ModulePolicy>) -> Self {
+    pub fn new(options: &RegistryOptions, policy: Arc<ModulePolicy>) -> Self {
         Self {
-            options,
+            access: Arc::new(Access::new(options)),
             policy,
             copies: None,
             secrets: None,
@@ -86,7 +87,7 @@ impl Registries {
             Some(secret) => self.login(secret, &reference).await?,
             None => Login::anonymous(),
         };
-        Ok(Registry::new(reference, login, &self.options)?)
+        Ok(Registry::through(self.access.clone(), reference, login)?)
     }
 
     async fn login(
@@ -243,6 +244,7 @@ impl From<RegistryError> for SourceError {
             // Who answers nonsense may be anybody: as with a registry that is away, it is not known what it has.
             RegistryError::Unavailable(_)
             | RegistryError::Failing { .. }
+            | RegistryError::NotPermitted(_)
             | RegistryError::Garbled(_) => Self::Unavailable(message),
             RegistryError::Missing
             | RegistryError::Unauthorized
@@ -359,7 +361,7 @@ mod tests {
         let copies = Copies::open(folder.path(), DEFAULT_COPIES).unwrap();
         let registries = |policy: &str| {
             let policy = serde_json::from_str(policy).unwrap();
-            Registries::new(RegistryOptions::default(), Arc::new(policy))
+            Registries::new(&RegistryOptions::default(), Arc::new(policy))
                 .pull_secrets(failing_cluster())
         };
         let (artifact, _) = Artifact::of(b"component", &About::default());

@@ -1,30 +1,29 @@
-//! Requests to one registry: who asks is said where it has to be, and no answer is larger than it may be.
+//! Requests to one registry: a login goes to nobody else, and no answer is larger than it may be.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use http_auth::parser::ChallengeParser;
 use oci_client::Reference;
-use reqwest::header::{
-    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE,
-};
-use reqwest::{Certificate, Client, Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Client, Method, Request, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
-use super::client::{RegistryError, RegistryOptions};
+use super::access::Access;
+use super::challenge::{Challenge, challenges};
+use super::client::RegistryError;
 use super::login::{Login, Who};
+use super::refusal::{refusal, shortened};
+use crate::network::{NetworkError, authority};
 
-/// How long a registry may take to be connected to.
-const CONNECT: Duration = Duration::from_secs(10);
 /// How long it may say nothing, unless it is being sent something large.
 const SILENCE: Duration = Duration::from_secs(20);
 /// The most bytes of a token, with what is said around it.
 const MAX_TOKEN: usize = 256 << 10;
-/// The most bytes that are read of why something is refused.
-const MAX_REFUSAL: usize = 64 << 10;
-
+/// The most redirects of one request that are followed.
+const MAX_REDIRECTS: usize = 5;
 /// What is to be done with a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Right {
@@ -46,7 +45,7 @@ impl Right {
 ///
 /// Tokens that a registry gives are kept in here, so nobody else's login is used by mistake.
 pub(super) struct Transport {
-    client: Client,
+    access: Arc<Access>,
     /// `https://registry/v2/`.
     base: Url,
     repository: String,
@@ -57,18 +56,6 @@ pub(super) struct Transport {
     said: Mutex<Option<(Right, Option<HeaderValue>)>>,
 }
 
-/// What a registry wants to know of who asks.
-#[derive(Debug, PartialEq, Eq)]
-enum Challenge {
-    /// A token, which another server gives.
-    Token {
-        realm: String,
-        service: Option<String>,
-    },
-    /// Name and password.
-    Password,
-}
-
 /// What a token server answers: <https://distribution.github.io/distribution/spec/auth/token/>.
 #[derive(Deserialize)]
 struct Token {
@@ -77,38 +64,29 @@ struct Token {
 }
 
 impl Transport {
-    /// Connects to nothing yet.
+    /// Makes no connection.
     ///
     /// # Errors
-    /// When this system lets nobody speak TLS, or the registry has a name that no URL may have.
+    /// When no URL can have the name of the registry.
     pub fn new(
         reference: &Reference,
         login: Login,
-        options: &RegistryOptions,
+        access: Arc<Access>,
     ) -> Result<Self, RegistryError> {
-        // reqwest has none of its own.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let authorities = options.ca.iter();
-        let certificates = authorities.flat_map(|authority| authority.certificates());
-        let certificates: Vec<Certificate> = certificates
-            .map(|certificate| Certificate::from_der(certificate))
-            .collect::<Result<_, _>>()
-            .map_err(failed)?;
-        let client = Client::builder()
-            .tls_certs_merge(certificates)
-            .connect_timeout(CONNECT)
-            .referer(false)
-            .user_agent(concat!("configurator/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(failed)?;
         let registry = reference.resolve_registry();
-        let is_plain = options.plain_http.iter().any(|plain| plain == registry);
-        let scheme = if is_plain { "http" } else { "https" };
-        let base = Url::parse(&format!("{scheme}://{registry}/v2/")).map_err(|error| {
-            RegistryError::Refused(format!("{registry} is no registry: {error}"))
-        })?;
+        let at = |scheme: &str| {
+            let url = Url::parse(&format!("{scheme}://{registry}/v2/"));
+            url.map_err(|error| {
+                RegistryError::Refused(format!("{registry} is no registry: {error}"))
+            })
+        };
+        let plain = at("http")?;
+        let base = match access.is_plain(&plain) {
+            true => plain,
+            false => at("https")?,
+        };
         Ok(Self {
-            client,
+            access,
             base,
             repository: reference.repository().to_owned(),
             login,
@@ -149,9 +127,10 @@ impl Transport {
         url: Url,
         headers: HeaderMap,
     ) -> Result<Response, RegistryError> {
-        let sent = self.send(Right::Pull, &url, || {
-            let request = self.client.request(method.clone(), url.clone());
-            (request.headers(headers.clone()), Some(self.silence))
+        let silence = Some(self.silence);
+        let sent = self.send(Right::Pull, &url, silence, |client, url| {
+            let request = client.request(method.clone(), url);
+            request.headers(headers.clone())
         });
         sent.await
     }
@@ -164,10 +143,10 @@ impl Transport {
         body: bytes::Bytes,
         media_type: HeaderValue,
     ) -> Result<Response, RegistryError> {
-        let sent = self.send(Right::Push, &url, || {
-            let request = self.client.request(method.clone(), url.clone());
+        let sent = self.send(Right::Push, &url, None, |client, url| {
+            let request = client.request(method.clone(), url);
             let request = request.header(CONTENT_TYPE, media_type.clone());
-            (request.body(body.clone()), None)
+            request.body(body.clone())
         });
         sent.await
     }
@@ -177,16 +156,18 @@ impl Transport {
         &self,
         right: Right,
         url: &Url,
-        request: impl Fn() -> (RequestBuilder, Option<Duration>),
+        silence: Option<Duration>,
+        request: impl Fn(&Client, Url) -> RequestBuilder,
     ) -> Result<Response, RegistryError> {
         let said = self.authorization(right).await?;
-        let mut answer = self.send_once(url, request(), said.as_ref()).await?;
+        let sent = self.send_once(url, silence, &request, said.as_ref());
+        let mut answer = sent.await?;
         if answer.status() == StatusCode::UNAUTHORIZED {
-            let challenges = challenges(answer.headers());
-            let better = self.authorized(&challenges, right).await?;
+            let better = self.authorized(&answer, right).await?;
             if better.is_some() && better != said {
                 *self.said.lock().await = Some((right, better.clone()));
-                answer = self.send_once(url, request(), better.as_ref()).await?;
+                let sent = self.send_once(url, silence, &request, better.as_ref());
+                answer = sent.await?;
             }
         }
         match answer.status().is_success() {
@@ -195,23 +176,98 @@ impl Transport {
         }
     }
 
+    /// Sends a request and follows redirects, each of which is checked as the first URL is. The login goes to the registry alone.
     async fn send_once(
         &self,
         url: &Url,
-        (request, silence): (RequestBuilder, Option<Duration>),
+        silence: Option<Duration>,
+        request: &impl Fn(&Client, Url) -> RequestBuilder,
         said: Option<&HeaderValue>,
     ) -> Result<Response, RegistryError> {
-        // Who asks is nobody's business but the registry's.
-        let said = said.filter(|_| url.origin() == self.base.origin());
-        let request = match said {
-            Some(said) => request.header(AUTHORIZATION, said),
-            None => request,
+        let mut url = url.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let client = self.client(&url)?;
+            let mut outgoing = request(&client, url.clone());
+            if let Some(said) = said.filter(|_| url.origin() == self.base.origin()) {
+                outgoing = outgoing.header(AUTHORIZATION, said);
+            }
+            let outgoing = outgoing.build().map_err(|error| self.failed(&url, error))?;
+            let method = outgoing.method().clone();
+            let answer = self.execute(&client, outgoing, silence).await?;
+            match redirect(&method, &answer)? {
+                Some(next) => url = next,
+                None => return Ok(answer),
+            }
+        }
+        Err(RegistryError::Garbled(format!(
+            "the registry redirects more than {MAX_REDIRECTS} times"
+        )))
+    }
+
+    async fn execute(
+        &self,
+        client: &Client,
+        request: Request,
+        silence: Option<Duration>,
+    ) -> Result<Response, RegistryError> {
+        let url = request.url().clone();
+        let sent = client.execute(request);
+        let sent = match silence {
+            Some(silence) => tokio::time::timeout(silence, sent)
+                .await
+                .map_err(|_| silent())?,
+            None => sent.await,
         };
-        let Some(silence) = silence else {
-            return request.send().await.map_err(failed);
-        };
-        let sent = tokio::time::timeout(silence, request.send()).await;
-        sent.map_err(|_| silent())?.map_err(failed)
+        sent.map_err(|error| self.failed(&url, error))
+    }
+
+    /// The client for a URL, which the registry may have named.
+    ///
+    /// # Errors
+    /// When the URL has no TLS and the operator does not permit that for its server, or has an address that is not permitted.
+    fn client(&self, url: &Url) -> Result<Client, RegistryError> {
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(RegistryError::Garbled(
+                "the registry names a server with credentials in its URL".to_owned(),
+            ));
+        }
+        if url.scheme() != "https" && !self.access.is_plain(url) {
+            tracing::warn!(
+                registry = authority(&self.base),
+                scheme = url.scheme(),
+                host = authority(url),
+                "refused to connect to a server that a registry names, since it does not use TLS; the setting registries.plain_http can permit it"
+            );
+            return Err(RegistryError::NotPermitted(
+                "the registry names a server that does not use TLS, which the operator does not permit (setting registries.plain_http); the log of the runtime names it"
+                    .to_owned(),
+            ));
+        }
+        let client = self.access.client(url);
+        client.map_err(|error| self.unreachable(url, &error))
+    }
+
+    fn unreachable(&self, url: &Url, error: &NetworkError) -> RegistryError {
+        let text = format!("{}: {error}", self.server(url));
+        match error {
+            NetworkError::NotPermitted { .. } => RegistryError::NotPermitted(text),
+            _ => RegistryError::Unavailable(text),
+        }
+    }
+
+    /// The server in a message. The name of one that the registry has named is part of its answer, so it is left out.
+    fn server(&self, url: &Url) -> &'static str {
+        match url.origin() == self.base.origin() {
+            true => "the registry",
+            false => "a server that the registry names",
+        }
+    }
+
+    fn failed(&self, url: &Url, error: reqwest::Error) -> RegistryError {
+        match NetworkError::within(&error) {
+            Some(reason) => self.unreachable(url, reason),
+            None => failed(error),
+        }
     }
 
     /// What is said of who asks: what was said before, or what the registry wants to be told first of all.
@@ -222,25 +278,29 @@ impl Transport {
         {
             return Ok(said.clone());
         }
-        let asked = (self.client.get(self.base.clone()), Some(self.silence));
-        let answer = self.send_once(&self.base, asked, None).await?;
-        let said = self
-            .authorized(&challenges(answer.headers()), right)
-            .await?;
+        let asked = |client: &Client, url: Url| client.get(url);
+        let sent = self.send_once(&self.base, Some(self.silence), &asked, None);
+        let answer = sent.await?;
+        let said = self.authorized(&answer, right).await?;
         *known = Some((right, said.clone()));
         Ok(said)
     }
 
-    /// What answers the first challenge that can be answered.
+    /// The authorization for the first challenge that can be answered. Challenges of servers that the registry redirects to are ignored:
+    /// they could name a token server of their own, which would get the login.
     async fn authorized(
         &self,
-        challenges: &[Challenge],
+        answer: &Response,
         right: Right,
     ) -> Result<Option<HeaderValue>, RegistryError> {
-        for challenge in challenges {
+        if answer.url().origin() != self.base.origin() {
+            return Ok(None);
+        }
+        for challenge in challenges(answer.headers()) {
             match (challenge, self.login.who()) {
                 (Challenge::Token { realm, service }, _) => {
-                    return self.token(realm, service.as_deref(), right).await.map(Some);
+                    let token = self.token(&realm, service.as_deref(), right);
+                    return token.await.map(Some);
                 }
                 (Challenge::Password, Who::User { name, password }) => {
                     let text = BASE64_STANDARD.encode(format!("{name}:{password}"));
@@ -263,9 +323,7 @@ impl Transport {
         let strange =
             || RegistryError::Garbled("the registry names a token server that is none".to_owned());
         let mut url = Url::parse(realm).map_err(|_| strange())?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(strange());
-        }
+        let client = self.client(&url)?;
         let scope = format!("repository:{}:{}", self.repository, right.actions());
         let mut said = vec![("scope", scope.as_str())];
         said.extend(service.map(|service| ("service", service)));
@@ -278,20 +336,20 @@ impl Transport {
                 form.query_pairs_mut().extend_pairs(said);
                 let form = form.query().unwrap_or_default().to_owned();
                 let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
-                let request = self.client.post(url).header(CONTENT_TYPE, kind);
+                let request = client.post(url).header(CONTENT_TYPE, kind);
                 request.body(form)
             }
             who => {
                 url.query_pairs_mut().extend_pairs(said);
-                let request = self.client.get(url);
+                let request = client.get(url);
                 match who {
                     Who::User { name, password } => request.basic_auth(name, Some(password)),
                     _ => request,
                 }
             }
         };
-        let answer = tokio::time::timeout(self.silence, request.send()).await;
-        let answer = answer.map_err(|_| silent())?.map_err(failed)?;
+        let request = request.build().map_err(failed)?;
+        let answer = self.execute(&client, request, Some(self.silence)).await?;
         let is_exchange = matches!(self.login.who(), Who::Identity(_));
         match answer.status() {
             status if status.is_success() => {}
@@ -304,6 +362,12 @@ impl Transport {
                 ));
             }
             StatusCode::NOT_FOUND => return Err(strange()),
+            status if status.is_redirection() => {
+                return Err(RegistryError::Garbled(
+                    "the registry's token server redirects, which is not followed: a login is sent to no other server"
+                        .to_owned(),
+                ));
+            }
             _ => return Err(refusal(answer).await),
         }
         let text = read(answer, MAX_TOKEN).await?;
@@ -317,6 +381,26 @@ impl Transport {
     }
 }
 
+/// The target of a redirect that keeps the method and body of the request; `None` for any other answer.
+fn redirect(method: &Method, answer: &Response) -> Result<Option<Url>, RegistryError> {
+    let is_followed = match answer.status() {
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER => {
+            matches!(*method, Method::GET | Method::HEAD)
+        }
+        _ => false,
+    };
+    if !is_followed {
+        return Ok(None);
+    }
+    let location = answer.headers().get(LOCATION);
+    let location = location.and_then(|location| location.to_str().ok());
+    let url = location.and_then(|location| answer.url().join(location).ok());
+    url.map(Some).ok_or_else(|| {
+        RegistryError::Garbled("the registry redirects to an invalid URL".to_owned())
+    })
+}
+
 /// A header that is not shown.
 fn secret(text: &str) -> Result<HeaderValue, RegistryError> {
     let value = HeaderValue::from_str(text);
@@ -327,30 +411,6 @@ fn secret(text: &str) -> Result<HeaderValue, RegistryError> {
     })?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-/// What the headers of an answer want to know. What cannot be read wants nothing.
-fn challenges(headers: &HeaderMap) -> Vec<Challenge> {
-    let mut found = Vec::new();
-    for value in headers.get_all(WWW_AUTHENTICATE) {
-        let text = value.to_str().unwrap_or_default();
-        for challenge in ChallengeParser::new(text).map_while(Result::ok) {
-            let parameter = |wanted: &str| {
-                let mut parameters = challenge.params.iter();
-                let found = parameters.find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-                found.map(|(_, value)| value.to_unescaped())
-            };
-            if challenge.scheme.eq_ignore_ascii_case("basic") {
-                found.push(Challenge::Password);
-            } else if challenge.scheme.eq_ignore_ascii_case("bearer")
-                && let Some(realm) = parameter("realm")
-            {
-                let service = parameter("service");
-                found.push(Challenge::Token { realm, service });
-            }
-        }
-    }
-    found
 }
 
 /// The body of an answer, which has at most so many bytes.
@@ -385,67 +445,6 @@ pub(super) async fn receive(
     }
 }
 
-/// What a registry says of a refusal: <https://github.com/opencontainers/distribution-spec/blob/main/spec.md#error-codes>.
-#[derive(Deserialize)]
-struct Envelope {
-    errors: Vec<Stated>,
-}
-
-#[derive(Deserialize)]
-struct Stated {
-    #[serde(default)]
-    code: String,
-    #[serde(default)]
-    message: String,
-}
-
-/// Why an answer is no success.
-async fn refusal(answer: Response) -> RegistryError {
-    let code = answer.status();
-    let text = match receive(answer, MAX_REFUSAL).await {
-        Ok((text, _)) => text,
-        Err(_) => Vec::new(),
-    };
-    refused(code, &text)
-}
-
-fn refused(code: StatusCode, text: &[u8]) -> RegistryError {
-    let stated =
-        serde_json::from_slice(text).map_or_else(|_| Vec::new(), |Envelope { errors }| errors);
-    let is = |wanted: &str| stated.iter().any(|error| error.code == wanted);
-    let text = match &*stated {
-        [] => String::from_utf8_lossy(text).into_owned(),
-        stated => {
-            let said = stated.iter();
-            let said = said.map(|Stated { code, message }| format!("{code} {message}"));
-            said.collect::<Vec<_>>().join("; ")
-        }
-    };
-    let text = shortened(&text);
-    match code {
-        StatusCode::UNAUTHORIZED => RegistryError::Unauthorized,
-        StatusCode::FORBIDDEN => RegistryError::Forbidden,
-        StatusCode::TOO_MANY_REQUESTS => {
-            RegistryError::Unavailable("it has been asked too often".to_owned())
-        }
-        StatusCode::NOT_FOUND => RegistryError::Missing,
-        StatusCode::PAYLOAD_TOO_LARGE => RegistryError::Refused(
-            "the registry, or a proxy before it, takes nothing of this size: it answers 413"
-                .to_owned(),
-        ),
-        code if code.is_server_error() => RegistryError::Failing {
-            code: code.as_u16(),
-            message: text,
-        },
-        _ if is("TOOMANYREQUESTS") => {
-            RegistryError::Unavailable("it has been asked too often".to_owned())
-        }
-        _ if is("UNAUTHORIZED") => RegistryError::Unauthorized,
-        _ if is("DENIED") => RegistryError::Forbidden,
-        code => RegistryError::Refused(format!("the registry answers {}: {text}", code.as_u16())),
-    }
-}
-
 fn silent() -> RegistryError {
     RegistryError::Unavailable(format!("it has said nothing for {} s", SILENCE.as_secs()))
 }
@@ -459,102 +458,18 @@ fn failed(error: reqwest::Error) -> RegistryError {
         text = format!("{text}: {next}");
         cause = next.source();
     }
-    RegistryError::Unavailable(text)
-}
-
-/// What a stranger writes has a limit.
-fn shortened(text: &str) -> String {
-    let mut short: String = text.trim().chars().take(300).collect();
-    if short.len() < text.trim().len() {
-        short.push('…');
-    }
-    short
+    RegistryError::Unavailable(shortened(&text))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use expect_test::{Expect, expect};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
     use tokio::sync::Notify;
 
+    use super::super::client::RegistryOptions;
     use super::*;
-
-    fn check_challenge(header: &str, expected: Expect) {
-        let mut headers = HeaderMap::new();
-        headers.insert(WWW_AUTHENTICATE, header.parse().unwrap());
-        expected.assert_eq(&format!("{:?}", challenges(&headers)));
-    }
-
-    #[test]
-    fn a_challenge_is_a_password_or_a_token() {
-        check_challenge(r#"Basic realm="tests""#, expect!["[Password]"]);
-        check_challenge(
-            r#"bearer realm="https://a/token",service="a, b",scope="c""#,
-            expect![[r#"[Token { realm: "https://a/token", service: Some("a, b") }]"#]],
-        );
-        check_challenge(
-            r#"Bearer realm="https://a/token", Basic realm="b""#,
-            expect![[r#"[Token { realm: "https://a/token", service: None }, Password]"#]],
-        );
-        for strange in ["", "Bearer", r#"Bearer realm="#, "Digest nonce=x", "\"\""] {
-            check_challenge(strange, expect!["[]"]);
-        }
-    }
-
-    fn check_refused(code: u16, text: &str, expected: Expect) {
-        let refused = refused(StatusCode::from_u16(code).unwrap(), text.as_bytes());
-        expected.assert_eq(&refused.to_string());
-    }
-
-    #[test]
-    fn a_refusal_says_what_the_registry_says() {
-        let unknown = r#"{"errors": [{"code": "MANIFEST_UNKNOWN", "message": "no manifest"}]}"#;
-        check_refused(
-            404,
-            unknown,
-            expect!["the registry has nothing of this name"],
-        );
-        check_refused(
-            404,
-            "<html>",
-            expect!["the registry has nothing of this name"],
-        );
-        let invalid = r#"{"errors": [{"code": "SIZE_INVALID", "message": "too short", "detail": 1}, {"code": "OWN"}]}"#;
-        check_refused(
-            400,
-            invalid,
-            expect!["the registry answers 400: SIZE_INVALID too short; OWN"],
-        );
-        check_refused(
-            413,
-            "<html>",
-            expect![
-                "the registry, or a proxy before it, takes nothing of this size: it answers 413"
-            ],
-        );
-        check_refused(
-            503,
-            " busy ",
-            expect!["the registry cannot be asked now: it answers 503: busy"],
-        );
-        let denied = r#"{"errors": [{"code": "DENIED"}]}"#;
-        check_refused(
-            400,
-            denied,
-            expect![
-                "the registry does not let whoever asks do this: it wants a login that has the right"
-            ],
-        );
-        assert!(
-            refused(StatusCode::BAD_REQUEST, "x".repeat(1 << 20).as_bytes())
-                .to_string()
-                .len()
-                < 400
-        );
-    }
+    use crate::network::Reach;
 
     #[test]
     fn a_token_that_no_header_can_have_is_no_token() {
@@ -592,10 +507,12 @@ mod tests {
         let address = slow(go_on.clone()).await;
         let reference: Reference = format!("{address}/a:1").parse().unwrap();
         let options = RegistryOptions {
+            reach: Reach::Public(vec![address.parse().unwrap()]),
             plain_http: vec![address],
             ..RegistryOptions::default()
         };
-        let mut transport = Transport::new(&reference, Login::anonymous(), &options).unwrap();
+        let access = Arc::new(Access::new(&options));
+        let mut transport = Transport::new(&reference, Login::anonymous(), access).unwrap();
         transport.silence = Duration::from_millis(10);
         transport.said = Mutex::new(Some((Right::Push, None)));
         let url = transport.url("blobs/uploads/").unwrap();

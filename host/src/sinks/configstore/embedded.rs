@@ -26,17 +26,19 @@ impl EmbeddedConfigStore {
     /// # Errors
     /// When the file is damaged, held by another process or cannot be read.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        Ok(Self {
-            store: Store::open(path, StoreOptions::default())?,
-        })
+        Ok(Self::on(Store::open(path, StoreOptions::default())?))
     }
 
     /// A store that is gone with its last clone.
     #[must_use]
     pub fn memory() -> Self {
-        Self {
-            store: Store::memory(),
-        }
+        Self::on(Store::memory())
+    }
+
+    /// A config store on a store that is open, and has nothing else in it.
+    #[must_use]
+    pub fn on(store: Store) -> Self {
+        Self { store }
     }
 }
 

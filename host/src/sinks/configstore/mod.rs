@@ -9,6 +9,7 @@ mod fence;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::layers::Write;
@@ -133,15 +134,19 @@ impl ConfigstoreSink {
 
 #[async_trait]
 impl Sink for ConfigstoreSink {
-    async fn execute(&self, operation: &Operation, scope: &Scope) -> Result<Answer, Fault> {
-        let Operation::Config(request) = operation else {
+    async fn execute(
+        &self,
+        operation: &AuthorizedOperation,
+        scope: &Scope,
+    ) -> Result<Answer, Fault> {
+        let Operation::Config(request) = operation.operation() else {
             return Err(misrouted(operation, SinkName::Configstore));
         };
         let timeout = scope.timeout.unwrap_or(self.timeout);
         let transacting =
             self.store
                 .as_ref()
-                .transact(&request.operations, &scope.namespace, &scope.fences);
+                .transact(&request.operations, operation.namespace(), &scope.fences);
         let transacted = tokio::time::timeout(timeout, transacting)
             .await
             .unwrap_or_else(|_| {

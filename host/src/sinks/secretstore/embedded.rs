@@ -1,6 +1,6 @@
 //! The secret store in one file, or in memory.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -9,9 +9,7 @@ use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
-use configurator_store::{
-    OpenError, Read as _, Store, StoreError, StoreOptions, Transaction, WriteError,
-};
+use configurator_store::{OpenError, Store, StoreError, StoreOptions, Transaction, WriteError};
 use serde::{Deserialize, Serialize};
 
 use super::{SealingKey, Secret, SecretStore, generic, sealing_key};
@@ -34,10 +32,10 @@ pub enum OpenSecretsError {
     #[error(transparent)]
     Read(#[from] StoreError),
     /// The file was sealed with another key.
-    #[error("{path} was sealed with another key; give the key that it was made with", path = path.display())]
+    #[error("{store} was sealed with another key; give the key that it was made with")]
     WrongKey {
-        /// The file.
-        path: PathBuf,
+        /// The path of the file.
+        store: String,
     },
     /// A seal could not be made.
     #[error("the secret store cannot seal: {0}")]
@@ -47,10 +45,12 @@ pub enum OpenSecretsError {
 #[derive(Serialize, Deserialize)]
 struct Stored {
     version: u64,
-    /// Sealed; absent when the secret was deleted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sealed: Option<String>,
+    sealed: String,
 }
+
+/// Under this key lies the highest version of a secret that was deleted. A secret that is made begins above it: so no two values under one
+/// name have the same version, and nothing has to be kept for the names that are gone.
+const DELETED_KEY: &str = "deleted";
 
 /// Under this key lies a sealed text that shows whether the key is the right one.
 const CHECK_KEY: &str = "check";
@@ -66,15 +66,11 @@ impl EmbeddedSecretStore {
             .store
             .range(prefix.as_bytes(), usize::MAX)
             .map_err(|error| unavailable(&error))?;
-        let mut names = Vec::new();
-        for (key, value) in entries {
-            let key = String::from_utf8_lossy(&key).into_owned();
-            let name = key.strip_prefix(&prefix).unwrap_or_default();
-            if self.open_stored(name, &value)?.1.is_some() {
-                names.push(name.to_owned());
-            }
-        }
-        Ok(names)
+        let name = |key: &[u8]| {
+            let key = String::from_utf8_lossy(key);
+            key.strip_prefix(&prefix).unwrap_or_default().to_owned()
+        };
+        Ok(entries.iter().map(|(key, _)| name(key)).collect())
     }
 
     /// Opens or creates the file.
@@ -82,13 +78,21 @@ impl EmbeddedSecretStore {
     /// # Errors
     /// When the file is damaged, held by another process, cannot be read, or was sealed with another key.
     pub async fn open(path: &Path, key: &SealingKey) -> Result<Self, OpenSecretsError> {
-        let this = Self::over(Store::open(path, StoreOptions::default())?, key);
+        Self::on(Store::open(path, StoreOptions::default())?, key).await
+    }
+
+    /// A secret store on a store that is open, and has nothing else in it.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written, or was sealed with another key.
+    pub async fn on(store: Store, key: &SealingKey) -> Result<Self, OpenSecretsError> {
+        let this = Self::over(store, key);
         match this.store.get(CHECK_KEY.as_bytes())? {
             Some(sealed) => {
                 let sealed = String::from_utf8_lossy(&sealed);
                 this.unseal(CHECK_KEY, &sealed)
                     .map_err(|_| OpenSecretsError::WrongKey {
-                        path: path.to_owned(),
+                        store: this.store.to_string(),
                     })?;
             }
             None => {
@@ -152,38 +156,51 @@ impl EmbeddedSecretStore {
             .map_err(|_| broken())
     }
 
-    fn open_stored(&self, name: &str, bytes: &[u8]) -> Result<(u64, Option<Secret>), Fault> {
-        let stored: Stored = serde_json::from_slice(bytes)
+    fn open_stored(&self, name: &str, bytes: &[u8]) -> Result<Secret, Fault> {
+        let Stored { version, sealed } = serde_json::from_slice(bytes)
             .map_err(|error| generic(format!("the secret {name:?} cannot be read: {error}")))?;
-        let secret = stored
-            .sealed
-            .map(|sealed| {
-                let value = self.unseal(name, &sealed).map_err(generic)?;
-                let text = String::from_utf8(value)
-                    .map_err(|_| generic(format!("the secret {name:?} is not UTF-8")))?;
-                let value = Document::parse(text)
-                    .map_err(|error| generic(format!("the secret {name:?}: {error}")))?;
-                Ok(Secret {
-                    version: stored.version,
-                    value,
-                })
-            })
-            .transpose()?;
-        Ok((stored.version, secret))
+        let value = self.unseal(name, &sealed).map_err(generic)?;
+        let text = String::from_utf8(value)
+            .map_err(|_| generic(format!("the secret {name:?} is not UTF-8")))?;
+        let value = Document::parse(text)
+            .map_err(|error| generic(format!("the secret {name:?}: {error}")))?;
+        Ok(Secret { version, value })
     }
+
+    /// The secret of this name, in one state of the store.
+    fn look_up(
+        &self,
+        state: &dyn configurator_store::Read,
+        name: &str,
+    ) -> Result<Option<Secret>, Fault> {
+        state
+            .get(key_of(name).as_bytes())
+            .map_err(|error| unavailable(&error))?
+            .map(|bytes| self.open_stored(name, &bytes))
+            .transpose()
+    }
+}
+
+/// The highest version of a secret that was deleted.
+fn highest_deleted(state: &dyn configurator_store::Read) -> Result<u64, Fault> {
+    state
+        .get(DELETED_KEY.as_bytes())
+        .map_err(|error| unavailable(&error))?
+        .map_or(Ok(0), |bytes| {
+            serde_json::from_slice(&bytes).map_err(|error| {
+                generic(format!(
+                    "the version of the secrets that were deleted cannot be read: {error}"
+                ))
+            })
+        })
 }
 
 #[async_trait]
 impl SecretStore for EmbeddedSecretStore {
     async fn get(&self, name: &str) -> Result<Option<Secret>, Fault> {
-        match self
-            .store
-            .get(key_of(name).as_bytes())
+        self.store
+            .read(|state| self.look_up(state, name))
             .map_err(|error| unavailable(&error))?
-        {
-            None => Ok(None),
-            Some(bytes) => Ok(self.open_stored(name, &bytes)?.1),
-        }
     }
 
     async fn create(&self, name: &str, value: Document) -> Result<(Secret, bool), Fault> {
@@ -193,26 +210,15 @@ impl SecretStore for EmbeddedSecretStore {
         let this = self.clone();
         let name = name.to_owned();
         let write = move |transaction: &mut Transaction<'_>| {
-            let stored = transaction
-                .get(key_of(&name).as_bytes())
-                .map_err(|error| unavailable(&error))?;
-            let known = stored
-                .map(|bytes| this.open_stored(&name, &bytes))
-                .transpose()?;
-            let last = match known {
-                Some((_, Some(secret))) => return Ok((secret, false)),
-                Some((version, None)) => version,
-                None => 0,
-            };
+            if let Some(secret) = this.look_up(transaction, &name)? {
+                return Ok((secret, false));
+            }
+            let version = highest_deleted(transaction)? + 1;
             let sealed = this
                 .seal(&name, value.as_str().as_bytes())
                 .map_err(generic)?;
-            let version = last + 1;
-            let entry = Stored {
-                version,
-                sealed: Some(sealed),
-            };
-            let text = serde_json::to_string(&entry).map_err(|error| generic(error.to_string()))?;
+            let text = serde_json::to_string(&Stored { version, sealed })
+                .map_err(|error| generic(error.to_string()))?;
             transaction.put(key_of(&name), text);
             Ok((Secret { version, value }, true))
         };
@@ -223,21 +229,12 @@ impl SecretStore for EmbeddedSecretStore {
         let this = self.clone();
         let name = name.to_owned();
         let write = move |transaction: &mut Transaction<'_>| {
-            let stored = transaction
-                .get(key_of(&name).as_bytes())
-                .map_err(|error| unavailable(&error))?;
-            let Some(bytes) = stored else {
+            let Some(secret) = this.look_up(transaction, &name)? else {
                 return Ok(false);
             };
-            let (version, Some(_)) = this.open_stored(&name, &bytes)? else {
-                return Ok(false);
-            };
-            let text = serde_json::to_string(&Stored {
-                version,
-                sealed: None,
-            })
-            .map_err(|error| generic(error.to_string()))?;
-            transaction.put(key_of(&name), text);
+            let highest = highest_deleted(transaction)?.max(secret.version);
+            transaction.put(DELETED_KEY, highest.to_string());
+            transaction.delete(key_of(&name));
             Ok(true)
         };
         self.store.write(write).await.map_err(fault_of)

@@ -11,6 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::{Operation, SecretVerb, SinkName};
@@ -34,7 +35,7 @@ const MAX_VALUE: usize = 1 << 20;
 /// A secret as it is stored.
 #[derive(Clone, PartialEq)]
 pub struct Secret {
-    /// Counts from 1; one more for each value under this name.
+    /// At least 1, and higher for each further value under this name, also after it was deleted.
     pub version: u64,
     /// The value.
     pub value: Document,
@@ -170,8 +171,12 @@ impl SecretstoreSink {
 
 #[async_trait]
 impl Sink for SecretstoreSink {
-    async fn execute(&self, operation: &Operation, scope: &Scope) -> Result<Answer, Fault> {
-        let Operation::Secret(request) = operation else {
+    async fn execute(
+        &self,
+        operation: &AuthorizedOperation,
+        scope: &Scope,
+    ) -> Result<Answer, Fault> {
+        let Operation::Secret(request) = operation.operation() else {
             return Err(misrouted(operation, SinkName::Secretstore));
         };
         let timeout = scope.timeout.unwrap_or(DEFAULT_TIMEOUT);

@@ -149,7 +149,7 @@ proptest! {
         keep_successes(&earlier, &results, &mut kept);
         let everything = Capabilities::everything();
         let asked: Vec<Request> = now.into_iter().map(|(request, _)| request).collect();
-        let plan = Plan::of(requests(asked), &kept, &everything, &everything, "ns");
+        let plan = planned(requests(asked), &kept, &everything, &everything);
         for (n, step) in plan.steps.iter().enumerate() {
             let twin = before.get(n).filter(|(twin, fault)| {
                 fault.is_none()
@@ -160,7 +160,7 @@ proptest! {
                 (PlannedAction::Keep(result), Some((twin, _))) => {
                     prop_assert_eq!(result, &answered(twin));
                 }
-                (PlannedAction::Send, None) => {}
+                (PlannedAction::Send(_), None) => {}
                 (action, twin) => prop_assert!(false, "{:?} for {:?}", action, twin),
             }
         }

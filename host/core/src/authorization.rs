@@ -1,0 +1,204 @@
+//! Decides whether an operation may be sent, and what of its answer may be seen.
+//!
+//! [`authorize`] turns what a handler asks for into what is sent, checks that against the rules, and returns an
+//! [`AuthorizedOperation`]. Sinks execute nothing else, and nothing else makes one.
+
+mod answer;
+
+use std::fmt;
+
+use crate::capability::Capabilities;
+use crate::fault::{Fault, FaultKind};
+use crate::kubernetes_call::KubernetesCall;
+use crate::request::{ConfigVerb, KubernetesVerb, Operation, SecretVerb, SinkName};
+
+/// On whose behalf an operation is authorized.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Caller<'a> {
+    /// The Configurator's name. It names the field manager.
+    pub configurator: &'a str,
+    /// The namespace of the object being handled, for keys of the config store that name none.
+    pub namespace: &'a str,
+    /// Identifies what is to be done, the same for each attempt. Generated names are made of it.
+    pub effect: &'a str,
+}
+
+/// An operation that the rules allow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuthorizedOperation {
+    operation: Operation,
+    kubernetes: Option<Box<KubernetesCall>>,
+    namespace: String,
+    readable: Readable,
+}
+
+/// What of an answer the rules for `get` let a handler see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Readable {
+    /// Everything, or what the verb itself reads.
+    All,
+    /// Identity and version.
+    Identity,
+    /// For each operation of a transaction, whether its value may be seen.
+    Each(Vec<bool>),
+}
+
+/// Why an operation may not be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Denied {
+    /// It cannot be sent as it is, whatever the rules say. The handler is at fault.
+    Invalid(String),
+    /// A rule is missing.
+    Forbidden(Fault),
+}
+
+impl From<Fault> for Denied {
+    fn from(fault: Fault) -> Self {
+        Self::Forbidden(fault)
+    }
+}
+
+impl Denied {
+    /// The fault of a request that is not sent.
+    #[must_use]
+    pub fn into_fault(self) -> Fault {
+        match self {
+            Self::Invalid(why) => Fault::new(FaultKind::ResourceGeneric, why),
+            Self::Forbidden(fault) => fault,
+        }
+    }
+}
+
+/// Authorizes an operation: `capabilities` are those of the Configurator, `ceiling` is the policy of the host's operator.
+///
+/// # Errors
+/// When it cannot be sent as it is, or one of the two has no rule for it.
+pub fn authorize(
+    operation: &Operation,
+    caller: Caller<'_>,
+    capabilities: &Capabilities,
+    ceiling: &Capabilities,
+) -> Result<AuthorizedOperation, Denied> {
+    let both =
+        |check: &dyn Fn(&Capabilities) -> Result<(), Fault>| held_by(capabilities, ceiling, check);
+    let mut kubernetes = None;
+    let mut operation = operation.clone();
+    let readable = match &mut operation {
+        Operation::Kubernetes(request) => {
+            let call = KubernetesCall::prepare(request, caller.configurator, caller.effect)
+                .map_err(Denied::Invalid)?;
+            both(&|rules| rules.check_kubernetes(&call, call.request().verb))?;
+            let may_read = both(&|rules| rules.check_kubernetes(&call, KubernetesVerb::Get));
+            if call.reads_uid() {
+                may_read.clone()?;
+            }
+            request.clone_from(call.request());
+            let reads = matches!(request.verb, KubernetesVerb::Get | KubernetesVerb::List);
+            kubernetes = Some(Box::new(call));
+            all_or_identity(reads || may_read.is_ok())
+        }
+        Operation::Config(request) => {
+            let namespace = caller.namespace;
+            let mut each = Vec::with_capacity(request.operations.len());
+            for operation in &request.operations {
+                both(&|rules| rules.check_config(operation, operation.verb(), namespace))?;
+                let get = |rules: &Capabilities| {
+                    rules.check_config(operation, ConfigVerb::Get, namespace)
+                };
+                each.push(both(&get).is_ok());
+            }
+            Readable::Each(each)
+        }
+        Operation::Secret(request) => {
+            both(&|rules| rules.check_secret(&request.name, request.verb))?;
+            let get = |rules: &Capabilities| rules.check_secret(&request.name, SecretVerb::Get);
+            all_or_identity(both(&get).is_ok())
+        }
+        Operation::Http(request) => {
+            both(&|rules| rules.check_http(request))?;
+            Readable::All
+        }
+    };
+    Ok(AuthorizedOperation {
+        operation,
+        kubernetes,
+        namespace: caller.namespace.to_owned(),
+        readable,
+    })
+}
+
+fn all_or_identity(is_all: bool) -> Readable {
+    match is_all {
+        true => Readable::All,
+        false => Readable::Identity,
+    }
+}
+
+/// Checks against the capabilities, and then against the host's ceiling, and says whose rules lack one.
+///
+/// # Errors
+/// As `check` has them.
+pub fn held_by(
+    capabilities: &Capabilities,
+    ceiling: &Capabilities,
+    check: impl Fn(&Capabilities) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let of = |rules: &Capabilities, whose: &str| {
+        check(rules).map_err(|fault| {
+            let message = match fault.kind {
+                FaultKind::ResourcePermission => format!("{whose} has {}", fault.message),
+                _ => fault.message,
+            };
+            Fault { message, ..fault }
+        })
+    };
+    of(capabilities, "spec.capabilities").and_then(|()| of(ceiling, "the policy of this host"))
+}
+
+impl AuthorizedOperation {
+    /// The operation. To the Kubernetes API goes [`kubernetes`](Self::kubernetes), to all other servers this.
+    #[must_use]
+    pub fn operation(&self) -> &Operation {
+        &self.operation
+    }
+
+    /// What is sent to the Kubernetes API; `None` for an operation on another server.
+    #[must_use]
+    pub fn kubernetes(&self) -> Option<&KubernetesCall> {
+        self.kubernetes.as_deref()
+    }
+
+    /// The namespace of keys of the config store that name none.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The sink that executes it.
+    #[must_use]
+    pub const fn sink(&self) -> SinkName {
+        self.operation.sink()
+    }
+
+    /// Whether it may change something at its server.
+    #[must_use]
+    pub fn is_mutating(&self) -> bool {
+        self.operation.is_mutating()
+    }
+
+    /// Whether the handler may see what the object holds. Without that it sees which object it is, and its version.
+    #[must_use]
+    pub fn may_read(&self) -> bool {
+        self.readable == Readable::All
+    }
+}
+
+/// In a line, as [`Operation`] says it.
+impl fmt::Display for AuthorizedOperation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.operation.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,338 @@
+//! How each verb is sent.
+
+use configurator_core::document::Document;
+use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::kubernetes_call::KubernetesCall;
+use configurator_core::request::{KubernetesRequest, KubernetesVerb, api_version};
+use configurator_core::result::Answer;
+use http::{Request, StatusCode, header};
+use kube::client::Body;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::{KubernetesSink, MAX_ANSWER, document, generic};
+use crate::kubernetes_faults::{Told, classify, is_mismatch};
+
+/// What a server says of an object that it has already.
+const ALREADY_EXISTS: &str = "AlreadyExists";
+/// Stands in the place of what the server says about an object that the handler may not read.
+const WITHHELD: &str =
+    "what the server says of the object is withheld, because no rule grants `get` on it";
+
+/// Sends one call.
+pub(super) struct Sender<'a> {
+    pub(super) sink: &'a KubernetesSink,
+    pub(super) call: &'a KubernetesCall,
+    /// Whether the handler may see what the object holds.
+    pub(super) may_read: bool,
+}
+
+/// An answer that is no success.
+struct Refusal {
+    fault: Fault,
+    /// The server's reason, as in `AlreadyExists`.
+    reason: String,
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        let reason = String::new();
+        Self { fault, reason }
+    }
+}
+
+impl Sender<'_> {
+    /// Sends the call, with what its verb needs before and after it.
+    pub(super) async fn send_all(&self) -> Result<Answer, Fault> {
+        if let Some(subresource) = &self.request().subresource {
+            let subresources = &self.sink.subresources;
+            subresources
+                .check(self.sink, self.call, subresource)
+                .await?;
+        }
+        match self.request().verb {
+            KubernetesVerb::Get => self.get().await,
+            KubernetesVerb::List => self.list().await,
+            KubernetesVerb::Create => self.create().await,
+            KubernetesVerb::Delete => self.delete().await,
+            KubernetesVerb::Patch | KubernetesVerb::Replace => self.change().await,
+            KubernetesVerb::Apply => self.apply().await,
+        }
+    }
+
+    fn request(&self) -> &KubernetesRequest {
+        self.call.request()
+    }
+
+    async fn get(&self) -> Result<Answer, Fault> {
+        let body = self.read(&self.call.object_url()).await?;
+        Ok(Answer {
+            query_objects: vec![document(body)?],
+            ..Answer::default()
+        })
+    }
+
+    async fn list(&self) -> Result<Answer, Fault> {
+        let plural = &self.request().plural;
+        let mut objects = Vec::new();
+        let mut token: Option<String> = None;
+        let mut size = 0;
+        let mut restarted = false;
+        loop {
+            let url = match &token {
+                None => self.call.url().to_owned(),
+                Some(token) => self.call.page_url(token),
+            };
+            let page = match self.read(&url).await {
+                // The list grew too old while it was read: once more from the start.
+                Err(fault) if fault.status == Some(410) && token.is_some() && !restarted => {
+                    restarted = true;
+                    token = None;
+                    objects.clear();
+                    size = 0;
+                    continue;
+                }
+                page => page?,
+            };
+            size += page.len();
+            if size > MAX_ANSWER {
+                return Err(generic(format!(
+                    "the list of {plural} has more than {MAX_ANSWER} bytes; use a selector"
+                )));
+            }
+            let page: Page<'_> = serde_json::from_str(&page).map_err(|error| {
+                generic(format!("the list of {plural} cannot be read: {error}"))
+            })?;
+            for item in page.items {
+                objects.push(document(with_type(item, self.request()))?);
+            }
+            token = page
+                .metadata
+                .and_then(|metadata| metadata.token)
+                .filter(|token| !token.is_empty());
+            if token.is_none() {
+                return Ok(Answer {
+                    query_objects: objects,
+                    ..Answer::default()
+                });
+            }
+        }
+    }
+
+    /// Without the right to read, the object is not read first: the server says whether it exists.
+    async fn create(&self) -> Result<Answer, Fault> {
+        let keeps_existing = self.request().precheck_exist && self.request().subresource.is_none();
+        if keeps_existing && self.may_read {
+            match self.get().await {
+                Err(fault) if fault.kind == FaultKind::ResourceNotFound => {}
+                existing => return existing,
+            }
+        }
+        match self.send().await {
+            Ok(body) => self.written(body),
+            Err(refusal) if keeps_existing && refusal.reason == ALREADY_EXISTS => {
+                match self.may_read {
+                    true => self.get().await,
+                    false => self.existing(),
+                }
+            }
+            Err(refusal) => Err(refusal.fault),
+        }
+    }
+
+    /// The answer about an object that exists, and of which nothing more is known than what was sent.
+    fn existing(&self) -> Result<Answer, Fault> {
+        let request = self.request();
+        let given = |text: &str| (!text.is_empty()).then(|| Value::from(text));
+        let fields = |pairs: [(&str, Option<Value>); 2]| -> Map<String, Value> {
+            let given = pairs.into_iter();
+            given
+                .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+                .collect()
+        };
+        let mut object = fields([
+            (
+                "apiVersion",
+                given(&api_version(&request.group, &request.version)),
+            ),
+            ("kind", given(&request.kind)),
+        ]);
+        let metadata = fields([
+            ("name", given(&request.name)),
+            ("namespace", given(&request.namespace)),
+        ]);
+        object.insert("metadata".to_owned(), metadata.into());
+        let object = Document::of(&object).map_err(|error| generic(error.to_string()))?;
+        Ok(Answer {
+            query_objects: vec![object],
+            ..Answer::default()
+        })
+    }
+
+    async fn change(&self) -> Result<Answer, Fault> {
+        let body = self.send().await.map_err(|refusal| refusal.fault)?;
+        self.written(body)
+    }
+
+    /// An apply at a version is held to the uid of the object as well, which nothing that is created has.
+    async fn apply(&self) -> Result<Answer, Fault> {
+        if !self.call.reads_uid() {
+            return self.change().await;
+        }
+        let found = self.get().await.map_err(|fault| match fault.kind {
+            FaultKind::ResourceNotFound => Fault::new(
+                FaultKind::ResourceConflict,
+                format!("{}: the object does not exist any more", self.call),
+            ),
+            _ => fault,
+        })?;
+        let object = found.query_objects.first().map(Document::to_value);
+        let uid = object.as_ref().and_then(|object| {
+            let uid = object.pointer("/metadata/uid")?;
+            uid.as_str()
+        });
+        let pinned = self.call.pinned(uid.unwrap_or_default()).map_err(generic)?;
+        let held = Sender {
+            call: &pinned,
+            ..*self
+        };
+        held.change().await
+    }
+
+    async fn delete(&self) -> Result<Answer, Fault> {
+        match self.send().await {
+            Ok(body) => Ok(Answer {
+                query_objects: vec![document(body)?],
+                changed: true,
+                ..Answer::default()
+            }),
+            Err(refusal) if refusal.fault.kind == FaultKind::ResourceNotFound => {
+                Ok(Answer::default())
+            }
+            Err(refusal) => Err(refusal.fault),
+        }
+    }
+
+    fn written(&self, body: String) -> Result<Answer, Fault> {
+        let changed = self.sink.versions.is_new(self.request(), &body);
+        Ok(Answer {
+            query_objects: vec![document(body)?],
+            changed,
+            ..Answer::default()
+        })
+    }
+
+    /// Reads at this path.
+    async fn read(&self, url: &str) -> Result<String, Fault> {
+        let outgoing = Request::get(url).body(Body::empty());
+        let read = self.exchange(outgoing, false).await;
+        read.map_err(|refusal| refusal.fault)
+    }
+
+    /// Sends the call itself.
+    async fn send(&self) -> Result<String, Refusal> {
+        let body = self.call.body().unwrap_or_default().to_owned();
+        let outgoing = Request::builder()
+            .method(self.call.method().name())
+            .uri(self.call.url())
+            .header(header::CONTENT_TYPE, self.call.media_type())
+            .body(Body::from(body.into_bytes()));
+        self.exchange(outgoing, self.request().verb.is_mutating())
+            .await
+    }
+
+    async fn exchange(
+        &self,
+        outgoing: http::Result<Request<Body>>,
+        is_mutating: bool,
+    ) -> Result<String, Refusal> {
+        let what = self.call.to_string();
+        let mut outgoing = outgoing.map_err(|error| generic(format!("{what}: {error}")))?;
+        outgoing.headers_mut().insert(
+            header::ACCEPT,
+            header::HeaderValue::from_static("application/json"),
+        );
+        let (parts, body) = self.sink.exchange(&what, outgoing).await?;
+        if parts.status.is_success() {
+            return Ok(body);
+        }
+        let told = serde_json::from_str::<Told>(&body).unwrap_or_default();
+        let mut fault = classify(&what, is_mutating, parts.status, &parts.headers, &told);
+        if is_mismatch(self.request(), parts.status, &told) {
+            fault.kind = FaultKind::ResourceConflict;
+        }
+        if is_mutating && !self.may_read && is_about_object(self.request().verb, parts.status) {
+            fault.message = match told.reason.as_str() {
+                "" => format!("{what}: {}; {WITHHELD}", parts.status),
+                reason => format!("{what}: {} ({reason}); {WITHHELD}", parts.status),
+            };
+        }
+        Err(Refusal {
+            fault,
+            reason: told.reason,
+        })
+    }
+}
+
+/// Whether the answer to a change may speak of what is stored. To a `create`, only one that found something stored.
+fn is_about_object(verb: KubernetesVerb, status: StatusCode) -> bool {
+    match verb {
+        KubernetesVerb::Create => status == StatusCode::CONFLICT,
+        _ => !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND),
+    }
+}
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    metadata: Option<PageMetadata>,
+    #[serde(borrow)]
+    items: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct PageMetadata {
+    #[serde(rename = "continue")]
+    token: Option<String>,
+}
+
+/// Items of a list come without their type; an object of its own has it.
+fn with_type(item: &RawValue, request: &KubernetesRequest) -> String {
+    #[derive(Deserialize)]
+    struct Typed {
+        kind: Option<serde::de::IgnoredAny>,
+    }
+    let text = item.get();
+    let is_typed = serde_json::from_str::<Typed>(text).is_ok_and(|typed| typed.kind.is_some());
+    match text.strip_prefix('{') {
+        Some(rest) if !is_typed && !request.kind.is_empty() => {
+            let separator = if rest.trim_start().starts_with('}') {
+                ""
+            } else {
+                ","
+            };
+            let api_version = Value::from(api_version(&request.group, &request.version));
+            let kind = Value::from(request.kind.as_str());
+            format!("{{\"apiVersion\":{api_version},\"kind\":{kind}{separator}{rest}")
+        }
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_of_a_list_get_their_type() {
+        let mut request = KubernetesRequest::new(KubernetesVerb::List, "", "v1", "pods");
+        request.kind = "Pod".into();
+        let typed = |text: &str| with_type(&RawValue::from_string(text.into()).unwrap(), &request);
+        assert_eq!(typed("{}"), r#"{"apiVersion":"v1","kind":"Pod"}"#);
+        assert_eq!(
+            typed(r#"{"a":1}"#),
+            r#"{"apiVersion":"v1","kind":"Pod","a":1}"#
+        );
+        assert_eq!(typed(r#"{"kind":"X"}"#), r#"{"kind":"X"}"#);
+    }
+}
