@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::fault::{Fault, Reaction};
 use configurator_core::parking::{Parking, Refusal, Server, is_of_object};
 use configurator_core::request::{Operation, SinkName};
@@ -77,8 +78,14 @@ impl Availability {
         self.changed.notify_one();
     }
 
-    fn note(&self, operation: &Operation, scope: &Scope, answer: Result<&Answer, &Fault>) {
+    fn note(
+        &self,
+        authorized: &AuthorizedOperation,
+        scope: &Scope,
+        answer: Result<&Answer, &Fault>,
+    ) {
         let now = self.clock.now();
+        let operation = authorized.operation();
         let server = Server::of(operation);
         let refused = match answer {
             Err(fault) if fault.kind.reaction() == Reaction::Park => fault,
@@ -97,7 +104,7 @@ impl Availability {
         }
         let refusal = Refusal {
             object: scope.object.clone(),
-            namespace: scope.namespace.clone(),
+            namespace: authorized.namespace().to_owned(),
             status: refused.status,
             retry_after: refused.retry_after,
         };
@@ -133,7 +140,11 @@ struct Observed {
 
 #[async_trait]
 impl Sink for Observed {
-    async fn execute(&self, operation: &Operation, scope: &Scope) -> Result<Answer, Fault> {
+    async fn execute(
+        &self,
+        operation: &AuthorizedOperation,
+        scope: &Scope,
+    ) -> Result<Answer, Fault> {
         let answer = self.inner.execute(operation, scope).await;
         self.availability.note(operation, scope, answer.as_ref());
         answer

@@ -399,7 +399,7 @@ enum News<E> {
     /// A watch of these objects has an event.
     Object(String, watcher::Result<Event<Watched>>),
     /// The watch of Commands has an event.
-    Order(CommandEvent),
+    Order(Box<CommandEvent>),
     /// What this object's machine waits for has changed.
     Awaited(ObjectRef, Seen),
 }
@@ -472,6 +472,7 @@ impl Worker {
             ];
             let next = next.into_iter().flatten().min();
             let deadline = until(self.parts.context.clock.clone(), next);
+            let takes_commands = !self.errands.is_full();
             tokio::select! {
                 biased;
                 () = self.stop.cancelled(), if !is_draining => {}
@@ -509,7 +510,7 @@ impl Worker {
                     &mut self.runs,
                     (!is_draining).then_some(Watches {
                         streams: &mut streams,
-                        orders: (!self.errands.is_full()).then_some(&mut orders),
+                        orders: takes_commands.then_some(&mut orders),
                         awaited: &mut self.awaited,
                     }),
                 ) => match news {
@@ -517,7 +518,7 @@ impl Worker {
                     News::Object(scope, event) => {
                         Box::pin(self.on_event(&scope, event, &mut recorded)).await;
                     }
-                    News::Order(event) => self.on_command_event(event).await,
+                    News::Order(event) => self.on_command_event(*event).await,
                     News::Awaited(machine, seen) => {
                         self.tell(&machine, Wake::Changed(seen)).await;
                     }
@@ -1348,7 +1349,8 @@ async fn next_news<E>(
                         .map(|(scope, event)| News::Object(scope, event))
                 },
                 &mut |context| match orders {
-                    Some(orders) => item(orders.poll_next_unpin(context)).map(News::Order),
+                    Some(orders) => item(orders.poll_next_unpin(context))
+                        .map(|event| News::Order(Box::new(event))),
                     None => Poll::Pending,
                 },
                 &mut |context| {
@@ -1518,12 +1520,12 @@ mod tests {
         let events = stream::iter([Event::Init, Event::InitDone]);
         let mut streams = SelectAll::new();
         streams.push(events.map(|event| (String::new(), Ok(event))).boxed());
-        let mut orders = stream::iter([Ok(Event::Init)]).boxed();
+        let mut orders = stream::iter([(String::new(), Ok(Event::Init))]).boxed();
         let mut seen = Vec::new();
         for _ in 0..7 {
             let watches = Watches {
                 streams: &mut streams,
-                orders: &mut orders,
+                orders: Some(&mut orders),
                 awaited: &mut awaited,
             };
             let news = next_news(&mut turns, &mut runs, Some(watches)).await;
