@@ -55,6 +55,21 @@ impl Told {
         }
     }
 
+    /// Whether the server refused before it looked at the object, so that the message says nothing of what it holds: for want of a right, or
+    /// because the namespace is being deleted.
+    pub(crate) fn is_before_reading(&self) -> bool {
+        self.message.contains(" is forbidden: User \"") || self.is_terminating()
+    }
+
+    fn is_terminating(&self) -> bool {
+        self.details.as_ref().is_some_and(|details| {
+            details
+                .causes
+                .iter()
+                .any(|cause| cause.reason == "NamespaceTerminating")
+        })
+    }
+
     /// What to tell a person of it.
     pub(crate) fn said(&self, status: StatusCode) -> String {
         let mut said = if self.message.is_empty() {
@@ -117,19 +132,13 @@ fn is_overload(told: &Told) -> bool {
 /// A server that does not know who asks (401) refuses the host as a whole: no change of an object mends that, and a
 /// credential may be replaced at any time. So it is away, as one that cannot be reached.
 fn kind_of(status: StatusCode, told: &Told, mutating: bool) -> FaultKind {
-    let is_terminating = told.details.as_ref().is_some_and(|details| {
-        details
-            .causes
-            .iter()
-            .any(|cause| cause.reason == "NamespaceTerminating")
-    });
     let refused = if mutating {
         FaultKind::ResourceMutation
     } else {
         FaultKind::ResourceGeneric
     };
     match status.as_u16() {
-        403 if mutating && is_terminating => FaultKind::ResourceMutation,
+        403 if mutating && told.is_terminating() => FaultKind::ResourceMutation,
         401 => FaultKind::ApiServerUnavailable,
         403 => FaultKind::ResourcePermission,
         404 => FaultKind::ResourceNotFound,

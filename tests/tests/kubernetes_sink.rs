@@ -445,8 +445,8 @@ async fn a_kind_that_is_not_served_is_not_found() {
                 ResourceNotFound: apply widgets.example.com default/a: 404 Not Found [404]
                 nothing
                 ResourceNotFound: get configmaps default/a: the server could not find the requested resource (NotFound) [404]
-                ResourceNotFound: get deployments.apps/logs default/a: the server could not find the requested resource (NotFound) [404]
-                ResourceNotFound: get configmaps/status default/a: the server could not find the requested resource (NotFound) [404]
+                UnsupportedResourceOperation: get deployments.apps/logs default/a: the server has no subresource "deployments/logs"
+                UnsupportedResourceOperation: get configmaps/status default/a: the server has no subresource "configmaps/status"
             "#]],
         )
         .await;
@@ -484,13 +484,13 @@ async fn what_a_body_does_not_say_the_request_does() {
                 map(Create, "b"),
             ],
             expect![[r#"
-                ResourceMutation: replace configmaps default/a: Secret in version "v1" cannot be handled as a ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion (BadRequest) [400]
-                ResourceMutation: replace configmaps default/a: ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "v2" in scheme "pkg/runtime/scheme.go:111" (BadRequest) [400]
-                ResourceMutation: replace configmaps default/a: the name of the object (b) does not match the name on the URL (a) (BadRequest) [400]
-                ResourceMutation: apply configmaps default/a: the namespace of the provided object does not match the namespace sent on the request (BadRequest) [400]
-                ResourceGeneric: the `metadata` in the body of configmaps default/a must be an object
-                ResourceGeneric: the body of configmaps default/a must be an object
-                ResourceGeneric: `create` of configmaps default/b needs a body
+                ResourceGeneric: the body has "Secret" as `kind`, and the request "ConfigMap"
+                ResourceGeneric: the body has "v2" as `apiVersion`, and the request "v1"
+                ResourceGeneric: the body has "b" as `name`, and the request "a"
+                ResourceGeneric: the body has "other" as `namespace`, and the request "default"
+                ResourceGeneric: the `metadata` of the body must be a JSON object
+                ResourceGeneric: the body must be a JSON object
+                ResourceGeneric: `create` needs `resource-body`
             "#]],
         )
         .await;
@@ -837,7 +837,7 @@ async fn each_patch_type_has_its_own_rules() {
                 ResourceMutation: patch configmaps default/a: the server rejected our request due to an error in our request (Invalid) [422]
                 {"apiVersion":"example.com/v1","kind":"Widget","metadata":{"generation":2,"name":"a","namespace":"default"},"spec":{"size":2}} (changed)
                 UnsupportedResourceOperation: patch widgets.example.com default/a: the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml (UnsupportedMediaType) [415]
-                ResourceMutation: patch configmaps default/a: error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {} (BadRequest) [400]
+                ResourceGeneric: the patch must be a JSON object
             "#]],
         )
         .await;
@@ -1003,7 +1003,7 @@ async fn status_and_scale_are_read_and_written_apart_from_their_object() {
                 {"apiVersion":"example.com/v1","kind":"Widget","metadata":{"generation":1,"name":"a","namespace":"default"},"spec":{"size":1},"status":{"seen":false}} (changed)
                 {"apiVersion":"example.com/v1","kind":"Widget","metadata":{"generation":2,"name":"a","namespace":"default"},"spec":{"size":2},"status":{"seen":false}} (changed)
                 {"apiVersion":"example.com/v1","kind":"Widget","metadata":{"generation":2,"name":"a","namespace":"default"},"spec":{"size":2},"status":{"seen":false}}
-                ResourceNotFound: get widgets.example.com/scale default/a: widgets.example.com "a" not found (NotFound) [404]
+                UnsupportedResourceOperation: get widgets.example.com/scale default/a: the server has no subresource "widgets/scale"
             "#]],
         )
         .await;
@@ -1173,9 +1173,9 @@ async fn a_precondition_does_not_hide_another_mistake() {
             expect![[r#"
                 ResourceMutation: patch deployments.apps default/web: Deployment.apps "web" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0 (Invalid) [422]
                 ResourceMutation: patch deployments.apps default/web: Deployment.apps "web" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0 (Invalid) [422]
-                ResourceGeneric: the body of a patch of deployments.apps default/web does not have the form of its patch type
-                ResourceGeneric: the body of a patch of deployments.apps default/web does not have the form of its patch type
-                ResourceGeneric: the `metadata` in the body of deployments.apps default/web must be an object
+                ResourceGeneric: the body is not a JSON Patch (RFC 6902): line 1, column 0
+                ResourceGeneric: the patch must be a JSON object
+                ResourceGeneric: the `metadata` of the patch must be a JSON object
             "#]],
         )
         .await;

@@ -114,6 +114,17 @@ mod tests {
                 text += "\n";
             }
         }
-        expect![[r#""#]].assert_eq(&text);
+        expect![[r#"
+            allowed
+            allowed
+            spec.module.configMap: the policy of this host has no rule that allows kubernetes: {groups: [""], resources: [configmaps], namespaces: [kube-system], names: [m], verbs: [get]}
+            spec.module.configMap: the policy of this host has no rule that allows kubernetes: {groups: [""], resources: [configmaps], namespaces: [kube-system], names: [m], verbs: [get]}
+            allowed
+            allowed
+            spec.module.oci.pullSecret: the policy of this host has no rule that allows kubernetes: {groups: [""], resources: [secrets], namespaces: [kube-system], names: [s], verbs: [get]}
+            spec.module.oci.pullSecret: the policy of this host has no rule that allows kubernetes: {groups: [""], resources: [secrets], namespaces: [kube-system], names: [s], verbs: [get]}
+            allowed
+            allowed
+        "#]].assert_eq(&text);
     }
 }

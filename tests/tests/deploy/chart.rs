@@ -125,8 +125,9 @@ async fn replicas_without_stores_in_common_are_refused_by_the_chart() {
     );
     let refused = |values: &str| {
         let told = cluster.helm_fails(&render, values);
-        told.rsplit_once("error calling fail: ")
-            .map(|(_, why)| why.trim().to_owned())
+        let why = told.rsplit_once("): ").map(|(_, why)| why);
+        why.and_then(|why| why.lines().next())
+            .map(str::to_owned)
             .unwrap_or(told)
     };
     expect!["replicas share objects by a config store in common: set etcd.endpoints, or replicas: 1 and shards: 0"]

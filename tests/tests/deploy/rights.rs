@@ -134,7 +134,7 @@ fn every_verb_becomes_what_the_sink_sends() {
               get customresourcedefinitions of apiextensions.k8s.io named commands.configurator.dev,configurators.configurator.dev,flows.configurator.dev
               create,patch deployments of apps named web
               get,patch deployments/scale,deployments/status of apps
-              create,get jobs of batch
+              create jobs of batch
               list,watch configurators,flows of configurator.dev
               patch configurators/status of configurator.dev named verbs
               create,patch events of events.k8s.io

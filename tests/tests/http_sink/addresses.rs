@@ -186,9 +186,9 @@ async fn every_spelling_of_a_forbidden_address_is_refused_before_a_connection_is
         localhost.: not permitted
         %6cocalhost: not plain
         ⓛⓞⓒⓐⓛⓗⓞⓢⓣ: not plain
-        user@127.0.0.1: credentials
-        user:password@127.0.0.1: credentials
-        1.1.1.1@127.0.0.1: credentials
+        user@127.0.0.1: no URL
+        user:password@127.0.0.1: no URL
+        1.1.1.1@127.0.0.1: no URL
         127.0.0.1\@1.1.1.1: not permitted
         127.0.0.1#@1.1.1.1: not permitted
         127.0.0.1?@1.1.1.1: not permitted
@@ -443,27 +443,27 @@ async fn a_url_must_name_its_host_plainly() {
     }
     expect![[r#"
 
-            ResourceGeneric: the URL cannot be read: relative URL without a base
+            ResourceGeneric: the URL is none of http or https with a host
         /path
-            ResourceGeneric: the URL cannot be read: relative URL without a base
+            ResourceGeneric: the URL is none of http or https with a host
         localhost
-            ResourceGeneric: the URL cannot be read: relative URL without a base
+            ResourceGeneric: the URL is none of http or https with a host
         http:
-            ResourceGeneric: the URL cannot be read: empty host
+            ResourceGeneric: the URL is none of http or https with a host
         http://
-            ResourceGeneric: the URL cannot be read: empty host
+            ResourceGeneric: the URL is none of http or https with a host
         http:///path
-            ResourceGeneric: the URL must be http or https, with a host and without credentials
+            ResourceGeneric: the URL is none of http or https with a host
         http://:PORT/
-            ResourceGeneric: the URL cannot be read: empty host
+            ResourceGeneric: the URL is none of http or https with a host
         http:127.0.0.1:PORT/
-            ResourceGeneric: the URL must be http or https, with a host and without credentials
+            ResourceGeneric: the URL is none of http or https with a host
         http:/127.0.0.1:PORT/
-            ResourceGeneric: the URL must be http or https, with a host and without credentials
+            ResourceGeneric: the URL is none of http or https with a host
         http:\\127.0.0.1:PORT/
-            ResourceGeneric: the URL must be http or https, with a host and without credentials
+            ResourceGeneric: the URL is none of http or https with a host
          http://127.0.0.1:PORT/
-            ResourceGeneric: the URL must be http or https, with a host and without credentials
+            ResourceGeneric: the URL is none of http or https with a host
         http://127.0.0.1:PORT:1/
             ResourceGeneric: the URL cannot be read: invalid port number
         http://127.0.0.1:99999/
@@ -471,21 +471,21 @@ async fn a_url_must_name_its_host_plainly() {
         http://[::1/
             ResourceGeneric: the URL cannot be read: invalid IPv6 address
         file:///etc/passwd
-            ResourceGeneric: the URL must be http or https, with a host and without credentials
+            ResourceGeneric: the URL is none of http or https with a host
         ftp://127.0.0.1:PORT/
-            ResourceGeneric: the URL must be http or https, with a host and without credentials
+            ResourceGeneric: the URL is none of http or https with a host
         gopher://127.0.0.1:PORT/
-            ResourceGeneric: the URL must be http or https, with a host and without credentials
+            ResourceGeneric: the URL is none of http or https with a host
         unix:///run/docker.sock
-            ResourceGeneric: the URL must be http or https, with a host and without credentials
+            ResourceGeneric: the URL is none of http or https with a host
         data:text/plain,x
-            ResourceGeneric: the URL must be http or https, with a host and without credentials
+            ResourceGeneric: the URL is none of http or https with a host
         mailto:s3cret@example.com
-            ResourceGeneric: the URL must be http or https, with a host and without credentials
+            ResourceGeneric: the URL is none of http or https with a host
         http://user:s3cret@127.0.0.1:PORT/
-            ResourceGeneric: the URL must be http or https, with a host and without credentials
+            ResourceGeneric: the URL is none of http or https with a host
         http://s3cret@127.0.0.1:PORT/
-            ResourceGeneric: the URL must be http or https, with a host and without credentials
+            ResourceGeneric: the URL is none of http or https with a host
         http://10.0.0.1\@127.0.0.1:PORT/
             ResourcePermission: 10.0.0.1: not permitted by the operator (setting http_inner_hosts); the log of the runtime has the reason
         http://127.0.0.1:0080/

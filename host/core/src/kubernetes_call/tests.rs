@@ -575,7 +575,7 @@ fn a_generated_name_is_the_same_for_each_attempt_of_one_effect() {
         ],
         expect![[r#"
             a prefix: POST /api/v1/namespaces/ns/configmaps?fieldManager=cfgr%2Fc {"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"job-","name":"job-gznq864kzm","namespace":"ns"}}
-            a long prefix: refused: the body has "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"… as `generateName`, and the request "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnngznq864kzm"
+            a long prefix: POST /api/v1/namespaces/ns/configmaps?fieldManager=cfgr%2Fc {"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn","name":"nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnngznq864kzm","namespace":"ns"}}
             a name too: refused: the body has a `name`, and the request none: name it in both
             a path: refused: `name` cannot be part of a path: "a/gznq864kzm"
             nothing: refused: `create` needs `name`

@@ -204,10 +204,16 @@ mod tests {
             secret_key
             registries.ca
             registries.plain_http
+            registries.inner_hosts
             module_copies
             record
             policy
             http_inner_hosts
+            http_idle_connections
+            http_idle_seconds
+            max_retry_after_seconds
+            max_pending_commands
+            command_ttl_seconds
             log_format
             log
             otlp_endpoint

@@ -16,9 +16,9 @@ use crate::kubernetes_faults::{Told, classify, is_mismatch};
 
 /// What a server says of an object that it has already.
 const ALREADY_EXISTS: &str = "AlreadyExists";
-/// Stands in the place of what the server says about an object that the handler may not read.
+/// Replaces the server's message about an object that the handler may not read.
 const WITHHELD: &str =
-    "what the server says of the object is withheld, because no rule grants `get` on it";
+    "the server's message is withheld, because no rule grants `get` on the object";
 
 /// Sends one call.
 pub(super) struct Sender<'a> {
@@ -262,7 +262,11 @@ impl Sender<'_> {
         if is_mismatch(self.request(), parts.status, &told) {
             fault.kind = FaultKind::ResourceConflict;
         }
-        if is_mutating && !self.may_read && is_about_object(self.request().verb, parts.status) {
+        if is_mutating
+            && !self.may_read
+            && is_about_object(self.request().verb, parts.status)
+            && !told.is_before_reading()
+        {
             fault.message = match told.reason.as_str() {
                 "" => format!("{what}: {}; {WITHHELD}", parts.status),
                 reason => format!("{what}: {} ({reason}); {WITHHELD}", parts.status),
