@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
+use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::fault::{Fault, FaultKind};
-use configurator_core::request::Operation;
 use configurator_core::result::Answer;
 use configurator_core::run::{Finish, Run};
 use configurator_host::observer::{RunEnd, RunObserver};
@@ -206,7 +206,11 @@ struct Refusing {
 
 #[async_trait]
 impl Sink for Refusing {
-    async fn execute(&self, operation: &Operation, scope: &Scope) -> Result<Answer, Fault> {
+    async fn execute(
+        &self,
+        operation: &AuthorizedOperation,
+        scope: &Scope,
+    ) -> Result<Answer, Fault> {
         match scope.object == "default/poisoned" && !self.is_over.load(Ordering::Relaxed) {
             true => Err(self.fault.clone()),
             false => self.inner.execute(operation, scope).await,

@@ -393,13 +393,17 @@ struct Chore {
 }
 
 /// The next thing that a worker deals with.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one exists at a time, for one turn of the loop"
+)]
 enum News<E> {
     /// A run has ended.
     Ended(E),
     /// A watch of these objects has an event.
     Object(String, watcher::Result<Event<Watched>>),
     /// The watch of Commands has an event.
-    Order(Box<CommandEvent>),
+    Order(CommandEvent),
     /// What this object's machine waits for has changed.
     Awaited(ObjectRef, Seen),
 }
@@ -518,7 +522,7 @@ impl Worker {
                     News::Object(scope, event) => {
                         Box::pin(self.on_event(&scope, event, &mut recorded)).await;
                     }
-                    News::Order(event) => self.on_command_event(*event).await,
+                    News::Order(event) => self.on_command_event(event).await,
                     News::Awaited(machine, seen) => {
                         self.tell(&machine, Wake::Changed(seen)).await;
                     }
@@ -1349,8 +1353,7 @@ async fn next_news<E>(
                         .map(|(scope, event)| News::Object(scope, event))
                 },
                 &mut |context| match orders {
-                    Some(orders) => item(orders.poll_next_unpin(context))
-                        .map(|event| News::Order(Box::new(event))),
+                    Some(orders) => item(orders.poll_next_unpin(context)).map(News::Order),
                     None => Poll::Pending,
                 },
                 &mut |context| {
