@@ -26,6 +26,7 @@ use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ConfigExt as _};
 use kube::runtime::utils::Backoff;
 use kube::{Client, Config};
+use tower::retry::Policy;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 
@@ -69,6 +70,7 @@ impl Iterator for WatchBackoff {
             max_attempts: u32::MAX,
             initial_delay: FIRST_WATCH_WAIT,
             max_delay: MAX_WATCH_WAIT,
+            ..backoff::RetryPolicy::default()
         };
         Some(policy.delay(self.failures, self.seed))
     }
@@ -155,7 +157,7 @@ impl Requests {
 }
 
 /// The same client for what the host itself asks of the server: watches, statuses, Events. Where the server asks to be
-/// left alone for a while (429 or 503 with `Retry-After`), it is.
+/// left alone for a while (429 or 503 with `Retry-After`), it is. A wait of more than [`MAX_WAIT`] is left to the caller.
 #[must_use]
 pub fn patient(client: &Client) -> Client {
     let namespace = client.default_namespace().to_owned();
@@ -167,12 +169,39 @@ pub fn patient(client: &Client) -> Client {
                 async move { client.send(request).await.map_err(BoxError::from) }
             });
             let service = ServiceBuilder::new()
-                .layer(tower::retry::RetryLayer::new(policy))
+                .layer(tower::retry::RetryLayer::new(Patience(policy)))
                 .service(send);
             Client::new(service, namespace)
         }
         // The waits above are in order.
         Err(_) => client.clone(),
+    }
+}
+
+/// Sends again as the policy says, unless the server asks for a longer wait than a caller can sit out.
+#[derive(Clone)]
+struct Patience(RetryPolicy);
+
+impl<B> Policy<Request<Body>, Response<B>, BoxError> for Patience {
+    type Future = tokio::time::Sleep;
+
+    fn retry(
+        &mut self,
+        request: &mut Request<Body>,
+        result: &mut Result<Response<B>, BoxError>,
+    ) -> Option<Self::Future> {
+        let asked = result.as_ref().ok().and_then(|response| {
+            let seconds = response.headers().get(http::header::RETRY_AFTER)?;
+            seconds.to_str().ok()?.trim().parse::<u64>().ok()
+        });
+        if asked.is_some_and(|seconds| seconds > MAX_WAIT.as_secs()) {
+            return None;
+        }
+        self.0.retry(request, result)
+    }
+
+    fn clone_request(&mut self, request: &Request<Body>) -> Option<Request<Body>> {
+        Policy::<Request<Body>, Response<B>, BoxError>::clone_request(&mut self.0, request)
     }
 }
 

@@ -122,6 +122,7 @@ pub fn check(
             max_attempts: spec.retry.max_attempts.max(1),
             initial_delay: span("spec.retry.initialDelay", spec.retry.initial_delay)?,
             max_delay: span("spec.retry.maxDelay", spec.retry.max_delay)?,
+            ..RetryPolicy::default()
         },
     })
 }

@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::backoff::{RetryPolicy, mix};
-use configurator_core::fault::{Fault, FaultKind, Reaction};
+use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::layers;
-use configurator_core::parking::PROBE_INTERVAL;
+use configurator_core::plan::Failure;
 use configurator_core::request::Operation;
 use configurator_core::result::Answer;
+use configurator_core::retry::{self, Decision, Tries};
 
 use crate::clock::SharedClock;
 use crate::events::{HostEvent, Publisher, Subject};
@@ -161,7 +162,7 @@ impl DeclarativeRequests {
         else {
             return;
         };
-        let mut failures = 0;
+        let mut tries = Tries::default();
         loop {
             let sink = job.operation.sink();
             let Some(answer) = self.send(&job).await else {
@@ -173,7 +174,7 @@ impl DeclarativeRequests {
                     return;
                 };
                 job = next;
-                failures = 0;
+                tries = Tries::default();
                 continue;
             };
             self.inner
@@ -181,28 +182,28 @@ impl DeclarativeRequests {
                 .request(sink, answer.as_ref().err().map(|fault| fault.kind));
             if let Some(next) = self.take_next(&name) {
                 job = next;
-                failures = 0;
+                tries = Tries::default();
                 continue;
             }
             let wait = match answer {
                 Ok(_) => None,
-                Err(fault) if fault.kind.reaction() == Reaction::Park => {
-                    Some(fault.retry_after.unwrap_or(PROBE_INTERVAL))
-                }
                 Err(fault) => {
-                    failures += 1;
-                    if !fault.is_retryable() || failures >= job.retry.max_attempts {
-                        self.give_up(&job, &fault, failures);
-                        None
-                    } else {
-                        let seed = name.bytes().fold(u64::from(failures), |seed, byte| {
+                    let jitter = name
+                        .bytes()
+                        .fold(u64::from(tries.failures) + 1, |seed, byte| {
                             mix(seed ^ u64::from(byte))
                         });
-                        Some(
-                            fault
-                                .retry_after
-                                .unwrap_or_else(|| job.retry.delay(failures, seed)),
-                        )
+                    let failure = Failure::of_request(&job.request_name, fault.clone());
+                    let verdict = retry::decide(failure, tries, &job.retry, jitter);
+                    tries = verdict.tries;
+                    match verdict.decision {
+                        Decision::Resend { after }
+                        | Decision::Restart { after }
+                        | Decision::Park { after } => Some(after),
+                        Decision::Fail => {
+                            self.give_up(&job, &fault, tries.failures);
+                            None
+                        }
                     }
                 }
             };
@@ -222,7 +223,7 @@ impl DeclarativeRequests {
             match target.next.take() {
                 Some(next) => {
                     job = next;
-                    failures = 0;
+                    tries = Tries::default();
                 }
                 None if wait.is_none() || target.is_cancelled || is_stopping => {
                     targets.remove(&name);

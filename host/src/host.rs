@@ -4,17 +4,20 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
 use configurator_core::capability::Capabilities;
+#[cfg(not(feature = "http"))]
 use configurator_core::request::SinkName;
 use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::{GuestError, GuestRuntime};
 use kube::Client;
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::clock::{Clock, SharedClock, SystemClock};
 use crate::cluster::{self, Cluster};
 use crate::controller::driver::CallMode;
-use crate::controller::parking::{Parked, ParkingAttendant};
+use crate::controller::parking::{Availability, Prober};
+use crate::controller::pending::CommandLimits;
 use crate::controller::report::HostReport;
 use crate::controller::supervisor::Supervisor;
 use crate::declaration::Flows;
@@ -39,11 +42,6 @@ use crate::sinks::secretstore::{
 use crate::sinks::{Sink, Sinks};
 use crate::tasks::{TaskKind, Tasks};
 
-/// Parked runs whose announcement may wait.
-const PARKED_QUEUE: usize = 1024;
-/// Sinks that have come back whose announcement may wait.
-const RELEASED_QUEUE: usize = 64;
-
 /// What every Configurator of a host shares.
 pub(crate) struct Shared {
     pub(crate) client: Client,
@@ -59,8 +57,9 @@ pub(crate) struct Shared {
     pub(crate) observer: SharedObserver,
     pub(crate) recorder: Option<Arc<Recorder>>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) parked: mpsc::Sender<Parked>,
-    pub(crate) released: broadcast::Sender<SinkName>,
+    pub(crate) availability: Arc<Availability>,
+    pub(crate) max_retry_after: Duration,
+    pub(crate) command_limits: CommandLimits,
     pub(crate) seed: u64,
     /// Where hosts share the objects: which are this host's.
     pub(crate) shards: Option<Arc<Shards>>,
@@ -75,7 +74,7 @@ pub struct Host {
     shared: Arc<Shared>,
     tasks: Tasks,
     reports: watch::Sender<HostReport>,
-    attendant: ParkingAttendant,
+    prober: Prober,
     events: mpsc::Receiver<events::HostEvent>,
     grace: Duration,
 }
@@ -117,6 +116,8 @@ pub struct HostBuilder {
     observer: Option<SharedObserver>,
     recorder: Option<Arc<Recorder>>,
     grace: Option<Duration>,
+    max_retry_after: Option<Duration>,
+    command_limits: CommandLimits,
     seed: Option<u64>,
     sharding: Option<Sharding>,
     state_key: Option<StateKey>,
@@ -241,6 +242,21 @@ impl HostBuilder {
         self
     }
 
+    /// The longest `Retry-After` of a server that is honored; a longer one counts as this. Default: 1 h.
+    #[must_use]
+    pub fn max_retry_after(mut self, max_retry_after: Duration) -> Self {
+        self.max_retry_after = Some(max_retry_after);
+        self
+    }
+
+    /// Limits of the Commands of each Configurator in mode Machine. Default: 1,000 that wait; those that have finished are deleted
+    /// after seven days.
+    #[must_use]
+    pub fn command_limits(mut self, limits: CommandLimits) -> Self {
+        self.command_limits = limits;
+        self
+    }
+
     /// Decides all jitter. Default: chosen by chance.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
@@ -286,6 +302,7 @@ impl HostBuilder {
             None => Arc::new(EmbeddedSecretStore::memory(&SealingKey::random()?)),
         };
         let state_key = Arc::new(HostKey::new(secret_store.clone(), self.state_key));
+        let max_retry_after = self.max_retry_after.unwrap_or(DEFAULT_MAX_RETRY_AFTER);
         let generator = self
             .secret_generator
             .unwrap_or_else(|| Arc::new(RandomSecrets));
@@ -294,7 +311,7 @@ impl HostBuilder {
         #[cfg(not(feature = "http"))]
         let default_http: Arc<dyn Sink> = Arc::new(AbsentSink(SinkName::Http));
         let sinks = Sinks {
-            kubernetes: Arc::new(KubernetesSink::new(&cluster)),
+            kubernetes: Arc::new(KubernetesSink::new(&cluster).max_retry_after(max_retry_after)),
             configstore: Arc::new(ConfigstoreSink::new(config_store.clone())),
             secretstore: Arc::new(SecretstoreSink::new(secret_store, generator)),
             http: self.http_sink.unwrap_or(default_http),
@@ -304,6 +321,11 @@ impl HostBuilder {
             None => sinks,
         };
         let metrics = Arc::new(Metrics::default());
+        let seed = self
+            .seed
+            .unwrap_or_else(|| getrandom::u64().unwrap_or_default());
+        let availability = Availability::new(seed, max_retry_after, clock.clone(), metrics.clone());
+        let sinks = availability.observe(sinks);
         let tasks = Tasks::default();
         let (publisher, events) = Publisher::new(metrics.clone());
         let declarative = DeclarativeRequests::new(
@@ -323,18 +345,9 @@ impl HostBuilder {
             Some(guest) => guest,
             None => GuestRuntime::new(self.guest_options)?,
         };
-        let (parked, parkings) = mpsc::channel(PARKED_QUEUE);
-        let (released, _) = broadcast::channel(RELEASED_QUEUE);
-        let seed = self
-            .seed
-            .unwrap_or_else(|| getrandom::u64().unwrap_or_default());
-        let attendant = ParkingAttendant {
+        let prober = Prober {
             sinks,
-            clock: clock.clone(),
-            metrics: metrics.clone(),
-            parked: parkings,
-            released: released.clone(),
-            seed,
+            availability: availability.clone(),
         };
         let chance = || getrandom::u64().unwrap_or_default();
         let shards = self
@@ -365,8 +378,9 @@ impl HostBuilder {
             observer: self.observer.unwrap_or_else(|| Arc::new(NoObserver)),
             recorder: self.recorder,
             metrics,
-            parked,
-            released,
+            availability,
+            max_retry_after,
+            command_limits: self.command_limits,
             seed,
         });
         let (reports, _) = watch::channel(HostReport::default());
@@ -374,7 +388,7 @@ impl HostBuilder {
             shared,
             tasks,
             reports,
-            attendant,
+            prober,
             events,
             grace: self.grace.unwrap_or(Duration::from_secs(30)),
         })
@@ -425,7 +439,7 @@ impl Host {
             shared,
             tasks,
             reports,
-            attendant,
+            prober,
             events,
             grace,
         } = self;
@@ -434,7 +448,7 @@ impl Host {
             TaskKind::Publisher,
             events::publish(shared.client.clone(), events),
         );
-        tasks.spawn(TaskKind::Worker, attendant.run(tasks.clone()));
+        tasks.spawn(TaskKind::Worker, prober.run(tasks.clone()));
         if let Some(shards) = &shared.shards {
             let election = Election::new(
                 shards.clone(),

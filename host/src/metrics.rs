@@ -131,7 +131,7 @@ impl Default for Metrics {
         );
         registry.register(
             "sink_parked",
-            "Whether runs are parked for a sink",
+            "Whether a server of a sink is unavailable",
             metrics.parked.clone(),
         );
         registry.register(
@@ -286,6 +286,7 @@ impl Metrics {
             ("running", counts.running),
             ("waiting", counts.waiting),
             ("failed", counts.failed),
+            ("delayed", counts.delayed),
         ];
         for (state, number) in states {
             let labels = StateLabels {

@@ -526,6 +526,9 @@ pub struct ConfiguratorStatus {
     /// Objects that were given up, the newest last; at most 50.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailureStatus>,
+    /// Objects that a server has refused for now, those that were refused last at the end; at most 50.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delayed: Vec<DelayStatus>,
     /// Where hosts share the objects: what each says of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
@@ -610,6 +613,9 @@ pub struct HostStatus {
     /// Of its objects that were given up, the newest last; at most 50.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailureStatus>,
+    /// Of its objects that a server has refused for now, those that were refused last at the end; at most 50.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delayed: Vec<DelayStatus>,
 }
 
 /// What is wrong at a host.
@@ -630,6 +636,9 @@ pub struct CountsStatus {
     pub objects: u64,
     /// That were given up.
     pub failed: u64,
+    /// That a server has refused for now. They are tried again, however long it takes.
+    #[serde(default)]
+    pub delayed: u64,
 }
 
 /// An object that was given up. It is tried again at its next change or resync.
@@ -653,6 +662,30 @@ pub struct FailureStatus {
     /// Attempts that failed.
     pub attempts: u32,
     /// When it was given up.
+    pub time: String,
+}
+
+/// An object that a server has refused for now, or not answered. It is tried again after a growing wait; no attempt is charged.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct DelayStatus {
+    /// Empty for a cluster-scoped object.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+    /// The object's identity.
+    pub uid: String,
+    /// The request that was refused; empty when it was one of the host's own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub request: String,
+    /// The kind of fault.
+    pub kind: String,
+    /// What the server said.
+    pub message: String,
+    /// How often in a row it was refused.
+    pub refusals: u32,
+    /// When it was refused last.
     pub time: String,
 }
 

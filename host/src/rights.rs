@@ -269,7 +269,13 @@ impl Rights {
                     self.grant(&beside, "", "configmaps", &[], &verbs);
                 }
                 let group = "configurator.dev";
-                self.grant(&beside, group, "commands", &[], &["list", "watch"]);
+                self.grant(
+                    &beside,
+                    group,
+                    "commands",
+                    &[],
+                    &["delete", "list", "watch"],
+                );
                 self.grant(&beside, group, "commands/status", &[], &["patch"]);
             }
             self.events(scope);

@@ -138,20 +138,23 @@ impl Machine {
         self.answer(&order).await?.context("no answer")
     }
 
-    /// What became of a Command, once it is answered.
+    /// What became of a Command, once it is carried out or refused.
     ///
     /// # Errors
     /// When it is not there.
     pub async fn answer(&self, order: &str) -> Result<Option<String>> {
         let status = self.commands().get(order).await?.status;
         let status = status.unwrap_or_default();
-        Ok(status.phase.map(|phase| match phase {
-            CommandPhase::Done => "done".to_owned(),
-            CommandPhase::Refused => format!("refused: {}", status.message),
-        }))
+        Ok(match status.phase {
+            None | Some(CommandPhase::Pending) => None,
+            Some(CommandPhase::Done) => Some("done".to_owned()),
+            Some(CommandPhase::Refused) => Some(format!("refused: {}", status.message)),
+        })
     }
 
-    fn commands(&self) -> Api<Command> {
+    /// The Commands of the namespace.
+    #[must_use]
+    pub fn commands(&self) -> Api<Command> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 

@@ -9,13 +9,18 @@
 )]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use async_trait::async_trait;
+use configurator_core::authorization::AuthorizedOperation;
+use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::result::Answer;
 use configurator_core::run::{Finish, Run};
 use configurator_host::observer::{RunEnd, RunObserver};
 use configurator_host::resource::Configurator;
+use configurator_host::sinks::{Scope, Sink, Sinks};
 use configurator_tests::configurator;
 use configurator_tests::gate::{Gate, Pass};
 use configurator_tests::world::{Place, World};
@@ -190,6 +195,99 @@ async fn an_outage_parks_runs_and_ends_in_no_failure() -> Result<()> {
     assert_eq!(world.keys().await?.len(), 20);
     until_reason(&world, "parked", "Degraded", "AsExpected").await?;
     world.stop().await
+}
+
+/// A config store that refuses what one object asks for.
+struct Refusing {
+    inner: Arc<dyn Sink>,
+    fault: Fault,
+    is_over: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Sink for Refusing {
+    async fn execute(
+        &self,
+        operation: &AuthorizedOperation,
+        scope: &Scope,
+    ) -> Result<Answer, Fault> {
+        match scope.object == "default/poisoned" && !self.is_over.load(Ordering::Relaxed) {
+            true => Err(self.fault.clone()),
+            false => self.inner.execute(operation, scope).await,
+        }
+    }
+
+    async fn probe(&self) -> Result<(), Fault> {
+        self.inner.probe().await
+    }
+}
+
+/// One object is refused for as long as its neighbours have not gone through; then it goes through as well.
+async fn refuse_one(status: Option<u16>, retry_after: Option<Duration>) -> Result<()> {
+    let fault = Fault {
+        status,
+        ..Fault::new(FaultKind::ConfigstoreUnavailable, "not now").with_retry_after(retry_after)
+    };
+    let is_over = Arc::new(AtomicBool::new(false));
+    let refusing = is_over.clone();
+    let world = World::start_at(&Place::default(), |builder| {
+        builder
+            .max_retry_after(Duration::from_millis(100))
+            .decorate_sinks(move |sinks| Sinks {
+                configstore: Arc::new(Refusing {
+                    inner: sinks.configstore.clone(),
+                    fault,
+                    is_over: refusing,
+                }),
+                ..sinks
+            })
+    })
+    .await?;
+    let mut configurator = scripted("shared", json!({"requests": [put("made", "made-{name}")]}));
+    configurator["spec"]["retry"] =
+        json!({"maxAttempts": 1, "initialDelay": "10ms", "maxDelay": "100ms"});
+    world.apply(&object("poisoned")).await?;
+    world.apply(&configurator).await?;
+    let message = until_reason(&world, "shared", "Degraded", "ObjectsDelayed").await?;
+    expect!["a server has refused 1 object for now; see status.delayed"].assert_eq(&message);
+    for number in 0..20 {
+        world.apply(&object(&format!("web-{number}"))).await?;
+    }
+    world
+        .until("the neighbours to go through", || async {
+            Ok(world.keys().await?.len() == 20)
+        })
+        .await?;
+    let api: Api<Configurator> = Api::all(world.client.clone());
+    let delayed = || async {
+        let status = api.get("shared").await?.status.unwrap_or_default();
+        Ok::<_, anyhow::Error>(status.delayed)
+    };
+    world
+        .until("more refusals than attempts", || async {
+            Ok(delayed().await?.iter().any(|one| one.refusals > 1))
+        })
+        .await?;
+    let shown = delayed().await?;
+    assert_eq!(
+        (shown.len(), &*shown[0].name, &*shown[0].message),
+        (1, "poisoned", "not now")
+    );
+    is_over.store(true, Ordering::Relaxed);
+    world.settled(&["shared"]).await?;
+    assert!(has_key(&world, "basic/made-poisoned").await?);
+    until_reason(&world, "shared", "Degraded", "AsExpected").await?;
+    assert_eq!(delayed().await?, []);
+    world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_that_is_refused_for_now_delays_no_other() -> Result<()> {
+    // A disruption budget that forbids an eviction, an aggregated API that is down, a slow list or a short timeout.
+    for status in [Some(429), Some(503), None] {
+        refuse_one(status, None).await?;
+    }
+    refuse_one(Some(503), Some(Duration::from_secs(u64::from(u32::MAX)))).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// The longest `Retry-After` that is honored by default.
+pub const DEFAULT_MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
+
 /// How failures are retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
@@ -11,6 +14,8 @@ pub struct RetryPolicy {
     pub initial_delay: Duration,
     /// The longest wait.
     pub max_delay: Duration,
+    /// The longest `Retry-After` of a server that is honored. Not the object's own: the host sets it.
+    pub max_retry_after: Duration,
 }
 
 impl Default for RetryPolicy {
@@ -19,6 +24,7 @@ impl Default for RetryPolicy {
             max_attempts: 10,
             initial_delay: Duration::from_secs(1),
             max_delay: Duration::from_secs(60),
+            max_retry_after: DEFAULT_MAX_RETRY_AFTER,
         }
     }
 }
@@ -84,6 +90,7 @@ mod tests {
                 max_attempts: 10,
                 initial_delay: Duration::from_millis(initial),
                 max_delay: Duration::from_millis(max),
+                ..RetryPolicy::default()
             };
             let delay = policy.delay(failures, seed);
             let step = u128::from(initial) << failures.saturating_sub(1).min(64);

@@ -81,12 +81,7 @@ pub(crate) fn member(name: &str) -> Member {
 }
 
 pub(crate) fn failure(kind: FaultKind) -> Failure {
-    Failure {
-        request_name: "r".into(),
-        fault: Fault::new(kind, "it failed"),
-        reaction: kind.reaction(),
-        is_of_module: kind.is_of_request(),
-    }
+    Failure::of_request("r", Fault::new(kind, "it failed"))
 }
 
 pub(crate) fn at(millis: i64) -> Timestamp {

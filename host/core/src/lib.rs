@@ -33,5 +33,6 @@ pub mod parking;
 pub mod plan;
 pub mod projection;
 pub mod queue;
+pub mod retry;
 pub mod ring;
 pub mod run;

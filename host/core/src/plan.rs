@@ -1,11 +1,14 @@
 //! From the requests of an output to what is to be executed, and from what was answered to what it means.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::authorization::{AuthorizedOperation, Caller, Denied, authorize};
+use crate::backoff::RetryPolicy;
 use crate::capability::Capabilities;
 use crate::digest::digest_of;
 use crate::fault::{Fault, FaultKind, Reaction};
+use crate::parking::Server;
 use crate::request::{ExecuteStrategy, ObjectRef, OnError, Operation, Request, Requests};
 use crate::result::{RequestResult, ResultEntry};
 use crate::time::Timestamp;
@@ -237,11 +240,37 @@ pub struct Failure {
     pub fault: Fault,
     /// What the run does about it.
     pub reaction: Reaction,
+    /// The server that it waits for, if it parks.
+    pub server: Option<Box<Server>>,
     /// Whether it is the module's fault, once nothing more is tried: its handler has failed, or what it asks for cannot be done.
     pub is_of_module: bool,
 }
 
 impl Failure {
+    /// The failure of the request of this name.
+    #[must_use]
+    pub fn of_request(request_name: impl Into<String>, fault: Fault) -> Self {
+        Self {
+            request_name: request_name.into(),
+            reaction: fault.kind.reaction(),
+            server: fault.kind.sink().map(Server::behind).map(Box::new),
+            is_of_module: fault.kind.is_of_request(),
+            fault,
+        }
+    }
+
+    /// How long to wait, as the handler or the server asked: what a handler wishes for its own object is kept, what a server asks
+    /// for is capped.
+    #[must_use]
+    pub fn retry_after(&self, policy: &RetryPolicy) -> Option<Duration> {
+        let wish = self.fault.retry_after?;
+        let is_of_handler = self.request_name.is_empty() && self.is_of_module;
+        Some(match is_of_handler {
+            true => wish,
+            false => wish.min(policy.max_retry_after),
+        })
+    }
+
     /// The strongest of several: what cannot be retried, then what waits for a sink, then a restart, then a resend.
     fn rank(&self) -> u8 {
         match self.reaction {
@@ -257,7 +286,7 @@ impl Failure {
 ///
 /// A store that cannot be reached has said nothing, so there is nothing to catch: the run waits for it, whatever the
 /// request says. In the last phase a caught failure is a failure, since nobody is left to see it. In a batch, a failure is
-/// charged to the object that its request is `of`, except one that waits for a sink: an outage is nobody's fault.
+/// charged to the object that its request is `of`.
 #[must_use]
 pub fn conclude(
     plan: &Plan,
@@ -278,14 +307,12 @@ pub fn conclude(
         if !counts || fault.kind == FaultKind::NotSent {
             continue;
         }
-        let found = Failure {
-            request_name: result.request_name.clone(),
-            fault: fault.clone(),
-            reaction: fault.kind.reaction(),
-            is_of_module: fault.kind.is_of_request(),
-        };
+        let mut found = Failure::of_request(&result.request_name, fault.clone());
+        if let Some(server) = &mut found.server {
+            **server = Server::of(&step.request.operation);
+        }
         match &step.request.of {
-            Some(of) if is_batch && found.reaction != Reaction::Park => {
+            Some(of) if is_batch => {
                 strongest(
                     charged.entry(of.clone()).or_insert_with(|| found.clone()),
                     found,

@@ -14,10 +14,12 @@ use crate::document::Document;
 use crate::fault::Reaction;
 use crate::handler::WatchEvent;
 use crate::loop_guard::LoopGuard;
+use crate::parking::Server;
 use crate::plan::Failure;
 use crate::request::{ObjectRef, SinkName, api_version};
+use crate::retry::{self, Decision, Tries, Verdict};
 use crate::ring::shard_of;
-use crate::run::{Chain, Departed, Finish, Member, Pause, Run, exhausted};
+use crate::run::{Chain, Departed, Finish, Member, Pause, Run};
 use crate::time::Timestamp;
 use crate::trial::Share;
 
@@ -75,8 +77,8 @@ pub enum Action {
         members: Vec<Member>,
         /// The chain.
         chain: Chain,
-        /// Attempts that have failed on these objects since they last changed.
-        failures: u32,
+        /// How often these objects were tried in vain since they last changed.
+        tries: Tries,
     },
     /// Go on with a run that rested.
     Resume {
@@ -151,6 +153,23 @@ pub struct Counts {
     pub waiting: usize,
     /// Objects that were given up.
     pub failed: usize,
+    /// Objects that a server has refused for now. They wait, or are being tried again.
+    pub delayed: usize,
+}
+
+/// An object that a server has refused for now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delayed<'a> {
+    /// Names the object.
+    pub key: &'a ObjectRef,
+    /// Its identity.
+    pub uid: &'a str,
+    /// The last refusal.
+    pub failure: &'a Failure,
+    /// How often in a row it was refused. No attempt is charged for it.
+    pub refusals: u32,
+    /// When it was refused last.
+    pub at: Timestamp,
 }
 
 #[derive(Debug)]
@@ -173,7 +192,7 @@ struct Live {
     completed: Option<ContentDigest>,
     /// Whether it gets one more run when that which is under way has ended, whatever comes of that.
     renews: bool,
-    failures: u32,
+    vain: Vain,
     /// It must be seen at this version before it is entered again.
     awaited: Option<u64>,
     /// Whether a new module is tried on it.
@@ -190,7 +209,21 @@ struct Gone {
     uid: String,
     object: Document,
     content: ContentDigest,
+    vain: Vain,
+}
+
+/// What was tried in vain since the object last changed or went through.
+#[derive(Debug, Default)]
+struct Vain {
     failures: u32,
+    refused: Option<Box<Refused>>,
+}
+
+#[derive(Debug)]
+struct Refused {
+    refusals: u32,
+    failure: Failure,
+    at: Timestamp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -218,7 +251,9 @@ struct OpenBatch {
 #[derive(Debug)]
 struct PausedRun {
     run: Box<Run>,
-    sink: Option<SinkName>,
+    /// The server that it waits for.
+    server: Option<Server>,
+    /// `None`: its own wait is over, but the server is unavailable.
     timer: Option<TimerKey>,
 }
 
@@ -250,7 +285,10 @@ pub struct Queue {
     deletions: VecDeque<Unit>,
     running: BTreeMap<Ticket, Chain>,
     paused: BTreeMap<Ticket, PausedRun>,
-    held: BTreeSet<SinkName>,
+    /// Servers that are unavailable, as far as is known.
+    unavailable: BTreeSet<Server>,
+    /// Sinks whose server has refused a run for now, or not answered it, since it was last unavailable.
+    relied_on: BTreeSet<SinkName>,
     ready: VecDeque<Ticket>,
     timers: BTreeMap<TimerKey, Timer>,
     sequence: u64,
@@ -279,7 +317,8 @@ impl Queue {
             deletions: VecDeque::new(),
             running: BTreeMap::new(),
             paused: BTreeMap::new(),
-            held: BTreeSet::new(),
+            unavailable: BTreeSet::new(),
+            relied_on: BTreeSet::new(),
             ready: VecDeque::new(),
             timers: BTreeMap::new(),
             sequence: 0,
@@ -312,6 +351,7 @@ impl Queue {
         for slot in self.slots.values() {
             counts.objects += usize::from(slot.live.is_some());
             counts.failed += usize::from(slot.is_given_up);
+            counts.delayed += usize::from(slot.refused().is_some());
             match slot.work {
                 Work::Idle => {}
                 Work::Queued(_) => counts.queued += 1,
@@ -320,6 +360,27 @@ impl Queue {
             }
         }
         counts
+    }
+
+    /// Objects that a server has refused for now, those that were refused last at the end; so many at most.
+    #[must_use]
+    pub fn delayed(&self, most: usize) -> Vec<Delayed<'_>> {
+        let slots = self.slots.iter();
+        let mut delayed: Vec<Delayed<'_>> = slots
+            .filter_map(|(key, slot)| {
+                let (uid, refused) = slot.refused()?;
+                Some(Delayed {
+                    key,
+                    uid,
+                    failure: &refused.failure,
+                    refusals: refused.refusals,
+                    at: refused.at,
+                })
+            })
+            .collect();
+        delayed.sort_by_key(|delayed| delayed.at);
+        delayed.drain(..delayed.len().saturating_sub(most));
+        delayed
     }
 
     /// Whether nothing runs, is queued or waits to be tried again; a resync may still lie ahead.
@@ -521,25 +582,23 @@ impl Queue {
             }
             return self.finish_call(now);
         }
-        let (sink, timer) = match pause {
-            Pause::Resend { after, .. } => (
-                None,
-                Some(self.timer(now.after(*after), Timer::Paused(ticket))),
-            ),
-            Pause::Park { sink, .. } => {
-                // Endpoints have nothing in common: one that is away holds nobody else back.
-                if *sink != SinkName::Http {
-                    self.held.insert(*sink);
+        let (server, after) = match pause {
+            Pause::Resend { after, .. } => (None, *after),
+            Pause::Park { after, failure } => {
+                for member in run.members() {
+                    self.note_refusal(member, run.tries(), failure, now);
                 }
-                (Some(*sink), None)
+                (failure.server.as_deref().cloned(), *after)
             }
         };
+        let timer = Some(self.timer(now.after(after), Timer::Paused(ticket)));
         for key in &keys {
             if let Some(slot) = self.slots.get_mut(key) {
                 slot.work = Work::Paused(ticket);
             }
         }
-        self.paused.insert(ticket, PausedRun { run, sink, timer });
+        let paused = PausedRun { run, server, timer };
+        self.paused.insert(ticket, paused);
         self.finish_call(now)
     }
 
@@ -563,13 +622,15 @@ impl Queue {
                 }
             }
             Finish::Restart {
-                after, failures, ..
+                after,
+                failure,
+                tries,
             } => {
                 for member in finished.members {
                     if !holds {
                         self.settle(&member.key, false);
                     }
-                    self.retry(chain, &member, failures, after, now);
+                    self.retry(chain, &member, tries, &failure, after, now);
                 }
             }
             Finish::Failed { failure, failures } => {
@@ -582,16 +643,22 @@ impl Queue {
         self.finish_call(now)
     }
 
-    /// A sink that runs were parked for has come back.
-    pub fn release(&mut self, sink: SinkName, now: Timestamp) -> Vec<Action> {
-        self.held.remove(&sink);
-        let parked: Vec<Ticket> = self
+    /// These servers are unavailable, and no others. Runs that wait for one are held until it is back, and so are all new ones
+    /// once the server of a sink is unavailable that has failed one of them.
+    pub fn set_unavailable(&mut self, servers: BTreeSet<Server>, now: Timestamp) -> Vec<Action> {
+        let before = std::mem::replace(&mut self.unavailable, servers);
+        for server in before.difference(&self.unavailable) {
+            if server.is_shared() {
+                self.relied_on.remove(&server.sink);
+            }
+        }
+        let released: Vec<Ticket> = self
             .paused
             .iter()
-            .filter(|(_, paused)| paused.sink == Some(sink) && paused.timer.is_none())
+            .filter(|(_, paused)| paused.timer.is_none() && !self.is_waiting(paused))
             .map(|(ticket, _)| *ticket)
             .collect();
-        for ticket in parked {
+        for ticket in released {
             let at = now.after(spread(RELEASE_SPREAD, self.seed ^ ticket.0));
             let timer = self.timer(at, Timer::Paused(ticket));
             if let Some(paused) = self.paused.get_mut(&ticket) {
@@ -599,6 +666,12 @@ impl Queue {
             }
         }
         self.finish_call(now)
+    }
+
+    /// The servers that are unavailable, as far as is known.
+    #[must_use]
+    pub const fn unavailable(&self) -> &BTreeSet<Server> {
+        &self.unavailable
     }
 
     /// There is news for the object: it has a turn as soon as it can. One that is in a run has none for this: whoever has news
@@ -714,7 +787,7 @@ impl Queue {
                 match work {
                     Work::Running(_) | Work::Paused(_) => live.renews = true,
                     Work::Idle | Work::Queued(_) | Work::Delayed(_) => {
-                        live.failures = 0;
+                        live.vain = Vain::default();
                         live.pending.get_or_insert(WatchEvent::Resync);
                         self.wake(&key, now);
                     }
@@ -727,7 +800,7 @@ impl Queue {
     /// A person wants this object tried again at once.
     fn retry_now(&mut self, key: &ObjectRef, now: Timestamp) -> Vec<Action> {
         if let Some(live) = self.live_mut(key) {
-            live.failures = 0;
+            live.vain = Vain::default();
             live.completed = None;
             live.pending = Some(WatchEvent::Resync);
         }
@@ -778,7 +851,7 @@ impl Queue {
                 {
                     live.resync = None;
                     if is_idle {
-                        live.failures = 0;
+                        live.vain = Vain::default();
                         live.pending.get_or_insert(WatchEvent::Resync);
                         self.wake(&key, now);
                     }
@@ -803,12 +876,16 @@ impl Queue {
                 }
             }
             Timer::Paused(ticket) => {
-                if self
-                    .paused
-                    .get(&ticket)
-                    .is_some_and(|paused| paused.timer == Some(at))
-                {
-                    self.ready.push_back(ticket);
+                let paused = self.paused.get(&ticket);
+                let is_due = paused.filter(|paused| paused.timer == Some(at));
+                match is_due.map(|paused| self.is_waiting(paused)) {
+                    None => {}
+                    Some(false) => self.ready.push_back(ticket),
+                    Some(true) => {
+                        if let Some(paused) = self.paused.get_mut(&ticket) {
+                            paused.timer = None;
+                        }
+                    }
                 }
             }
             Timer::Close(lane) => {
@@ -826,7 +903,7 @@ impl Queue {
         match &mut slot.live {
             Some(live) => {
                 if live.content != observed.content {
-                    live.failures = 0;
+                    live.vain = Vain::default();
                 }
                 if live
                     .awaited
@@ -851,7 +928,7 @@ impl Queue {
                     is_deleting: false,
                     pending: Some(WatchEvent::Added),
                     completed: None,
-                    failures: 0,
+                    vain: Vain::default(),
                     awaited: None,
                     guard: LoopGuard::default(),
                     resync: None,
@@ -918,7 +995,7 @@ impl Queue {
             uid,
             object,
             content,
-            failures: 0,
+            vain: Vain::default(),
         });
         self.wake(key, now);
     }
@@ -1017,12 +1094,12 @@ impl Queue {
                 self.abandon(key, now);
             }
             Work::Delayed(_) => {
-                let retries = slot.live.as_ref().map_or(0, |live| live.failures);
+                let is_retried = slot.live.as_ref().is_some_and(|live| !live.vain.is_empty());
                 let is_spaced = slot
                     .live
                     .as_ref()
                     .is_some_and(|live| live.guard.is_looping());
-                if slot.gone.is_empty() && (retries > 0 || is_spaced) {
+                if slot.gone.is_empty() && (is_retried || is_spaced) {
                     return;
                 }
                 self.abandon(key, now);
@@ -1228,7 +1305,7 @@ impl Queue {
                 run: paused.run,
             });
         }
-        if !self.held.is_empty() {
+        if self.is_held() {
             return;
         }
         while self.running.len() < self.configurator.concurrency {
@@ -1269,11 +1346,13 @@ impl Queue {
         if members.is_empty() {
             return;
         }
-        let failures = members
+        let tries = members
             .iter()
-            .map(|member| self.failures(unit.chain, member))
-            .max()
-            .unwrap_or_default();
+            .map(|member| self.tries(unit.chain, member))
+            .fold(Tries::default(), |most, tries| Tries {
+                failures: most.failures.max(tries.failures),
+                refusals: most.refusals.max(tries.refusals),
+            });
         self.sequence += 1;
         let ticket = Ticket(self.sequence);
         for member in &members {
@@ -1293,7 +1372,7 @@ impl Queue {
             ticket,
             members,
             chain: unit.chain,
-            failures,
+            tries,
         });
     }
 
@@ -1318,17 +1397,55 @@ impl Queue {
         })
     }
 
-    fn failures(&self, chain: Chain, member: &Member) -> u32 {
+    fn tries(&self, chain: Chain, member: &Member) -> Tries {
         let Some(slot) = self.slots.get(&member.key) else {
-            return 0;
+            return Tries::default();
         };
         if Some(chain) == self.deletion_chain()
             && let Some(gone) = slot.gone.front()
             && gone.uid == member.uid
         {
-            return gone.failures;
+            return gone.vain.tries();
         }
-        slot.live.as_ref().map_or(0, |live| live.failures)
+        let live = slot.live.as_ref();
+        live.map_or(Tries::default(), |live| live.vain.tries())
+    }
+
+    /// Whether no new run begins, because it would meet a server that is unavailable.
+    fn is_held(&self) -> bool {
+        let mut servers = self.unavailable.iter();
+        servers.any(|server| server.is_shared() && self.relied_on.contains(&server.sink))
+    }
+
+    /// Whether a run waits for a server that is unavailable.
+    fn is_waiting(&self, paused: &PausedRun) -> bool {
+        let is_unavailable = |server: &Server| {
+            let behind = Server::behind(server.sink);
+            self.unavailable.contains(server) || self.unavailable.contains(&behind)
+        };
+        paused.server.as_ref().is_some_and(is_unavailable)
+    }
+
+    /// A server has refused an object for now.
+    fn note_refusal(&mut self, member: &Member, tries: Tries, failure: &Failure, now: Timestamp) {
+        if let Some(server) = &failure.server {
+            self.relied_on.insert(server.sink);
+        }
+        if let Some(vain) = self.vain_mut(member) {
+            vain.refused = Some(Box::new(Refused {
+                refusals: tries.refusals,
+                failure: failure.clone(),
+                at: now,
+            }));
+        }
+    }
+
+    fn vain_mut(&mut self, member: &Member) -> Option<&mut Vain> {
+        let slot = self.slots.get_mut(&member.key)?;
+        if let Some(gone) = slot.gone.front_mut() {
+            return Some(&mut gone.vain);
+        }
+        slot.live.as_mut().map(|live| &mut live.vain)
     }
 
     /// Whether the object of a run is no longer what the run saw, and has another run for that. A change that starts none is seen by the
@@ -1374,17 +1491,20 @@ impl Queue {
 
     fn depart(&mut self, chain: Chain, departed: Vec<Departed>, now: Timestamp) {
         for Departed { member, failure } in departed {
-            let failures = self.failures(chain, &member).saturating_add(1);
-            let policy = self.configurator.retry;
-            if failure.reaction == Reaction::Fail {
-                self.give_up(chain, &member, failure, failures, now);
-            } else if failures >= policy.max_attempts {
-                self.give_up(chain, &member, exhausted(failure, failures), failures, now);
-            } else {
-                let seed = self.seed ^ u64::from_be_bytes(first_half(member.content.bytes()));
-                let own = policy.delay(failures, seed);
-                let after = failure.fault.retry_after.unwrap_or(own);
-                self.retry(chain, &member, failures, after, now);
+            let jitter = self.seed ^ u64::from_be_bytes(first_half(member.content.bytes()));
+            let before = self.tries(chain, &member);
+            let Verdict {
+                decision,
+                failure,
+                tries,
+            } = retry::decide(failure, before, &self.configurator.retry, jitter);
+            match decision {
+                Decision::Resend { after }
+                | Decision::Restart { after }
+                | Decision::Park { after } => {
+                    self.retry(chain, &member, tries, &failure, after, now);
+                }
+                Decision::Fail => self.give_up(chain, &member, failure, tries.failures, now),
             }
         }
     }
@@ -1416,7 +1536,7 @@ impl Queue {
         }
         let mut resync = false;
         if let Some(live) = slot.live.as_mut().filter(|live| live.uid == member.uid) {
-            live.failures = 0;
+            live.vain = Vain::default();
             if chain == Chain::Deletion {
                 live.deletion_done = true;
                 live.pending = None;
@@ -1466,7 +1586,8 @@ impl Queue {
         &mut self,
         chain: Chain,
         member: &Member,
-        failures: u32,
+        tries: Tries,
+        failure: &Failure,
         after: Duration,
         now: Timestamp,
     ) {
@@ -1475,13 +1596,16 @@ impl Queue {
             self.wake(&member.key, now);
             return;
         }
-        if let Some(slot) = self.slots.get_mut(&member.key) {
-            if let Some(gone) = slot.gone.front_mut() {
-                gone.failures = failures;
-            } else if let Some(live) = &mut slot.live {
-                live.failures = failures;
-                live.pending.get_or_insert(member.event);
-            }
+        if failure.reaction == Reaction::Park {
+            self.note_refusal(member, tries, failure, now);
+        }
+        if let Some(vain) = self.vain_mut(member) {
+            vain.failures = tries.failures;
+        }
+        if let Some(slot) = self.slots.get_mut(&member.key)
+            && let (true, Some(live)) = (slot.gone.is_empty(), &mut slot.live)
+        {
+            live.pending.get_or_insert(member.event);
         }
         self.delay(&member.key, now.after(after));
     }
@@ -1512,7 +1636,7 @@ impl Queue {
             live.completed = Some(member.content);
             live.pending = None;
             live.end_run();
-            live.failures = 0;
+            live.vain = Vain::default();
             resync = true;
         }
         self.actions.push(Action::GiveUp {
@@ -1585,7 +1709,28 @@ impl Live {
     }
 }
 
+impl Vain {
+    fn tries(&self) -> Tries {
+        Tries {
+            failures: self.failures,
+            refusals: self.refused.as_ref().map_or(0, |refused| refused.refusals),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.failures == 0 && self.refused.is_none()
+    }
+}
+
 impl Slot {
+    /// What its object was refused last, with the uid of that object: the dead come before the living.
+    fn refused(&self) -> Option<(&str, &Refused)> {
+        let gone = self.gone.front().map(|gone| (&gone.uid, &gone.vain));
+        let live = self.live.as_ref().map(|live| (&live.uid, &live.vain));
+        let (uid, vain) = gone.or(live)?;
+        Some((uid, vain.refused.as_deref()?))
+    }
+
     fn empty() -> Self {
         Self {
             live: None,

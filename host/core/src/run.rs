@@ -26,9 +26,11 @@ use crate::machine::event::{End, LeafFailure, LeafOutput};
 use crate::machine::state::NodeError;
 use crate::module::RunModule;
 use crate::output::{self, Applied, OutputRules};
-use crate::plan::{self, EntryId, Failure, Kept, Plan, PlanRules, PlannedStep};
+use crate::parking::Server;
+use crate::plan::{self, Conclusion, EntryId, Failure, Kept, Plan, PlanRules, PlannedStep};
 use crate::request::{ObjectRef, SinkName};
 use crate::result::{RequestResult, ResultEntry};
+use crate::retry::{self, Decision, Tries, Verdict};
 use crate::time::Timestamp;
 
 /// One object of a run.
@@ -66,10 +68,19 @@ pub struct RunStart {
     pub members: Vec<Member>,
     /// The chain.
     pub chain: Chain,
-    /// How many attempts on these objects have failed since they last changed.
-    pub failures: u32,
+    /// How often these objects were tried in vain since they last changed.
+    pub tries: Tries,
     /// The module that its handlers are called in.
     pub module: RunModule,
+}
+
+impl RunStart {
+    /// The seed that varies the wait after the next failure. A [`Run`] of these objects has the same one.
+    #[must_use]
+    pub fn jitter(&self) -> u64 {
+        let id = run_id(&self.configurator.uid, self.chain, &self.members);
+        jitter(&id, self.tries)
+    }
 }
 
 /// What is to be done next.
@@ -104,12 +115,10 @@ pub enum Pause {
         /// What failed.
         failure: Failure,
     },
-    /// A sink cannot be reached or asks for patience.
+    /// A server refused a request for now, or did not answer: for this long, and for as long as the server is unavailable.
     Park {
-        /// The sink.
-        sink: SinkName,
-        /// How long it asked to be left alone.
-        retry_after: Option<Duration>,
+        /// The wait.
+        after: Duration,
         /// What failed.
         failure: Failure,
     },
@@ -131,8 +140,8 @@ pub enum Finish {
         after: Duration,
         /// What failed.
         failure: Failure,
-        /// Attempts that have failed, this one included.
-        failures: u32,
+        /// How often it was tried in vain, this time included.
+        tries: Tries,
     },
     /// Nothing more is tried until the object changes.
     Failed {
@@ -184,7 +193,7 @@ pub struct Run {
     ceiling: Arc<Capabilities>,
     members: Vec<Member>,
     chain: Chain,
-    failures: u32,
+    tries: Tries,
     id: String,
     position: usize,
     entered: Timestamp,
@@ -219,7 +228,7 @@ impl Run {
             ceiling,
             members,
             chain,
-            failures,
+            tries,
             module,
         } = start;
         Self {
@@ -227,7 +236,7 @@ impl Run {
             ceiling,
             members,
             chain,
-            failures,
+            tries,
             id,
             position: 0,
             entered: now,
@@ -260,7 +269,10 @@ impl Run {
     ) -> (Self, Step) {
         let id = visit_id(&start.configurator.uid, phase, entry.visit, &start.members);
         let mut run = Self::new(start, id, now);
-        run.failures = entry.attempt.saturating_sub(1);
+        run.tries = Tries {
+            failures: entry.attempt.saturating_sub(1),
+            refusals: 0,
+        };
         run.results = results;
         run.args.clone_from(&entry.args);
         run.leaf = Some(Box::new(LeafRun {
@@ -323,6 +335,47 @@ impl Run {
         self.react(failure)
     }
 
+    /// The host could not do its own part before the plan was executed. Nothing was sent, so the run begins again or waits for the sink.
+    pub fn on_host_failure(&mut self, failure: Failure) -> Step {
+        match failure.reaction {
+            Reaction::Park => self.react(failure),
+            Reaction::Resend | Reaction::Restart | Reaction::Fail => {
+                Step::Finish(self.begin_again(failure))
+            }
+        }
+    }
+
+    /// Every phase went through, but the host could not write what the handlers said of the objects: the run begins again.
+    pub fn begin_again(&mut self, failure: Failure) -> Finish {
+        if self.leaf.is_some() {
+            return match self.fail_leaf(failure) {
+                Step::Finish(finish) => finish,
+                Step::Call(_) | Step::Execute(_) | Step::Pause(_) => Finish::Succeeded,
+            };
+        }
+        if self.members.len() > 1 && failure.reaction != Reaction::Park {
+            return Finish::Split { failure };
+        }
+        let Verdict {
+            decision,
+            failure,
+            tries,
+        } = self.decide(failure);
+        match decision {
+            Decision::Resend { after } | Decision::Restart { after } | Decision::Park { after } => {
+                Finish::Restart {
+                    after,
+                    failure,
+                    tries,
+                }
+            }
+            Decision::Fail => Finish::Failed {
+                failure,
+                failures: tries.failures,
+            },
+        }
+    }
+
     /// The token of the entry that the run is for.
     #[must_use]
     pub fn token(&self) -> Option<u64> {
@@ -363,7 +416,13 @@ impl Run {
     /// How many attempts have failed.
     #[must_use]
     pub fn failures(&self) -> u32 {
-        self.failures
+        self.tries.failures
+    }
+
+    /// How often its objects were tried in vain.
+    #[must_use]
+    pub fn tries(&self) -> Tries {
+        self.tries
     }
 
     /// The name of the phase that the run is in; of the last one when it has finished. For a leaf, the path of its node.
@@ -389,14 +448,6 @@ impl Run {
             phase: self.phase(),
             number: self.entry(),
         }
-    }
-
-    /// How long the run rests after so many failures. The jitter is the run's own, so that objects which fail together
-    /// do not come back together.
-    #[must_use]
-    pub fn backoff(&self, failures: u32) -> Duration {
-        let seed = seed(&self.id, "backoff", failures);
-        self.configurator.retry.delay(failures, seed)
     }
 
     /// Objects that have left the batch since the last call of this.
@@ -538,7 +589,8 @@ impl Run {
         }
         // Whoever is entered after a leaf sees what it has caught.
         let is_last = self.leaf.is_none() && self.position + 1 >= self.phases().len();
-        let concluded = plan::conclude(&plan, results, is_last, self.is_batch());
+        let mut concluded = plan::conclude(&plan, results, is_last, self.is_batch());
+        self.spare_the_whole(&mut concluded);
         let leaving: BTreeSet<&ObjectRef> = concluded.charged.keys().collect();
         let (leavers, members) = std::mem::take(&mut self.members)
             .into_iter()
@@ -567,6 +619,7 @@ impl Run {
         if let Some(failure) = concluded.failure {
             return self.react(failure);
         }
+        self.tries.refusals = 0;
         self.settle_effects();
         for (_, request) in output::applies_of(&plan) {
             let phase = self.phase().to_owned();
@@ -579,6 +632,18 @@ impl Run {
         self.results = concluded.entries;
         self.args = std::mem::take(&mut self.next_args);
         self.enter()
+    }
+
+    /// Where every object of a batch is refused for now, the batch waits as a whole.
+    fn spare_the_whole(&self, concluded: &mut Conclusion) {
+        let charged = &mut concluded.charged;
+        let parks = |member: &Member| {
+            let failure = charged.get(&member.key);
+            failure.is_some_and(|failure| failure.reaction == Reaction::Park)
+        };
+        if concluded.failure.is_none() && self.members.iter().all(parks) {
+            concluded.failure = std::mem::take(charged).into_values().next();
+        }
     }
 
     /// Whether the handler may wait for these objects.
@@ -656,8 +721,8 @@ impl Run {
             phase: phase.name.clone(),
             node: phase.name.clone(),
             entry: 1,
-            attempt: self.failures.saturating_add(1),
-            cause: if self.failures == 0 {
+            attempt: self.tries.failures.saturating_add(1),
+            cause: if self.tries.failures == 0 {
                 Cause::Entered
             } else {
                 Cause::Retry
@@ -717,80 +782,57 @@ impl Run {
     }
 
     fn react(&mut self, failure: Failure) -> Step {
-        let is_sent = self.leaf.as_ref().is_some_and(|leaf| leaf.is_sent);
-        if failure.reaction == Reaction::Park && !is_sent {
-            let sink = failure.fault.kind.sink().unwrap_or(SinkName::Kubernetes);
-            let retry_after = failure.fault.retry_after;
-            return Step::Pause(Pause::Park {
-                sink,
-                retry_after,
-                failure,
-            });
-        }
-        if let Some(leaf) = &mut self.leaf {
+        let is_parked = failure.reaction == Reaction::Park;
+        if let Some(leaf) = &mut self.leaf
+            && (leaf.is_sent || !is_parked)
+        {
             let fault = &failure.fault;
+            let retry_after = failure.retry_after(&self.configurator.retry);
             leaf.failure.get_or_insert_with(|| LeafFailure {
                 error: NodeError::new(fault.to_string()),
                 is_fatal: failure.reaction == Reaction::Fail,
                 // A server that is away may have carried out what it did not answer.
-                is_unknown: fault.kind == FaultKind::OutcomeUnknown
-                    || is_sent && failure.reaction == Reaction::Park,
-                retry_after: fault.retry_after,
+                is_unknown: fault.kind == FaultKind::OutcomeUnknown || is_parked,
+                retry_after,
             });
-            let failures = self.failures.saturating_add(1);
+            let failures = self.tries.failures.saturating_add(1);
             return Step::Finish(Finish::Failed { failure, failures });
         }
-        if self.members.len() > 1 {
+        if self.members.len() > 1 && !is_parked {
             return Step::Finish(Finish::Split { failure });
         }
-        self.failures = self.failures.saturating_add(1);
-        let failures = self.failures;
-        let policy = self.configurator.retry;
-        if failure.reaction == Reaction::Fail {
-            return Step::Finish(Finish::Failed { failure, failures });
-        }
-        if failures >= policy.max_attempts {
-            return Step::Finish(Finish::Failed {
-                failure: exhausted(failure, failures),
-                failures,
-            });
-        }
-        let own = self.backoff(failures);
-        let after = failure.fault.retry_after.unwrap_or(own);
-        if failure.reaction == Reaction::Resend {
-            Step::Pause(Pause::Resend { after, failure })
-        } else {
-            Step::Finish(Finish::Restart {
+        let Verdict {
+            decision,
+            failure,
+            tries,
+        } = self.decide(failure);
+        match decision {
+            Decision::Resend { after } => Step::Pause(Pause::Resend { after, failure }),
+            Decision::Restart { after } => Step::Finish(Finish::Restart {
                 after,
                 failure,
-                failures,
-            })
+                tries,
+            }),
+            Decision::Park { after } => Step::Pause(Pause::Park { after, failure }),
+            Decision::Fail => Step::Finish(Finish::Failed {
+                failure,
+                failures: tries.failures,
+            }),
         }
     }
-}
 
-/// The failure of an object whose attempts are used up.
-#[must_use]
-pub fn exhausted(failure: Failure, failures: u32) -> Failure {
-    let attempts = if failures == 1 { "attempt" } else { "attempts" };
-    let message = format!(
-        "still failing after {failures} {attempts}: {}",
-        failure.fault
-    );
-    Failure {
-        fault: Fault {
-            kind: FaultKind::RetryExceedLimit,
-            message,
-            ..failure.fault
-        },
-        reaction: Reaction::Fail,
-        ..failure
+    fn decide(&mut self, failure: Failure) -> Verdict {
+        let jitter = jitter(&self.id, self.tries);
+        let verdict = retry::decide(failure, self.tries, &self.configurator.retry, jitter);
+        self.tries = verdict.tries;
+        verdict
     }
 }
 
 fn handler_failure(fault: Fault, reaction: Reaction) -> Failure {
     Failure {
         request_name: String::new(),
+        server: fault.kind.sink().map(Server::behind).map(Box::new),
         fault,
         reaction,
         is_of_module: true,
@@ -856,6 +898,11 @@ fn overlaid(parameters: &Document, over: &[Document]) -> Document {
 /// The seed of a handler: below 2^53, so that it is the same number in every language.
 fn chance(run_id: &str, node: &str, entry: u32) -> u64 {
     seed(run_id, node, entry) >> 11
+}
+
+/// Chooses the wait after one more failure than these.
+fn jitter(run_id: &str, tries: Tries) -> u64 {
+    seed(run_id, "backoff", tries.failures.saturating_add(1))
 }
 
 fn seed(run_id: &str, node: &str, entry: u32) -> u64 {

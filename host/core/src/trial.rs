@@ -177,7 +177,8 @@ mod tests {
     use super::*;
     use crate::fault::{Fault, FaultKind};
     use crate::fixtures::{failure, member};
-    use crate::run::{exhausted, host_failure};
+    use crate::retry::exhausted;
+    use crate::run::host_failure;
 
     const RULE: TrialRule = TrialRule {
         share: Share { percent: 10 },

@@ -32,7 +32,7 @@ use crate::recording::{DEFAULT_RECORDINGS, Recorder, make_folder};
 use crate::sinks::configstore::ConfigStore;
 use crate::sinks::http::HttpOptions;
 use crate::sinks::secretstore::SecretStore;
-use crate::sinks::secretstore::vault::VaultSecretStore;
+use crate::sinks::secretstore::vault::{VaultOptions, VaultSecretStore};
 
 /// The first wait before a cluster that cannot be used is tried again; it doubles.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -237,7 +237,10 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
         None => Arc::new(embedded::open_config_store(settings)?),
     };
     let secret_store: Arc<dyn SecretStore> = match &settings.vault {
-        Some(options) => Arc::new(VaultSecretStore::new(options.clone())?),
+        Some(options) => Arc::new(VaultSecretStore::new(VaultOptions {
+            max_retry_after: settings.max_retry_after(),
+            ..options.clone()
+        })?),
         None => Arc::new(embedded::open_secret_store(settings).await?),
     };
     let mut awaited = None;
@@ -432,6 +435,8 @@ fn builder(
             idle_timeout: Duration::from_secs(settings.http_idle_seconds),
             ..HttpOptions::default()
         })
+        .max_retry_after(settings.max_retry_after())
+        .command_limits(settings.command_limits())
         .grace(settings.grace());
     Ok(if is_person {
         builder.observer(Terminal::default())

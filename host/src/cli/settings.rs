@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
 use figment::error::Kind;
 use figment::providers::{Env, Format as _, Serialized, Toml};
 use figment::{Figment, Source};
@@ -13,6 +14,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
 use super::servers::{EtcdSettings, RegistrySettings, ShardingSettings};
+use crate::controller::pending::CommandLimits;
 use crate::network::{DEFAULT_IDLE_CONNECTIONS, DEFAULT_IDLE_TIMEOUT, InnerHost};
 use crate::sinks::secretstore::vault::VaultOptions;
 
@@ -61,6 +63,12 @@ pub struct Settings {
     pub http_idle_connections: usize,
     /// Seconds that an idle connection to an HTTP server is kept.
     pub http_idle_seconds: u64,
+    /// The longest time in seconds for which a server is left alone when it asks for it (`Retry-After`).
+    pub max_retry_after_seconds: u64,
+    /// Commands of one Configurator that may wait for objects which it does not select.
+    pub max_pending_commands: usize,
+    /// Seconds after which finished Commands are deleted, and waiting ones refused; 0: never.
+    pub command_ttl_seconds: u64,
     /// How lines are logged.
     pub log_format: LogFormat,
     /// What is logged, as in `info,configurator=debug`; by default `warn` for people, who see a line for each run
@@ -110,6 +118,9 @@ impl Default for Settings {
             http_inner_hosts: Vec::new(),
             http_idle_connections: DEFAULT_IDLE_CONNECTIONS,
             http_idle_seconds: DEFAULT_IDLE_TIMEOUT.as_secs(),
+            max_retry_after_seconds: DEFAULT_MAX_RETRY_AFTER.as_secs(),
+            max_pending_commands: CommandLimits::default().max_pending,
+            command_ttl_seconds: CommandLimits::default().ttl.as_secs(),
             log_format: LogFormat::Text,
             log: None,
             otlp_endpoint: None,
@@ -197,6 +208,21 @@ impl Settings {
     /// How long runs may take to end when the host stops.
     pub fn grace(&self) -> Duration {
         Duration::from_secs(self.grace_seconds)
+    }
+
+    /// Limits of the Commands of each Configurator.
+    #[must_use]
+    pub fn command_limits(&self) -> CommandLimits {
+        CommandLimits {
+            max_pending: self.max_pending_commands,
+            ttl: Duration::from_secs(self.command_ttl_seconds),
+        }
+    }
+
+    /// The longest `Retry-After` that is honored.
+    #[must_use]
+    pub fn max_retry_after(&self) -> Duration {
+        Duration::from_secs(self.max_retry_after_seconds)
     }
 }
 

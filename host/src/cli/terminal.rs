@@ -127,11 +127,14 @@ impl RunObserver for Terminal {
                 "↻",
                 format!(" {}; again in {after:.1?}", Escaped(&failure.fault)),
             ),
-            RunEnd::Paused(Pause::Park { sink, failure, .. }) => (
-                WAITING,
-                "‖",
-                format!(" {}; waits for the {sink} sink", Escaped(&failure.fault)),
-            ),
+            RunEnd::Paused(Pause::Park { failure, .. }) => {
+                let sink = failure
+                    .server
+                    .as_ref()
+                    .map_or("", |server| server.sink.name());
+                let why = format!(" {}; waits for the {sink} sink", Escaped(&failure.fault));
+                (WAITING, "‖", why)
+            }
         };
         let name = &run.configurator().name;
         anstream::println!(

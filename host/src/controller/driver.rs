@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
 use configurator_core::configurator::{DeletionBy, status_manager};
 use configurator_core::document::Document;
@@ -13,7 +12,7 @@ use configurator_core::handler::{
 use configurator_core::plan::{Failure, Plan, PlannedStep};
 use configurator_core::queue::{Finished, Ticket};
 use configurator_core::request::{ObjectRef, SinkName};
-use configurator_core::run::{Call, Chain, Finish, Pause, Run, Step, exhausted, host_failure};
+use configurator_core::run::{Call, Chain, Finish, Pause, Run, Step, host_failure};
 use configurator_guest::log::{LogLevel, LogLine, LogSink, no_log};
 use configurator_guest::module::Module;
 use configurator_guest::report::CallReport;
@@ -334,7 +333,8 @@ impl Drive {
     async fn execute(&mut self, plan: &Plan) -> Step {
         let context = self.context.clone();
         if let Err(fault) = self.remember(plan).await {
-            return self.hold(fault);
+            let reaction = fault.kind.reaction();
+            return self.run.on_host_failure(host_failure(fault, reaction));
         }
         if self.run.is_once(plan)
             && let Err(failure) = self.announce().await
@@ -434,63 +434,11 @@ impl Drive {
         }
     }
 
-    /// Nothing was sent, because the objects could not be remembered: the run reacts as if a request had failed so.
-    fn hold(&mut self, fault: Fault) -> Step {
-        let reaction = fault.kind.reaction();
-        let sink = fault.kind.sink().unwrap_or(SinkName::Kubernetes);
-        let retry_after = fault.retry_after;
-        let failure = host_failure(fault, reaction);
-        match reaction {
-            Reaction::Park => Step::Pause(Pause::Park {
-                sink,
-                retry_after,
-                failure,
-            }),
-            Reaction::Resend | Reaction::Restart | Reaction::Fail => self.begin_again(failure),
-        }
-    }
-
-    fn begin_again(&mut self, failure: Failure) -> Step {
-        if self.run.token().is_some() {
-            return self.run.fail_leaf(failure);
-        }
-        if self.run.members().len() > 1 {
-            return Step::Finish(Finish::Split { failure });
-        }
-        let failures = self.run.failures().saturating_add(1);
-        let policy = self.run.configurator().retry;
-        if failure.reaction == Reaction::Fail {
-            return Step::Finish(Finish::Failed { failure, failures });
-        }
-        if failures >= policy.max_attempts {
-            let failure = exhausted(failure, failures);
-            return Step::Finish(Finish::Failed { failure, failures });
-        }
-        let after = self.run.backoff(failures);
-        Step::Finish(Finish::Restart {
-            after,
-            failure,
-            failures,
-        })
-    }
-
     /// Publishes what the handlers said. A status that cannot be written makes the run begin again.
     async fn settle(&mut self, finish: Finish) -> Finish {
         self.publish_events();
         match (self.publish_statuses().await, finish) {
-            (Some(failure), Finish::Succeeded) => match failure.reaction {
-                Reaction::Park if self.run.token().is_none() => Finish::Restart {
-                    after: failure.fault.retry_after.unwrap_or(Duration::from_secs(3)),
-                    failures: self.run.failures(),
-                    failure,
-                },
-                Reaction::Park | Reaction::Resend | Reaction::Restart | Reaction::Fail => {
-                    match self.begin_again(failure) {
-                        Step::Finish(finish) => finish,
-                        Step::Call(_) | Step::Execute(_) | Step::Pause(_) => Finish::Succeeded,
-                    }
-                }
-            },
+            (Some(failure), Finish::Succeeded) => self.run.begin_again(failure),
             (_, finish) => finish,
         }
     }
@@ -537,13 +485,7 @@ impl Drive {
                 }
             };
             if let Err(fault) = applied {
-                let reaction = fault.kind.reaction();
-                failure = Some(Failure {
-                    request_name: "status".into(),
-                    is_of_module: fault.kind.is_of_request(),
-                    fault,
-                    reaction,
-                });
+                failure = Some(Failure::of_request("status", fault));
             }
         }
         failure

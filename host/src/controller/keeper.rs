@@ -848,8 +848,8 @@ impl Keeper {
             client: shared.client.clone(),
             declarative: shared.declarative.clone(),
             publisher: shared.publisher.clone(),
-            parked: shared.parked.clone(),
-            released: shared.released.subscribe(),
+            availability: shared.availability.clone(),
+            command_limits: shared.command_limits,
             tasks: self.tasks.clone(),
             seed: shared.seed,
             shards: shared.shards.clone(),
@@ -964,8 +964,9 @@ async fn load(
     before: Option<String>,
 ) -> Result<Loaded, Refused> {
     let name = resource.name_any();
-    let configurator = declaration::check(resource, flows)
+    let mut configurator = declaration::check(resource, flows)
         .map_err(|error| refused("Invalid", error.to_string()))?;
+    configurator.retry.max_retry_after = shared.max_retry_after;
     let source = resource.spec.module.place();
     shared.observer.noticed(
         &name,

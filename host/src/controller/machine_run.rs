@@ -15,10 +15,12 @@ use configurator_core::machine::phase::{Machine, PhaseKind, When};
 use configurator_core::machine::state::{NodeError, Seen, State, Turn};
 use configurator_core::machine::tree::{Node, NodeKind};
 use configurator_core::module::RunModule;
+use configurator_core::plan::Failure;
 use configurator_core::queue::{Finished, Ticket};
-use configurator_core::request::{ObjectRef, SinkName};
+use configurator_core::request::ObjectRef;
 use configurator_core::result::ResultEntry;
-use configurator_core::run::{Finish, Member, Pause, Run, RunStart, Step, exhausted, host_failure};
+use configurator_core::retry::{self, Decision, Tries, Verdict};
+use configurator_core::run::{Finish, Member, Pause, Run, RunStart, Step, host_failure};
 use configurator_core::time::Timestamp;
 use configurator_schema::cel::{Condition, ConditionError};
 use futures::future::{AbortHandle, BoxFuture, abortable};
@@ -28,7 +30,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::awaited::Sought;
-use super::commands;
+use super::commands::{self, Answer};
 use super::driver::{Carried, Driven, OfMachine, RunContext, Said, SendingGate, carry};
 use super::earlier::Earlier;
 use super::inbox::{Inbox, Wake};
@@ -88,14 +90,22 @@ pub(crate) struct Standing {
     results: BTreeMap<String, Results>,
     /// Of the last leaves of the phase before.
     from_before: Results,
-    /// Entries that wait for a sink.
-    parked: Vec<(Run, Pause)>,
+    /// Entries that a server has refused for now.
+    parked: Vec<Parked>,
     /// What the secret store has answered, and handlers may have been told.
     secrets: Vec<Document>,
     /// What handlers have said of the object's status.
     said: Arc<Said>,
     /// Resources that commands came by, by their uid.
     commands: HashMap<String, ObjectRef>,
+}
+
+/// An entry that a server has refused for now.
+struct Parked {
+    run: Run,
+    failure: Failure,
+    /// When it is tried again at the earliest.
+    due: Timestamp,
 }
 
 impl Standing {
@@ -139,7 +149,8 @@ enum LeafEnd {
 /// Why a turn is over.
 enum Over {
     Finish(Finish),
-    Pause(Pause),
+    /// A server has refused it for now: it goes on after this long.
+    Park(Box<Verdict>, Duration),
     /// Somebody else has written the state: what is known of it counts no more.
     Foreign,
 }
@@ -215,31 +226,33 @@ pub(crate) async fn take_turn(parts: TurnParts, ticket: Ticket) -> Turned {
         sought.collect()
     });
     let standing = standing.filter(|standing| standing.is_worth_keeping());
-    let pause = match over {
+    let parked = match over {
         Over::Finish(finish) => {
             finished.finish = finish;
             None
         }
-        Over::Pause(pause) => Some(pause),
+        Over::Park(verdict, after) => Some((verdict, after)),
         Over::Foreign => {
             let message =
                 "somebody else has written the state of the object meanwhile; it is read again";
             let fault = Fault::new(FaultKind::ResourceConflict, message);
             finished.finish = match over_by(&start, fault) {
                 Over::Finish(finish) => finish,
-                Over::Pause(_) | Over::Foreign => Finish::Succeeded,
+                Over::Park(..) | Over::Foreign => Finish::Succeeded,
             };
             None
         }
     };
-    let driven = match pause {
+    let driven = match parked {
         None => Driven::Finished { ticket, finished },
-        Some(pause) => {
+        Some((verdict, after)) => {
+            let Verdict { failure, tries, .. } = *verdict;
+            let start = RunStart { tries, ..start };
             let (run, _) = Run::start(start, context.clock.now());
             Driven::Paused {
                 ticket,
                 run: Box::new(run),
-                pause,
+                pause: Pause::Park { after, failure },
                 finished,
             }
         }
@@ -281,30 +294,19 @@ fn finished(start: &RunStart) -> Finished {
 /// What a fault in the host's own doing means for the turn.
 fn over_by(start: &RunStart, fault: Fault) -> Over {
     let reaction = fault.kind.reaction();
-    let sink = fault.kind.sink().unwrap_or(SinkName::Kubernetes);
-    let retry_after = fault.retry_after;
-    let failures = start.failures.saturating_add(1);
     let failure = host_failure(fault, reaction);
-    let policy = start.configurator.retry;
-    match reaction {
-        Reaction::Park => Over::Pause(Pause::Park {
-            sink,
-            retry_after,
-            failure,
+    let policy = &start.configurator.retry;
+    let verdict = retry::decide(failure, start.tries, policy, start.jitter());
+    match verdict.decision {
+        Decision::Park { after } => Over::Park(Box::new(verdict), after),
+        Decision::Fail => Over::Finish(Finish::Failed {
+            failure: verdict.failure,
+            failures: verdict.tries.failures,
         }),
-        Reaction::Fail => Over::Finish(Finish::Failed { failure, failures }),
-        Reaction::Resend | Reaction::Restart if failures >= policy.max_attempts => {
-            let failure = exhausted(failure, failures);
-            Over::Finish(Finish::Failed { failure, failures })
-        }
-        Reaction::Resend | Reaction::Restart => Over::Finish(Finish::Restart {
-            after: retry_after.unwrap_or_else(|| {
-                // The jitter is the object's own, so that objects which fail together do not come back together.
-                let (run, _) = Run::start(start.clone(), Timestamp::default());
-                run.backoff(failures)
-            }),
-            failure,
-            failures,
+        Decision::Resend { after } | Decision::Restart { after } => Over::Finish(Finish::Restart {
+            after,
+            failure: verdict.failure,
+            tries: verdict.tries,
         }),
     }
 }
@@ -319,7 +321,7 @@ fn untrusted(start: &RunStart, why: &str) -> Over {
             Fault::new(FaultKind::ResourceGeneric, message),
             Reaction::Fail,
         ),
-        failures: start.failures.saturating_add(1),
+        failures: start.tries.failures.saturating_add(1),
     })
 }
 
@@ -379,10 +381,14 @@ impl MachineRun {
                 is_cancelled,
             });
         }
-        let parked = std::mem::take(&mut standing.parked);
+        let now = context.clock.now();
+        let due: Vec<Parked> = standing
+            .parked
+            .extract_if(.., |parked| parked.due <= now)
+            .collect();
         let (gate, sending) = mpsc::channel(1);
         let mut run = Self {
-            book_due: context.clock.now().after(BOOK_AFTER),
+            book_due: now.after(BOOK_AFTER),
             context,
             machine: own.store.machine(),
             own,
@@ -404,9 +410,9 @@ impl MachineRun {
             has_written: false,
             own_writes: Vec::new(),
         };
-        for (mut parked, _) in parked {
-            let step = parked.resume();
-            run.carry(parked, step, LeafEnd::Carried);
+        for Parked { run: mut entry, .. } in due {
+            let step = entry.resume();
+            run.carry(entry, step, LeafEnd::Carried);
         }
         Ok(run)
     }
@@ -532,8 +538,8 @@ impl MachineRun {
             }
         }
         self.book().await;
-        if let Some((_, pause)) = self.standing.parked.first() {
-            return Err(Over::Pause(pause.clone()));
+        if let Some(parked) = self.standing.parked.iter().min_by_key(|parked| parked.due) {
+            return Err(self.over_by_refusal(&parked.run, &parked.failure, parked.due.since(now)));
         }
         if self.is_going {
             return Err(Over::Finish(Finish::Succeeded));
@@ -550,7 +556,7 @@ impl MachineRun {
                     abort.abort();
                 }
                 let is_it = |run: &Run| run.token() == Some(token);
-                self.standing.parked.retain(|(run, _)| !is_it(run));
+                self.standing.parked.retain(|parked| !is_it(&parked.run));
             }
             Action::Persist => {
                 if let Err(over) = self.persist().await {
@@ -851,8 +857,9 @@ impl MachineRun {
         let (mut run, pause) = self.seen(carried);
         let token = run.token()?;
         self.aborts.remove(&token);
-        if let Some(pause) = pause {
-            self.standing.parked.push((run, pause));
+        if let Some(Pause::Park { after, failure }) = pause {
+            let due = self.context.clock.now().after(after);
+            self.standing.parked.push(Parked { run, failure, due });
             return None;
         }
         let (end, results) = run.take_end()?;
@@ -861,10 +868,23 @@ impl MachineRun {
         Some(Event::Ended { token, end })
     }
 
+    /// The turn is over until an entry that was refused for now can be tried again.
+    fn over_by_refusal(&self, entry: &Run, failure: &Failure, after: Duration) -> Over {
+        let verdict = Verdict {
+            decision: Decision::Park { after },
+            failure: failure.clone(),
+            tries: Tries {
+                refusals: entry.tries().refusals,
+                ..self.start.tries
+            },
+        };
+        Over::Park(Box::new(verdict), after)
+    }
+
     fn checked(&mut self, token: u64, carried: Carried) -> Result<Event, Over> {
         let (mut run, pause) = self.seen(carried);
-        if let Some(pause) = pause {
-            return Err(Over::Pause(pause));
+        if let Some(Pause::Park { after, failure }) = pause {
+            return Err(self.over_by_refusal(&run, &failure, after));
         }
         let is_done = |output: &LeafOutput| output.outcome == Outcome::Done;
         let is_so = matches!(run.take_end(), Some((End::Output(output), _)) if is_done(&output));
@@ -947,14 +967,14 @@ impl MachineRun {
         if let Some(event) = notices::event_of(&self.start.configurator, &self.member, notice) {
             self.context.publisher.publish(event);
         }
-        let (uid, why) = match notice {
-            Notice::CommandDone { uid } => (uid, None),
-            Notice::CommandRefused { uid, why } => (uid, Some(why.as_str())),
+        let (uid, answer) = match notice {
+            Notice::CommandDone { uid } => (uid, Answer::Done),
+            Notice::CommandRefused { uid, why } => (uid, Answer::Refused(why)),
             _ => return,
         };
         if let Some(resource) = self.standing.commands.remove(uid) {
             let now = self.context.clock.now();
-            commands::answer(&self.context.client, &resource, uid, why, now).await;
+            commands::answer(&self.context.client, &resource, uid, answer, now).await;
         }
     }
 

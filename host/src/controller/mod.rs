@@ -15,6 +15,7 @@ pub mod keeper;
 mod machine_run;
 mod notices;
 pub mod parking;
+pub mod pending;
 pub mod report;
 pub mod rights;
 pub mod rollout;

@@ -7,10 +7,10 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
 use super::rights::Verdict;
-use super::worker::{FAILURES_SHOWN, WorkerReport};
+use super::worker::{DELAYS_SHOWN, FAILURES_SHOWN, WorkerReport};
 use crate::resource::{
-    CanaryStatus, Configurator, ConfiguratorStatus, CountsStatus, DegradedStatus, FailureStatus,
-    HostCanaryStatus, HostStatus, RolledBackStatus,
+    CanaryStatus, Configurator, ConfiguratorStatus, CountsStatus, DegradedStatus, DelayStatus,
+    FailureStatus, HostCanaryStatus, HostStatus, RolledBackStatus,
 };
 
 /// The field manager of the status of Configurators.
@@ -116,6 +116,7 @@ pub fn status_of(
         conditions,
         counts: Some(counts(known, others)),
         failures: failures(known, others),
+        delayed: delayed(known, others),
         hosts: Vec::new(),
     }
 }
@@ -142,6 +143,7 @@ pub fn host_status(known: &Known, name: &str, shards: u16) -> HostStatus {
         canary: known.tried.clone(),
         rolled_back: known.rolled_back.clone(),
         failures: report.failures.clone(),
+        delayed: report.delayed.clone(),
     }
 }
 
@@ -156,10 +158,12 @@ fn counts(known: &Known, others: &[HostStatus]) -> CountsStatus {
     let mut counts = CountsStatus {
         objects: own.objects as u64,
         failed: own.failed as u64,
+        delayed: own.delayed as u64,
     };
     for other in others {
         counts.objects = counts.objects.saturating_add(other.counts.objects);
         counts.failed = counts.failed.saturating_add(other.counts.failed);
+        counts.delayed = counts.delayed.saturating_add(other.counts.delayed);
     }
     counts
 }
@@ -177,6 +181,21 @@ fn failures(known: &Known, others: &[HostStatus]) -> Vec<FailureStatus> {
         failures.drain(..surplus);
     }
     failures
+}
+
+fn delayed(known: &Known, others: &[HostStatus]) -> Vec<DelayStatus> {
+    let mut delayed = known.report.delayed.clone();
+    if !others.is_empty() {
+        delayed.extend(
+            others
+                .iter()
+                .flat_map(|other| other.delayed.iter().cloned()),
+        );
+        delayed.sort_by(|one, other| one.time.cmp(&other.time));
+        let surplus = delayed.len().saturating_sub(DELAYS_SHOWN);
+        delayed.drain(..surplus);
+    }
+    delayed
 }
 
 fn ready(known: &Known, others: &[HostStatus]) -> (bool, &'static str, String) {
@@ -282,6 +301,18 @@ fn degraded(known: &Known, others: &[HostStatus]) -> (bool, &'static str, String
         number => {
             let message = format!("{number} objects were given up; see status.failures");
             return (true, "ObjectsFailed", message);
+        }
+    }
+    match counts(known, others).delayed {
+        0 => {}
+        1 => {
+            let message = "a server has refused 1 object for now; see status.delayed";
+            return (true, "ObjectsDelayed", message.into());
+        }
+        number => {
+            let message =
+                format!("servers have refused {number} objects for now; see status.delayed");
+            return (true, "ObjectsDelayed", message);
         }
     }
     if let Some(object) = report.looping.first() {

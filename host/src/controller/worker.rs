@@ -11,9 +11,11 @@ use configurator_core::capability::Capabilities;
 use configurator_core::configurator::{Configurator, DeletionBy};
 use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::machine::state::Seen;
+use configurator_core::parking::Server;
 use configurator_core::plan::Failure;
-use configurator_core::queue::{Action, Counts, Finished, Queue, Ticket, Tried};
+use configurator_core::queue::{Action, Counts, Delayed, Finished, Queue, Ticket, Tried};
 use configurator_core::request::{ObjectRef, SinkName};
+use configurator_core::retry::Tries;
 use configurator_core::run::{Chain, Finish, Member, Pause, Run, RunStart, Step, host_failure};
 use configurator_core::time::Timestamp;
 use configurator_core::trial::Share;
@@ -21,21 +23,22 @@ use configurator_guest::module::Module;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, SelectAll};
 use futures::{FutureExt, Stream, StreamExt};
-use kube::Client;
 use kube::api::{Api, ApiResource};
 use kube::runtime::watcher::{self, Event, InitialListStrategy};
 use kube::runtime::{WatchStreamExt, watcher as watch_kind};
-use tokio::sync::{broadcast, mpsc, watch};
+use kube::{Client, ResourceExt as _};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::awaited::Awaited;
-use super::commands::{self, CLUSTER_NAMESPACE};
+use super::commands::{self, CLUSTER_NAMESPACE, CommandEvent, Errand, Errands, Read};
 use super::driver::{Driven, RunContext, drive};
 use super::finalizer::finalizer_name;
 use super::inbox::{Inbox, Wake};
 use super::machine_run::{Standing, TurnParts, Turned, take_turn};
-use super::parking::Parked;
+use super::parking::Availability;
+use super::pending::{CommandLimits, Expired, Kept, PendingCommand, PendingCommands};
 use super::report::{KeeperReport, Reporter};
 use super::rollout::Rollout;
 use super::round_robin::RoundRobin;
@@ -46,13 +49,17 @@ use crate::declarative::DeclarativeRequests;
 use crate::events::{HostEvent, Publisher, Subject};
 use crate::objects;
 use crate::observer::Notice;
-use crate::resource::FailureStatus;
 use crate::resource::command::Command;
+use crate::resource::{DelayStatus, FailureStatus};
 use crate::shards::{Permit, Shards};
 use crate::tasks::{TaskKind, Tasks};
 
 /// Objects that were given up and are shown in the status.
 pub const FAILURES_SHOWN: usize = 50;
+/// Objects that were refused for now and are shown in the status.
+pub const DELAYS_SHOWN: usize = 50;
+/// The most characters of a message in the status.
+const MAX_MESSAGE: usize = 1024;
 /// Objects of one page of a listing, where it is not streamed.
 const PAGE_SIZE: u32 = 500;
 /// At most this often the worker says something of itself: counting takes time.
@@ -80,10 +87,10 @@ pub struct WorkerParts {
     pub declarative: DeclarativeRequests,
     /// Publishes Events.
     pub publisher: Publisher,
-    /// Told of runs that are parked.
-    pub parked: mpsc::Sender<Parked>,
-    /// Tells of sinks that have come back.
-    pub released: broadcast::Receiver<SinkName>,
+    /// Which servers are unavailable.
+    pub availability: Arc<Availability>,
+    /// In mode Machine: limits of its Commands.
+    pub command_limits: CommandLimits,
     /// Spawns runs.
     pub tasks: Tasks,
     /// Decides the jitter.
@@ -109,9 +116,11 @@ pub struct WorkerReport {
     pub tried: Option<(String, Tried)>,
     /// Objects that were given up, the newest last.
     pub failures: Vec<FailureStatus>,
+    /// Objects that a server has refused for now, those that were refused last at the end.
+    pub delayed: Vec<DelayStatus>,
     /// Objects that keep changing because of their own runs.
     pub looping: Vec<ObjectRef>,
-    /// Sinks that runs are parked for, and why.
+    /// Sinks whose server is unavailable to runs, and why.
     pub parked: BTreeMap<SinkName, String>,
     /// Why objects cannot be watched at the moment.
     pub watch_error: Option<String>,
@@ -284,7 +293,9 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         members: HashMap::new(),
         failures: VecDeque::new(),
         looping: BTreeSet::new(),
-        parked: BTreeMap::new(),
+        unavailable: parts.availability.unavailable(),
+        refused: BTreeMap::new(),
+        unread: None,
         unlisted: 0,
         is_listed: false,
         held: BTreeSet::new(),
@@ -297,7 +308,12 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         chores: None,
         inboxes: HashMap::new(),
         standings: HashMap::new(),
-        untold: Vec::new(),
+        pending: PendingCommands::new(parts.command_limits),
+        errands: Errands::new(
+            parts.client.clone(),
+            parts.context.machine.clone(),
+            parts.context.clock.clone(),
+        ),
         has_swept: false,
         awaited: Awaited::new(parts.client.clone(), parts.seed),
         parts,
@@ -334,7 +350,12 @@ struct Worker {
     members: HashMap<Ticket, Vec<Member>>,
     failures: VecDeque<FailureStatus>,
     looping: BTreeSet<ObjectRef>,
-    parked: BTreeMap<SinkName, String>,
+    /// The servers that are unavailable.
+    unavailable: watch::Receiver<BTreeSet<Server>>,
+    /// Why a run was refused last, by sink, since its server was last unavailable.
+    refused: BTreeMap<SinkName, String>,
+    /// Why what was handled before cannot be read.
+    unread: Option<(SinkName, String)>,
     /// Watches whose first listing is not complete.
     unlisted: usize,
     /// Whether they were complete once.
@@ -353,8 +374,10 @@ struct Worker {
     inboxes: HashMap<ObjectRef, Arc<Inbox>>,
     /// In mode Machine: what their machines have in memory.
     standings: HashMap<ObjectRef, Box<Standing>>,
-    /// Commands that came before their objects.
-    untold: Vec<Command>,
+    /// In mode Machine: Commands that wait for their object or have finished.
+    pending: PendingCommands,
+    /// What is asked and told about them.
+    errands: Errands,
     /// Whether what went while no host was there is out of the books of states.
     has_swept: bool,
     /// In mode Machine: what machines wait for.
@@ -370,13 +393,17 @@ struct Chore {
 }
 
 /// The next thing that a worker deals with.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one exists at a time, for one turn of the loop"
+)]
 enum News<E> {
     /// A run has ended.
     Ended(E),
     /// A watch of these objects has an event.
     Object(String, watcher::Result<Event<Watched>>),
     /// The watch of Commands has an event.
-    Order(watcher::Result<Event<Command>>),
+    Order(CommandEvent),
     /// What this object's machine waits for has changed.
     Awaited(ObjectRef, Seen),
 }
@@ -384,11 +411,12 @@ enum News<E> {
 /// Sources that are left alone while the worker drains.
 struct Watches<'a> {
     streams: &'a mut SelectAll<ObjectStream>,
-    orders: &'a mut OrderStream,
+    /// `None` while no more Commands can be taken in.
+    orders: Option<&'a mut OrderStream>,
     awaited: &'a mut Awaited,
 }
 
-type OrderStream = futures::stream::BoxStream<'static, watcher::Result<Event<Command>>>;
+type OrderStream = futures::stream::BoxStream<'static, CommandEvent>;
 type ObjectStream = futures::stream::BoxStream<'static, (String, watcher::Result<Event<Watched>>)>;
 
 impl Worker {
@@ -407,6 +435,7 @@ impl Worker {
         let mut recorded = Vec::new();
         let mut streams = SelectAll::new();
         let mut orders = self.orders();
+        self.on_availability().await;
         match &shards {
             None => Box::pin(self.begin(&mut streams, &mut recorded)).await,
             Some(shards) => {
@@ -418,6 +447,12 @@ impl Worker {
             if self.queue.next_deadline().is_some_and(|at| at <= now) {
                 let actions = self.queue.tick(now);
                 self.act(actions).await;
+            }
+            if self.pending.next_deadline().is_some_and(|at| at <= now) {
+                self.expire(now);
+            }
+            if self.pending.wants_listing() {
+                orders = self.orders();
             }
             // That something runs is said before anything comes of it.
             let is_news = self.has_said_settled && !self.queue.is_quiet();
@@ -434,18 +469,28 @@ impl Worker {
                 }
             }
             let report_due = self.is_unreported.then_some(self.report_due);
-            let next = [self.queue.next_deadline(), report_due];
+            let next = [
+                self.queue.next_deadline(),
+                self.pending.next_deadline(),
+                report_due,
+            ];
             let next = next.into_iter().flatten().min();
             let deadline = until(self.parts.context.clock.clone(), next);
+            let takes_commands = !self.errands.is_full();
             tokio::select! {
                 biased;
                 () = self.stop.cancelled(), if !is_draining => {}
                 () = changed(changes.as_mut()), if !is_draining => {
                     if let Some(shards) = &shards {
                         Box::pin(self.share(shards, &mut streams, &mut recorded)).await;
+                        // Commands for objects that were another host's were passed over.
+                        orders = self.orders();
                     }
                 }
-                released = self.parts.released.recv() => Box::pin(self.on_released(released)).await,
+                changed = self.unavailable.changed() => match changed {
+                    Ok(()) => Box::pin(self.on_availability()).await,
+                    Err(_) => self.stop.cancel(),
+                },
                 Some(()) = self.retries.recv() => {
                     let now = self.now();
                     let actions = self.queue.retry_given_up(now);
@@ -461,12 +506,15 @@ impl Worker {
                     };
                     self.act(actions).await;
                 }
+                (command, exists) = self.errands.next(), if !is_draining => {
+                    self.on_asked(&command, exists);
+                }
                 news = next_news(
                     &mut self.turns,
                     &mut self.runs,
                     (!is_draining).then_some(Watches {
                         streams: &mut streams,
-                        orders: &mut orders,
+                        orders: takes_commands.then_some(&mut orders),
                         awaited: &mut self.awaited,
                     }),
                 ) => match news {
@@ -474,7 +522,7 @@ impl Worker {
                     News::Object(scope, event) => {
                         Box::pin(self.on_event(&scope, event, &mut recorded)).await;
                     }
-                    News::Order(event) => self.on_order(event).await,
+                    News::Order(event) => self.on_command_event(event).await,
                     News::Awaited(machine, seen) => {
                         self.tell(&machine, Wake::Changed(seen)).await;
                     }
@@ -524,6 +572,7 @@ impl Worker {
                 finalizer.let_go(is_let_go);
             }
             self.failures.retain(|failed| !is_let_go(&failed.uid));
+            self.pending.retain(|uid| !is_let_go(uid));
             let now = self.now();
             let actions = self.queue.let_go(is_let_go, now);
             self.act(actions).await;
@@ -600,12 +649,17 @@ impl Worker {
             }
         };
         let now = self.now();
+        let mut shown = None;
+        let mut is_listing_over = false;
         let actions = match event {
             Event::Init => {
                 self.queue.list(scope);
                 Vec::new()
             }
-            Event::InitApply(object) | Event::Apply(object) => self.observe(object),
+            Event::InitApply(object) | Event::Apply(object) => {
+                shown = Some(object.key());
+                self.observe(object)
+            }
             Event::Delete(object) => {
                 if let Some(inbox) = self.inboxes.get(&object.key()) {
                     inbox.put(Wake::Deleted);
@@ -617,6 +671,7 @@ impl Worker {
                     *recorded = self.recorded().await;
                 }
                 self.unlisted = self.unlisted.saturating_sub(1);
+                is_listing_over = self.unlisted == 0;
                 self.is_listed |= self.unlisted == 0;
                 // With the last listing also what was handled in namespaces that are not watched any more.
                 let is_last = self.unlisted == 0;
@@ -633,8 +688,11 @@ impl Worker {
             if !std::mem::replace(&mut self.has_swept, true) {
                 self.sweep().await;
             }
-            for command in std::mem::take(&mut self.untold) {
-                self.order(command).await;
+            if let Some(key) = shown {
+                self.deliver(&key).await;
+            }
+            if is_listing_over {
+                self.deliver_all().await;
             }
         }
     }
@@ -677,15 +735,16 @@ impl Worker {
         commands::watched(&self.parts.client, &namespaces, self.parts.seed).boxed()
     }
 
-    async fn on_order(&mut self, event: watcher::Result<Event<Command>>) {
+    async fn on_command_event(&mut self, (scope, event): CommandEvent) {
         match event {
-            Ok(Event::Init | Event::InitDone | Event::Delete(_)) => {}
+            Ok(Event::Init) => self.pending.list(&scope),
+            Ok(Event::InitDone) => self.pending.listed(&scope),
+            Ok(Event::Delete(command)) => {
+                self.pending.remove(&command.uid().unwrap_or_default());
+            }
             Ok(Event::InitApply(command) | Event::Apply(command)) => {
-                if self.is_listed && self.unlisted == 0 {
-                    self.order(command).await;
-                } else {
-                    self.untold.push(command);
-                }
+                self.pending.see(&scope, &command.uid().unwrap_or_default());
+                self.on_command(&command).await;
             }
             Err(error) => {
                 let error = objects::explained(&error);
@@ -698,41 +757,135 @@ impl Worker {
         }
     }
 
-    /// Tells an object's machine what to do.
-    async fn order(&mut self, command: Command) {
-        let Some((own, mut target, uid, order)) = commands::order_of(&command) else {
+    /// Tells an object's machine what to do, or has the Command wait for its object.
+    async fn on_command(&mut self, command: &Command) {
+        let spec = &command.spec;
+        if spec.configurator != self.parts.configurator.name || !self.has(&spec.target.uid) {
             return;
+        }
+        let now = self.now();
+        let mut command = match commands::read(command) {
+            None => return,
+            Some(Read::Finished(own, uid, at)) => {
+                return self.pending.finished(own, uid, at.unwrap_or(now));
+            }
+            Some(Read::Order(command)) => command,
         };
-        if command.spec.configurator != self.parts.configurator.name || !self.has(&uid) {
-            return;
-        }
         if !self.parts.is_namespaced {
-            target.namespace.clear();
+            command.target.namespace.clear();
         }
-        let is_there = self
-            .queue
-            .known(&target)
-            .is_some_and(|(known, _)| known == uid);
-        // The object may be newer than what the watch has shown.
-        if !is_there && self.exists(&target, &uid).await {
-            return self.untold.push(command);
+        if self.is_known(&command) && self.is_listed && self.unlisted == 0 {
+            self.pending.remove(&command.order.uid);
+            let PendingCommand {
+                own, target, order, ..
+            } = command;
+            return self.tell(&target, Wake::Command(own, order)).await;
         }
-        if !is_there {
-            let why = format!(
-                "there is no {} {target} with the uid {uid}",
-                self.parts.resource.kind
-            );
-            let now = self.now();
-            return commands::answer(&self.parts.client, &own, &order.uid, Some(&why), now).await;
+        match self.pending.keep(command.clone(), now) {
+            Kept::Known => {}
+            Kept::New => self.ask(&command),
+            Kept::Full => {
+                let most = self.pending.limits().max_pending;
+                let why = format!(
+                    "{most} Commands of the Configurator wait for objects that it does not select; delete some, or raise the host's setting max_pending_commands"
+                );
+                self.refuse(command, why);
+            }
         }
-        self.tell(&target, Wake::Command(own, order)).await;
     }
 
-    /// Whether the API has the object. Where that cannot be known now, it is asked again later.
-    async fn exists(&mut self, key: &ObjectRef, uid: &str) -> bool {
-        match &self.parts.context.machine {
-            Some(machine) => !matches!(machine.store.object(key, uid).await, Ok(None)),
-            None => false,
+    fn is_known(&self, command: &PendingCommand) -> bool {
+        let known = self.queue.known(&command.target);
+        known.is_some_and(|(uid, _)| uid == command.target_uid)
+    }
+
+    /// Asks whether the object of a Command exists, once every object is listed that does.
+    fn ask(&mut self, command: &PendingCommand) {
+        if self.is_listed && self.unlisted == 0 {
+            self.errands.push(Errand::Ask(
+                command.order.uid.clone(),
+                command.target.clone(),
+                command.target_uid.clone(),
+            ));
+        }
+    }
+
+    /// The API has said whether the object of a Command exists.
+    fn on_asked(&mut self, command: &str, exists: bool) {
+        if !exists {
+            if let Some(pending) = self.pending.remove(command) {
+                self.refuse_without_object(pending);
+            }
+            return;
+        }
+        if let Some(pending) = self.pending.get_mut(command)
+            && !std::mem::replace(&mut pending.is_told, true)
+        {
+            let why = format!(
+                "the Configurator does not select the {} {}; the Command waits until it does",
+                self.parts.resource.kind, pending.target
+            );
+            let (own, uid) = (pending.own.clone(), pending.order.uid.clone());
+            self.errands.push(Errand::Wait(own, uid, why));
+        }
+    }
+
+    /// Tells the machine of an object that was just seen what Commands have waited to say.
+    async fn deliver(&mut self, key: &ObjectRef) {
+        if self.queue.known(key).is_none() {
+            return;
+        }
+        for command in self.pending.take(key) {
+            match self.is_known(&command) {
+                true => {
+                    self.tell(key, Wake::Command(command.own, command.order))
+                        .await;
+                }
+                false => self.refuse_without_object(command),
+            }
+        }
+    }
+
+    /// The same for every object, when all are known. What still waits is asked for.
+    async fn deliver_all(&mut self) {
+        for uid in self.pending.uids() {
+            let Some(command) = self.pending.get_mut(&uid).cloned() else {
+                continue;
+            };
+            match self.is_known(&command) {
+                true => self.deliver(&command.target).await,
+                false => self.ask(&command),
+            }
+        }
+    }
+
+    fn refuse_without_object(&mut self, command: PendingCommand) {
+        let why = format!(
+            "there is no {} {} with the uid {}",
+            self.parts.resource.kind, command.target, command.target_uid
+        );
+        self.refuse(command, why);
+    }
+
+    fn refuse(&mut self, command: PendingCommand, why: String) {
+        let errand = Errand::Refuse(command.own, command.order.uid, why);
+        self.errands.push(errand);
+    }
+
+    /// Deals with Commands whose time is over.
+    fn expire(&mut self, now: Timestamp) {
+        for expired in self.pending.expire(now) {
+            match expired {
+                Expired::Finished(own, uid) => self.errands.push(Errand::Delete(own, uid)),
+                Expired::Pending(command) => {
+                    let why = format!(
+                        "the Configurator has not selected {} within {:?}",
+                        command.target,
+                        self.pending.limits().ttl
+                    );
+                    self.refuse(command, why);
+                }
+            }
         }
     }
 
@@ -789,14 +942,14 @@ impl Worker {
             };
             match read {
                 Ok(mut recorded) => {
-                    self.parked.clear();
+                    self.unread = None;
                     recorded.retain(|(_, uid)| self.has(uid));
                     return recorded;
                 }
                 Err(fault) => {
                     failures += 1;
                     let sink = fault.kind.sink().unwrap_or(SinkName::Kubernetes);
-                    self.parked.insert(sink, fault.message.clone());
+                    self.unread = Some((sink, fault.message.clone()));
                     self.report();
                     tracing::warn!(configurator = self.parts.configurator.name, %fault, "what was handled before cannot be read; it is tried again");
                     let wait = jittered(
@@ -813,19 +966,26 @@ impl Worker {
         }
     }
 
-    async fn on_released(&mut self, released: Result<SinkName, broadcast::error::RecvError>) {
+    /// Servers have become available or unavailable.
+    async fn on_availability(&mut self) {
+        let before = self.parked();
+        let unavailable = self.unavailable.borrow_and_update().clone();
         let now = self.now();
-        let sinks: Vec<SinkName> = match released {
-            Ok(sink) => vec![sink],
-            // Some announcements were missed: releasing too much only costs a request that is parked again.
-            Err(broadcast::error::RecvError::Lagged(_)) => SinkName::ALL.to_vec(),
-            Err(broadcast::error::RecvError::Closed) => return self.stop.cancel(),
-        };
-        for sink in sinks {
-            self.parked.remove(&sink);
-            let actions = self.queue.release(sink, now);
-            self.act(actions).await;
-        }
+        let actions = self.queue.set_unavailable(unavailable, now);
+        let parked = self.parked();
+        self.refused
+            .retain(|sink, _| parked.contains_key(sink) || !before.contains_key(sink));
+        self.act(actions).await;
+    }
+
+    /// Sinks whose server is unavailable to runs, and why.
+    fn parked(&self) -> BTreeMap<SinkName, String> {
+        let unavailable = self.queue.unavailable();
+        let refused = self.refused.iter();
+        let refused =
+            refused.filter(|(sink, _)| unavailable.iter().any(|server| server.sink == **sink));
+        let refused = refused.map(|(sink, why)| (*sink, why.clone()));
+        refused.chain(self.unread.clone()).collect()
     }
 
     async fn on_driven(&mut self, (ticket, driven, permit): RunOutcome) {
@@ -847,26 +1007,20 @@ impl Worker {
             turned.driven
         });
         let actions = match driven {
-            Some(Driven::Finished { finished, .. }) => self.queue.finish(ticket, finished, now),
+            Some(Driven::Finished { finished, .. }) => {
+                if let Finish::Restart { failure, .. } = &finished.finish {
+                    self.on_refusal(failure);
+                }
+                self.queue.finish(ticket, finished, now)
+            }
             Some(Driven::Paused {
                 run,
                 pause,
                 finished,
                 ..
             }) => {
-                if let Pause::Park {
-                    sink,
-                    retry_after,
-                    failure,
-                } = &pause
-                {
-                    self.parked.insert(*sink, failure.fault.message.clone());
-                    let parked = Parked {
-                        sink: *sink,
-                        retry_after: *retry_after,
-                    };
-                    // Without an attendant the host is stopping, and nothing is resumed.
-                    let _ = self.parts.parked.send(parked).await;
+                if let Pause::Park { failure, .. } = &pause {
+                    self.on_refusal(failure);
                 }
                 self.queue.pause(ticket, run, &pause, finished, now)
             }
@@ -875,6 +1029,18 @@ impl Worker {
         self.act(actions).await;
         self.permit = None;
         self.hear_on(&keys).await;
+    }
+
+    /// A server has refused a run for now, or has not answered it. What the host itself asks of the server is not observed
+    /// elsewhere.
+    fn on_refusal(&mut self, failure: &Failure) {
+        if let (Reaction::Park, Some(server)) = (failure.reaction, &failure.server) {
+            self.refused
+                .insert(server.sink, failure.fault.message.clone());
+            if failure.fault.retry_after.is_none() {
+                self.parts.availability.suspect(server.sink);
+            }
+        }
     }
 
     /// What was told to objects when their turn was over gives them another.
@@ -900,7 +1066,7 @@ impl Worker {
                     ticket,
                     members,
                     chain,
-                    failures,
+                    tries,
                 } => {
                     let start = RunStart {
                         configurator: self.parts.configurator.clone(),
@@ -908,7 +1074,7 @@ impl Worker {
                         module: self.parts.context.rollout.choose(&members),
                         members,
                         chain,
-                        failures,
+                        tries,
                     };
                     self.start(ticket, start);
                 }
@@ -974,7 +1140,7 @@ impl Worker {
                 ceiling: self.parts.ceiling.clone(),
                 members: run.members().to_vec(),
                 chain: run.chain(),
-                failures: run.failures(),
+                tries: run.tries(),
                 module: self.parts.context.rollout.choose(run.members()),
             };
             return self.take_turn(ticket, start);
@@ -1086,7 +1252,7 @@ impl Worker {
             uid,
             request: failure.request_name.clone(),
             kind: failure.fault.kind.name().to_owned(),
-            message: failure.fault.message.chars().take(1024).collect(),
+            message: failure.fault.message.chars().take(MAX_MESSAGE).collect(),
             attempts: failures,
             time: self.now().to_string(),
         });
@@ -1119,15 +1285,21 @@ impl Worker {
     fn report(&mut self) {
         // Other hosts have every object.
         let is_idle = self.parts.shards.is_some() && self.held.is_empty();
+        let counts = self.queue.counts();
+        let delayed = match counts.delayed {
+            0 => Vec::new(),
+            _ => self.queue.delayed(DELAYS_SHOWN),
+        };
         let report = WorkerReport {
             tried: self.tried(is_idle),
             is_listed: self.is_listed || is_idle,
             is_bootstrapped: self.is_bootstrapped || is_idle,
-            counts: self.queue.counts(),
+            counts,
+            delayed: delayed.into_iter().map(delay_status).collect(),
             is_settled: self.unlisted == 0 && (self.queue.is_settled() || is_idle),
             failures: self.failures.iter().cloned().collect(),
             looping: self.looping.iter().cloned().collect(),
-            parked: self.parked.clone(),
+            parked: self.parked(),
             watch_error: self.watch_error.clone(),
         };
         self.parts
@@ -1180,7 +1352,10 @@ async fn next_news<E>(
                     item(streams.poll_next_unpin(context))
                         .map(|(scope, event)| News::Object(scope, event))
                 },
-                &mut |context| item(orders.poll_next_unpin(context)).map(News::Order),
+                &mut |context| match orders {
+                    Some(orders) => item(orders.poll_next_unpin(context)).map(News::Order),
+                    None => Poll::Pending,
+                },
                 &mut |context| {
                     awaited
                         .poll(context)
@@ -1232,6 +1407,26 @@ async fn changed(changes: Option<&mut watch::Receiver<()>>) {
     std::future::pending().await
 }
 
+fn delay_status(delayed: Delayed<'_>) -> DelayStatus {
+    let Delayed {
+        key,
+        uid,
+        failure,
+        refusals,
+        at,
+    } = delayed;
+    DelayStatus {
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        uid: uid.to_owned(),
+        request: failure.request_name.clone(),
+        kind: failure.fault.kind.name().to_owned(),
+        message: failure.fault.message.chars().take(MAX_MESSAGE).collect(),
+        refusals,
+        time: at.to_string(),
+    }
+}
+
 fn names(failed: &FailureStatus, key: &ObjectRef) -> bool {
     failed.namespace == key.namespace && failed.name == key.name
 }
@@ -1248,7 +1443,10 @@ fn broken_off(members: Vec<Member>) -> Finished {
         finish: Finish::Restart {
             after: Duration::from_secs(5),
             failure,
-            failures: 1,
+            tries: Tries {
+                failures: 1,
+                refusals: 0,
+            },
         },
         members,
         departed: Vec::new(),
@@ -1325,12 +1523,12 @@ mod tests {
         let events = stream::iter([Event::Init, Event::InitDone]);
         let mut streams = SelectAll::new();
         streams.push(events.map(|event| (String::new(), Ok(event))).boxed());
-        let mut orders = stream::iter([Ok(Event::Init)]).boxed();
+        let mut orders = stream::iter([(String::new(), Ok(Event::Init))]).boxed();
         let mut seen = Vec::new();
         for _ in 0..7 {
             let watches = Watches {
                 streams: &mut streams,
-                orders: &mut orders,
+                orders: Some(&mut orders),
                 awaited: &mut awaited,
             };
             let news = next_news(&mut turns, &mut runs, Some(watches)).await;

@@ -109,10 +109,10 @@ pub struct CommandSkip {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandStatus {
-    /// Done or Refused; absent: nobody has seen it yet.
+    /// Pending, Done or Refused; absent: no host has seen it yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<CommandPhase>,
-    /// Why it was refused.
+    /// Why it was refused, or what it waits for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// When.
@@ -123,6 +123,8 @@ pub struct CommandStatus {
 /// What became of a Command.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandPhase {
+    /// It waits: the Configurator does not select its object yet.
+    Pending,
     /// It was carried out.
     Done,
     /// It was not.

@@ -233,10 +233,16 @@ impl RunObserver for Arc<Recorder> {
             RunEnd::Paused(Pause::Resend { failure, .. }) => {
                 (format!("sent again: {}", failure.fault), false)
             }
-            RunEnd::Paused(Pause::Park { sink, failure, .. }) => (
-                format!("parked for the {sink} sink: {}", failure.fault),
-                false,
-            ),
+            RunEnd::Paused(Pause::Park { failure, .. }) => {
+                let sink = failure
+                    .server
+                    .as_ref()
+                    .map_or("", |server| server.sink.name());
+                (
+                    format!("parked for the {sink} sink: {}", failure.fault),
+                    false,
+                )
+            }
         };
         let first = text.lines().next().unwrap_or_default().to_owned();
         self.with_run(run, |run| {

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use configurator_core::authorization::AuthorizedOperation;
+use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::SinkName;
 use configurator_core::result::Answer;
 use http::Request;
-use http::StatusCode;
 use http::response::Parts;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::client::Body;
@@ -47,10 +47,17 @@ impl KubernetesSink {
     pub fn new(cluster: &Cluster) -> Self {
         Self {
             requests: cluster.requests.clone(),
-            throttle: Throttle::default(),
+            throttle: Throttle::new(DEFAULT_MAX_RETRY_AFTER),
             versions: Versions::default(),
             subresources: Subresources::default(),
         }
+    }
+
+    /// The longest time for which the server is left alone when it asks for it. Default: 1 h.
+    #[must_use]
+    pub fn max_retry_after(mut self, max_retry_after: Duration) -> Self {
+        self.throttle = Throttle::new(max_retry_after);
+        self
     }
 
     /// Sends what is not held back, and reads the answer. `what` names it.
@@ -101,14 +108,11 @@ impl KubernetesSink {
         }
         let told = serde_json::from_str::<Told>(&body).unwrap_or_default();
         let fault = classify(WHAT, false, parts.status, &parts.headers, &told);
-        self.note(parts.status, &fault, &told);
-        Err(fault)
-    }
-
-    /// Sends nothing for as long as the server asks for.
-    fn note(&self, status: StatusCode, fault: &Fault, told: &Told) {
+        // What one request is told is about that request; what the probe is told is about the server.
+        let status = parts.status;
         self.throttle
             .note(status.as_u16(), fault.retry_after, || told.said(status));
+        Err(fault)
     }
 }
 

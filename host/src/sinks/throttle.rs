@@ -8,13 +8,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The longest wait that a server may ask for.
-const MAX_WAIT: Duration = Duration::from_secs(3600);
-
 /// Until when a server is left alone, and why.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Throttle {
     wish: Mutex<Option<Wish>>,
+    max_wait: Duration,
 }
 
 #[derive(Debug)]
@@ -24,6 +22,15 @@ struct Wish {
 }
 
 impl Throttle {
+    /// The server has not asked for anything. A wait of more than `max_wait` counts as that.
+    #[must_use]
+    pub const fn new(max_wait: Duration) -> Self {
+        Self {
+            wish: Mutex::new(None),
+            max_wait,
+        }
+    }
+
     /// The server has answered with this status, and `Retry-After` where it has given one; `why` is what else it has
     /// said. The longest wish counts.
     pub fn note(&self, status: u16, retry_after: Option<Duration>, why: impl FnOnce() -> String) {
@@ -31,7 +38,7 @@ impl Throttle {
         let (429 | 503, Some(wait)) = (status, retry_after) else {
             return;
         };
-        let until = Instant::now() + wait.min(MAX_WAIT);
+        let until = Instant::now() + wait.min(self.max_wait);
         let mut wish = self.wish.lock().unwrap_or_else(PoisonError::into_inner);
         if wish.as_ref().is_none_or(|wish| wish.until <= until) {
             *wish = Some(Wish { until, why: why() });
@@ -53,13 +60,13 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_longest_wish_counts_and_ends() {
-        let throttle = Throttle::default();
+    async fn the_longest_wish_counts_up_to_its_cap_and_ends() {
+        let throttle = Throttle::new(Duration::from_secs(5));
         let seconds = |seconds| Some(Duration::from_secs(seconds));
         throttle.note(429, None, || "no wish".into());
         throttle.note(500, seconds(9), || "of the request".into());
         assert_eq!(throttle.left(), None);
-        throttle.note(429, seconds(5), || "long".into());
+        throttle.note(429, seconds(u64::MAX), || "long".into());
         throttle.note(503, seconds(2), || "short".into());
         let left = Duration::from_millis(5001);
         assert_eq!(throttle.left(), Some((left, "long".into())));

@@ -51,7 +51,7 @@ pub enum StoreError {
     },
     /// A transaction was being written when the disk failed, and the file cannot be opened to see whether it is there. If it is, callbacks
     /// run when the file opens again.
-    #[error("whether {path} has the change is unknown: {cause}. Check the disk, and read before writing again; the store tries to open the file by itself", path = path.display())]
+    #[error("whether {path} has the change is unknown: {cause}. Free some space or check the disk, and read before writing again; the store opens the file again by itself", path = path.display())]
     Unknown {
         /// The file.
         path: PathBuf,

@@ -17,7 +17,11 @@ async fn outage(name: &str, server: &str, [end, begin]: [Do; 2]) -> Result<()> {
     let (scene, plane) = Scene::on_own(name, directly).await?;
     scene.begin().await?;
     plane.command(end, server).await?;
-    let away = scene.outlasts_every_backoff("kubernetes").await;
+    let away = match server {
+        // The API server answers, and so does its probe.
+        "etcd" => scene.delays_outlast_every_backoff().await,
+        _ => scene.outlasts_every_backoff("kubernetes").await,
+    };
     plane.command(begin, server).await?;
     away?;
     scene.until_api_answers().await?;

@@ -10,15 +10,13 @@ use crate::scene::{Options, Scene};
 /// Refusals of a server while the host works.
 const REFUSALS: usize = 8;
 
-/// What concerns one sink of the host, and each of the host's own requests.
+/// What is left alone together: Vault as a whole, and of the API what one object asks for.
 fn group(seen: &Seen) -> Option<String> {
-    let is_of_the_sink = seen.path == "/version"
-        || seen.path.starts_with("/api/v1/namespaces/") && seen.path.contains("/configmaps")
-        || seen.path.starts_with("/v1/")
-        || seen.path.starts_with("/api/v1/namespaces/") && seen.path.matches('/').count() == 4;
-    match is_of_the_sink {
-        true => Some("sink".into()),
-        false => Some(seen.to_string()),
+    let is_of_every_object =
+        seen.path.starts_with("/api/v1/namespaces/") && seen.path.matches('/').count() == 4;
+    match seen.path.starts_with("/v1/") {
+        true => Some("vault".into()),
+        false => (!is_of_every_object).then(|| seen.to_string()),
     }
 }
 

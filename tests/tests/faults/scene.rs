@@ -334,16 +334,35 @@ impl Scene {
             .await
     }
 
-    /// Returns when runs rest because this sink is away, and have done so for longer than all back-offs together.
+    /// Returns when this sink is known to be unavailable, and has been so for longer than all back-offs together.
     pub async fn outlasts_every_backoff(&self, sink: &str) -> Result<()> {
         let parked = format!("configurator_sink_parked{{sink=\"{sink}\"}} 1");
+        let is_parked = || {
+            self.world
+                .metric("configurator_sink_parked")
+                .contains(&parked)
+        };
         self.world
-            .until("the sink known to be away", || async {
-                Ok(self
-                    .world
-                    .metric("configurator_sink_parked")
-                    .contains(&parked))
+            .until("the sink known to be unavailable", || async {
+                Ok(is_parked())
             })
+            .await?;
+        tokio::time::sleep(LONG).await;
+        Ok(())
+    }
+
+    /// Returns when objects are delayed by a server that answers but refuses, and have been so for longer than all back-offs
+    /// together.
+    pub async fn delays_outlast_every_backoff(&self) -> Result<()> {
+        let is_delayed = || {
+            let objects = self.world.metric("configurator_objects");
+            let mut delayed = objects
+                .lines()
+                .filter(|line| line.contains(&self.name) && line.contains("state=\"delayed\""));
+            delayed.any(|line| !line.ends_with(" 0"))
+        };
+        self.world
+            .until("delayed objects", || async { Ok(is_delayed()) })
             .await?;
         tokio::time::sleep(LONG).await;
         Ok(())

@@ -1,7 +1,14 @@
 //! People, and other controllers, tell machines what to do.
 
+use std::time::Duration;
+
 use anyhow::Result;
+use configurator_host::controller::pending::CommandLimits;
+use configurator_host::resource::command::CommandPhase;
+use configurator_tests::machine::definition;
+use configurator_tests::world::{Place, World};
 use expect_test::expect;
+use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use super::things::*;
@@ -139,5 +146,84 @@ async fn a_command_may_come_as_soon_as_its_object() -> Result<()> {
     let go = json!({"signal": {"name": "go"}});
     assert_eq!(things.command("Signal", go).await?, "done");
     things.until_phase("Done").await?;
+    things.world.stop().await
+}
+
+/// A host with these limits, and a Configurator that selects no Thing without a label.
+async fn with_limits(limits: CommandLimits) -> Result<Things> {
+    let world = World::start_at(&Place::default(), move |builder| {
+        builder.command_limits(limits)
+    })
+    .await?;
+    let things = Things { world };
+    things.world.apply(&definition("Thing")).await?;
+    let mut declared = machine(waits_in_the_middle());
+    declared["spec"]["watch"]["labelSelector"] = "handled=yes".into();
+    things.world.apply(&declared).await?;
+    things.world.settled(&["things"]).await?;
+    Ok(things)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_for_an_object_that_is_not_selected_wait_up_to_a_limit() -> Result<()> {
+    const LIMIT: usize = 20;
+    let things = with_limits(CommandLimits {
+        max_pending: LIMIT,
+        ..CommandLimits::default()
+    })
+    .await?;
+    things.world.apply(&thing("one", json!({}))).await?;
+    let machine = things.machine().await?;
+    let mut orders = Vec::new();
+    for _ in 0..LIMIT {
+        orders.push(machine.order("one", "Restart", json!({})).await?);
+    }
+    let all_are = async |phase: CommandPhase| {
+        let commands = machine.commands().list(&ListParams::default()).await?;
+        let statuses = commands.items.iter().map(|command| command.status.as_ref());
+        let phases: Vec<_> = statuses.map(|status| status?.phase).collect();
+        Ok(phases.iter().filter(|one| **one == Some(phase)).count() == LIMIT)
+    };
+    things
+        .world
+        .until("every Command waits", || all_are(CommandPhase::Pending))
+        .await?;
+    let first = machine.commands().get(&orders[0]).await?.status;
+    expect![
+        "the Configurator does not select the Thing default/one; the Command waits until it does"
+    ]
+    .assert_eq(&first.unwrap_or_default().message);
+    expect!["refused: 20 Commands of the Configurator wait for objects that it does not select; delete some, or raise the host's setting max_pending_commands"]
+        .assert_eq(&things.command("Restart", json!({})).await?);
+    things
+        .merge(json!({"metadata": {"labels": {"handled": "yes"}}}))
+        .await?;
+    for order in orders {
+        let is_answered = || async { Ok(machine.answer(&order).await?.is_some()) };
+        things.world.until("an answer", is_answered).await?;
+    }
+    things.world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_finished_command_is_deleted_when_its_time_is_over() -> Result<()> {
+    let things = with_limits(CommandLimits {
+        ttl: Duration::from_millis(500),
+        ..CommandLimits::default()
+    })
+    .await?;
+    let labels = json!({"metadata": {"labels": {"handled": "yes"}}});
+    let mut one = thing("one", json!({}));
+    json_patch::merge(&mut one, &labels);
+    things.world.apply(&one).await?;
+    let machine = things.machine().await?;
+    machine.order("one", "Cancel", json!({})).await?;
+    things
+        .world
+        .until("the Command is gone", || async {
+            let commands = machine.commands().list(&ListParams::default()).await?;
+            Ok(commands.items.is_empty())
+        })
+        .await?;
     things.world.stop().await
 }

@@ -40,7 +40,7 @@ impl Things {
             .await
     }
 
-    async fn machine(&self) -> Result<Machine> {
+    pub async fn machine(&self) -> Result<Machine> {
         Machine::of(
             &self.world.client,
             "things",

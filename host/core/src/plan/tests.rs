@@ -529,9 +529,8 @@ fn an_outage_is_nobodys_fault() {
             (of("c1", "c"), None),
         ],
         expect![[r#"
-            a1 = a1 (ApiServerUnavailable)
             c1 = c1
-            fails: a1 ApiServerUnavailable -> Park
+            leaves: ns/a, a1 ApiServerUnavailable -> Park
             leaves: ns/b, b1 ResourcePermission -> Fail
         "#]],
     );

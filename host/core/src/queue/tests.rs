@@ -108,7 +108,7 @@ impl Bench {
                     ticket,
                     members,
                     chain,
-                    failures,
+                    tries,
                 } => {
                     let names: Vec<String> = members
                         .iter()
@@ -116,8 +116,9 @@ impl Bench {
                         .collect();
                     self.under_way.insert(ticket, members);
                     format!(
-                        "start {chain:?} {} after {failures} failures",
-                        names.join(" ")
+                        "start {chain:?} {} after {} failures",
+                        names.join(" "),
+                        tries.failures
                     )
                 }
                 Action::Resume { ticket, run } => {
@@ -155,7 +156,10 @@ fn restart(failures: u32) -> Finish {
     Finish::Restart {
         after: Duration::from_secs(1),
         failure: failure(FaultKind::ResourceConflict),
-        failures,
+        tries: Tries {
+            failures,
+            refusals: 0,
+        },
     }
 }
 
@@ -511,49 +515,144 @@ fn parked_run(bench: &mut Bench, name: &str) -> (Ticket, Box<Run>, Pause, Finish
         ceiling: Arc::default(),
         members: finished.members.clone(),
         chain: Chain::Phases,
-        failures: 0,
+        tries: Tries {
+            failures: 0,
+            refusals: 1,
+        },
         module: RunModule::default(),
     };
     let (run, _) = Run::start(start, bench.now);
     let pause = Pause::Park {
-        sink: SinkName::Configstore,
-        retry_after: None,
+        after: Duration::from_secs(1),
         failure: failure(FaultKind::ConfigstoreUnavailable),
     };
     (ticket, Box::new(run), pause, finished)
 }
 
+fn park(bench: &mut Bench, name: &str) {
+    let (ticket, run, pause, finished) = parked_run(bench, name);
+    let actions = bench.queue.pause(ticket, run, &pause, finished, bench.now);
+    bench.note(actions);
+}
+
+fn set_unavailable(bench: &mut Bench, sinks: &[SinkName]) {
+    let servers = sinks.iter().map(|sink| Server::behind(*sink)).collect();
+    let actions = bench.queue.set_unavailable(servers, bench.now);
+    bench.note(actions);
+}
+
+fn delayed_text(bench: &Bench) -> String {
+    let delayed = bench.queue.delayed(50);
+    let lines = delayed.iter().map(|delayed| {
+        let Delayed {
+            key,
+            uid,
+            failure,
+            refusals,
+            at,
+        } = delayed;
+        let at = at.as_millis();
+        format!(
+            "{key} {uid}: {refusals} refusals, at {at}: {}\n",
+            failure.fault.kind
+        )
+    });
+    lines.collect()
+}
+
 #[test]
-fn a_parked_run_holds_others_back_until_its_sink_is_released() {
+fn a_refused_run_goes_on_after_its_own_wait_and_holds_no_other_back() {
     let mut bench = Bench::listed(configurator());
     bench.see("a", 1);
-    let (ticket, run, pause, finished) = parked_run(&mut bench, "a");
-    let actions = bench.queue.pause(ticket, run, &pause, finished, bench.now);
-    bench
-        .note(actions)
-        .see("b", 1)
-        .wait(60_000)
-        .check(expect![[r#"
+    park(&mut bench, "a");
+    expect![[r#"
+        ns/a a-uid: 1 refusals, at 0: ConfigstoreUnavailable
+    "#]]
+    .assert_eq(&delayed_text(&bench));
+    assert_eq!(bench.queue.counts().delayed, 1);
+    bench.see("b", 1).wait(999).wait(1).check(expect![[r#"
+        start Phases a:Added after 0 failures
+        start Phases b:Added after 0 failures
+        resume
+    "#]]);
+    assert_eq!(bench.queue.counts().delayed, 1, "it has not gone through");
+    bench.succeed("a");
+    expect![[""]].assert_eq(&delayed_text(&bench));
+    assert_eq!(bench.queue.counts().delayed, 0);
+}
+
+#[test]
+fn an_unavailable_server_holds_every_run_of_those_that_rely_on_it() {
+    let mut bench = Bench::listed(configurator());
+    set_unavailable(&mut bench, &[SinkName::Configstore, SinkName::Secretstore]);
+    bench.see("a", 1).check(expect![[r#"
         start Phases a:Added after 0 failures
     "#]]);
-    let actions = bench.queue.release(SinkName::Configstore, bench.now);
-    bench.note(actions).wait(1000).check(expect![[r#"
+    park(&mut bench, "a");
+    bench.see("b", 1).wait(60_000).check(expect![[""]]);
+    set_unavailable(&mut bench, &[SinkName::Secretstore]);
+    bench.wait(1000).check(expect![[r#"
         start Phases b:Added after 0 failures
         resume
     "#]]);
 }
 
 #[test]
-fn a_change_ends_the_wait_of_a_parked_run() {
+fn an_outage_lets_runs_wait_for_the_rest_of_their_own_time() {
     let mut bench = Bench::listed(configurator());
     bench.see("a", 1);
-    let (ticket, run, pause, finished) = parked_run(&mut bench, "a");
-    let actions = bench.queue.pause(ticket, run, &pause, finished, bench.now);
-    bench.note(actions).see("a", 2);
+    park(&mut bench, "a");
+    set_unavailable(&mut bench, &[SinkName::Configstore]);
+    set_unavailable(&mut bench, &[]);
     bench.text.clear();
-    let actions = bench.queue.release(SinkName::Configstore, bench.now);
-    bench.note(actions).wait(1000).check(expect![[r#"
+    bench.wait(999).check(expect![[""]]);
+    bench.wait(1).check(expect![[r#"
+        resume
+    "#]]);
+}
+
+#[test]
+fn a_change_ends_the_wait_of_a_refused_run() {
+    let mut bench = Bench::listed(configurator());
+    bench.see("a", 1);
+    park(&mut bench, "a");
+    bench.text.clear();
+    bench.see("a", 2).check(expect![[r#"
         start Phases a:Modified after 0 failures
+    "#]]);
+    expect![[""]].assert_eq(&delayed_text(&bench));
+}
+
+#[test]
+fn a_member_that_is_refused_leaves_its_batch_and_waits_without_a_charge() {
+    let mut declared = configurator();
+    declared.batch = Some(BatchOptions {
+        max_size: 2,
+        max_delay: Duration::ZERO,
+    });
+    let mut bench = Bench::listed(declared);
+    bench.see("a", 1).see("b", 1);
+    for refusals in 1..=3 {
+        let ticket = bench.ticket_of("a");
+        let mut finished = bench.finished(ticket, Finish::Succeeded);
+        let at = finished
+            .members
+            .iter()
+            .position(|member| member.key == key("a"));
+        let member = finished.members.remove(at.unwrap());
+        finished.departed.push(Departed {
+            member,
+            failure: failure(FaultKind::ApiServerUnavailable),
+        });
+        let actions = bench.queue.finish(ticket, finished, bench.now);
+        bench.note(actions).wait(10_000);
+        assert_eq!(bench.queue.delayed(50)[0].refusals, refusals);
+    }
+    bench.check(expect![[r#"
+        start Phases a:Added b:Added after 0 failures
+        start Phases a:Added after 0 failures
+        start Phases a:Added after 0 failures
+        start Phases a:Added after 0 failures
     "#]]);
 }
 

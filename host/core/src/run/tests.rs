@@ -239,14 +239,15 @@ impl<'a> Stage<'a> {
                 self.now = self.now.after(*after);
                 format!("resend after {}, {}", millis(*after), failure_text(failure))
             }
-            Pause::Park {
-                sink,
-                retry_after,
-                failure,
-            } => {
-                let wish = retry_after.map(|wait| format!(" for {}", millis(wait)));
-                let wish = wish.unwrap_or_default();
-                format!("park at {sink}{wish}, {}", failure_text(failure))
+            Pause::Park { after, failure } => {
+                self.now = self.now.after(*after);
+                let server = failure.server.as_ref().map(ToString::to_string);
+                format!(
+                    "park at {} for {}, {}",
+                    server.unwrap_or_default(),
+                    millis(*after),
+                    failure_text(failure)
+                )
             }
         };
         self.note(&text);
@@ -289,7 +290,7 @@ fn start(configurator: Configurator, names: &[&str]) -> RunStart {
         ceiling: Arc::new(Capabilities::everything()),
         members: names.iter().map(|name| member(name)).collect(),
         chain: Chain::Phases,
-        failures: 0,
+        tries: Tries::default(),
         module: RunModule::default(),
     }
 }
@@ -314,11 +315,12 @@ fn finish_text(finish: &Finish) -> String {
         Finish::Restart {
             after,
             failure,
-            failures,
+            tries,
         } => {
             format!(
-                "restart after {}, {failures} failed, {}",
+                "restart after {}, {} failed, {}",
                 millis(*after),
+                tries.failures,
                 failure_text(failure)
             )
         }

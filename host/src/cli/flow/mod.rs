@@ -266,7 +266,8 @@ async fn command(
     }
     let answered = kube::runtime::wait::await_condition(api, &name, |command: Option<&Command>| {
         let status = command.and_then(|command| command.status.as_ref());
-        status.is_some_and(|status| status.phase.is_some())
+        let phase = status.and_then(|status| status.phase);
+        phase.is_some_and(|phase| phase != CommandPhase::Pending)
     });
     let answered = tokio::time::timeout(ANSWERED_WITHIN, answered).await;
     let Ok(answered) = answered else {

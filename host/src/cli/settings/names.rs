@@ -211,6 +211,9 @@ mod tests {
             http_inner_hosts
             http_idle_connections
             http_idle_seconds
+            max_retry_after_seconds
+            max_pending_commands
+            command_ttl_seconds
             log_format
             log
             otlp_endpoint

@@ -272,10 +272,6 @@ impl Sender<'_> {
                 reason => format!("{what}: {} ({reason}); {WITHHELD}", parts.status),
             };
         }
-        // An eviction is refused for the sake of a disruption budget: that is about this one Pod.
-        if self.request().subresource.as_deref() != Some("eviction") {
-            self.sink.note(parts.status, &fault, &told);
-        }
         Err(Refusal {
             fault,
             reason: told.reason,

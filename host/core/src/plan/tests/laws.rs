@@ -115,7 +115,7 @@ proptest! {
         for (request, fault) in &settled {
             let Some(fault) = fault.filter(|fault| uncaught(request, *fault)) else { continue };
             match &request.of {
-                Some(of) if is_batch && fault.reaction() != Reaction::Park => {
+                Some(of) if is_batch => {
                     charged.entry(of.clone()).or_default().push(strength(fault.reaction()));
                 }
                 _ => common.push(strength(fault.reaction())),

@@ -85,7 +85,7 @@ fn a_batch_that_everybody_has_left_is_over() {
 }
 
 #[test]
-fn an_outage_charges_nobody_and_the_batch_waits_together() {
+fn a_member_that_is_refused_for_now_leaves_and_the_others_go_on() {
     let handler = |call: &Call| {
         Ok(match call.handler.as_str() {
             "root" => for_each(call, &["a", "b"]),
@@ -98,9 +98,31 @@ fn an_outage_charges_nobody_and_the_batch_waits_together() {
         root (attempt 1)
           a
           b: ConfigstoreUnavailable
-        park at configstore, b: ConfigstoreUnavailable
+        ns/b leaves, b: ConfigstoreUnavailable
+        write (attempt 1) a:ok
+        succeeded
+    "#]]);
+}
+
+#[test]
+fn a_batch_whose_members_are_all_refused_for_now_waits_as_a_whole() {
+    let handler = |call: &Call| {
+        Ok(match call.handler.as_str() {
+            "root" => for_each(call, &["a", "b"]),
+            _ => nothing(),
+        })
+    };
+    let mut stage = Stage::new(in_batches(configurator()), &["a", "b"], handler).failing(&[
+        ("a", &[FaultKind::ConfigstoreUnavailable]),
+        ("b", &[FaultKind::ConfigstoreUnavailable]),
+    ]);
+    stage.check(expect![[r#"
         root (attempt 1)
-          keep a
+          a: ConfigstoreUnavailable
+          b: ConfigstoreUnavailable
+        park at configstore for 575 ms, a: ConfigstoreUnavailable
+        root (attempt 1)
+          a
           b
         write (attempt 1) a:ok b:ok
         succeeded

@@ -145,7 +145,7 @@ fn a_run_is_named_by_what_it_is_about() {
     );
 
     let mut later = two();
-    later.failures = 7;
+    later.tries.failures = 7;
     later.members[0].event = WatchEvent::Resync;
     Arc::make_mut(&mut later.configurator).generation += 1;
     assert_eq!(Run::start(later, at(99)).0.id(), base);

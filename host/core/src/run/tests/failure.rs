@@ -195,25 +195,25 @@ fn a_run_rests_at_the_sink_that_is_away() {
           c: ResourceConflict
           s: ResourceNotFound
           h: ResourceNotFound
-        park at kubernetes, k: ApiServerUnavailable
+        park at kubernetes for 752 ms, k: ApiServerUnavailable
         root (attempt 1)
           k
           c: ConfigstoreUnavailable
           s: ResourceNotFound
           h: ResourceNotFound
-        park at configstore, c: ConfigstoreUnavailable
+        park at configstore for 1692 ms, c: ConfigstoreUnavailable
         root (attempt 1)
           k
           c
           s: SecretstoreUnavailable
           h: ResourceNotFound
-        park at secretstore, s: SecretstoreUnavailable
+        park at secretstore for 2092 ms, s: SecretstoreUnavailable
         root (attempt 1)
           k
           keep c
           s
           h: HttpUnavailable
-        park at http for 40000 ms, h: HttpUnavailable
+        park at http hooks.example.com for 40000 ms, h: HttpUnavailable
         root (attempt 1)
           k
           keep c
@@ -284,7 +284,10 @@ fn attempts_of_earlier_runs_count() {
     ] {
         Stage::of(
             RunStart {
-                failures,
+                tries: Tries {
+                    failures,
+                    refusals: 0,
+                },
                 ..start(attempts(3), &["a"])
             },
             handler,
@@ -485,4 +488,45 @@ fn results_that_nobody_asked_for_fail_the_run() {
         matches!(step, Step::Finish(Finish::Failed { .. })),
         "{step:?}"
     );
+}
+
+#[test]
+fn a_failure_of_the_host_waits_as_long_as_the_server_asked() {
+    let failing = |kind: FaultKind, retry_after| {
+        let fault = Fault::new(kind, "later").with_retry_after(retry_after);
+        plan::Failure::of_request("status", fault)
+    };
+    let wish = Some(Duration::from_secs(99));
+    let mut table = String::new();
+    for (kind, retry_after) in [
+        (FaultKind::ResourceConflict, None),
+        (FaultKind::ResourceConflict, wish),
+        (FaultKind::ResourceMutation, wish),
+        (FaultKind::ApiServerUnavailable, wish),
+        (FaultKind::ResourcePermission, wish),
+    ] {
+        let (mut before, _) = Run::start(start(configurator(), &["a"]), at(0));
+        let (mut after, _) = Run::start(start(configurator(), &["a"]), at(0));
+        let text = |finish: &Finish| match finish {
+            Finish::Restart { after, .. } => format!("restart after {}", millis(*after)),
+            Finish::Failed { .. } => "failed".into(),
+            other => format!("{other:?}"),
+        };
+        let first = match before.on_host_failure(failing(kind, retry_after)) {
+            Step::Finish(finish) => text(&finish),
+            Step::Pause(Pause::Park { after, .. }) => {
+                format!("park for {}", millis(after))
+            }
+            other => format!("{other:?}"),
+        };
+        let last = text(&after.begin_again(failing(kind, retry_after)));
+        table += &format!("{kind}: before its requests {first}; after them {last}\n");
+    }
+    expect![[r#"
+        ResourceConflict: before its requests restart after 752 ms; after them restart after 752 ms
+        ResourceConflict: before its requests restart after 99000 ms; after them restart after 99000 ms
+        ResourceMutation: before its requests restart after 99000 ms; after them restart after 99000 ms
+        ApiServerUnavailable: before its requests park for 99000 ms; after them restart after 99000 ms
+        ResourcePermission: before its requests failed; after them failed
+    "#]].assert_eq(&table);
 }

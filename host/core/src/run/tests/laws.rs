@@ -187,7 +187,7 @@ proptest! {
         prop_assert!(stage.run.failures() <= max_attempts);
         match finish {
             Finish::Split { .. } => prop_assert!(is_batch),
-            Finish::Restart { failures, .. } => prop_assert!(failures < max_attempts),
+            Finish::Restart { tries, .. } => prop_assert!(tries.failures < max_attempts),
             Finish::Failed { failures, .. } => prop_assert!(failures <= max_attempts),
             Finish::Succeeded | Finish::Rest { .. } => {}
         }

@@ -135,15 +135,15 @@ fn what_fails_ends_it_and_what_waits_for_a_sink_rests() {
     check(
         &mut stage,
         expect![[r#"
-        attach-enis again (attempt 4) enis=3 eni:ok
-          value: ConfigstoreUnavailable
-        park at configstore, value: ConfigstoreUnavailable
-        attach-enis again (attempt 4) enis=3 eni:ok
-          value
-        succeeded
-        Done None
-        results ["value"]
-    "#]],
+            attach-enis again (attempt 4) enis=3 eni:ok
+              value: ConfigstoreUnavailable
+            park at configstore for 798 ms, value: ConfigstoreUnavailable
+            attach-enis again (attempt 4) enis=3 eni:ok
+              value
+            succeeded
+            Done None
+            results ["value"]
+        "#]],
     );
 }
 

@@ -19,8 +19,6 @@ use crate::sinks::throttle::Throttle;
 const MAX_ANSWER: usize = 8 << 20;
 /// The most characters of what a server says that are shown.
 const MAX_SAID: usize = 300;
-/// The longest wait that a server may ask for.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often one request is sent on to the node that another names.
@@ -94,6 +92,7 @@ pub struct Client {
     preferred: Mutex<Option<Url>>,
     /// Of each node that was ever spoken to.
     throttles: Mutex<HashMap<Url, Arc<Throttle>>>,
+    max_retry_after: Duration,
 }
 
 /// What is sent.
@@ -186,6 +185,7 @@ impl Client {
             timeout: options.timeout(),
             preferred: Mutex::new(None),
             throttles: Mutex::default(),
+            max_retry_after: options.max_retry_after,
         })
     }
 
@@ -265,7 +265,10 @@ impl Client {
             .throttles
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        throttles.entry(node.clone()).or_default().clone()
+        let throttle = throttles.entry(node.clone());
+        throttle
+            .or_insert_with(|| Arc::new(Throttle::new(self.max_retry_after)))
+            .clone()
     }
 
     /// The next request goes to another node first.
@@ -327,7 +330,7 @@ impl Client {
         };
         let retry_after = header(RETRY_AFTER)
             .and_then(|seconds| seconds.trim().parse().ok())
-            .map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER));
+            .map(|seconds| Duration::from_secs(seconds).min(self.max_retry_after));
         let location = header(LOCATION);
         let status = response.status().as_u16();
         let mut reply = Reply {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -30,6 +31,9 @@ pub struct VaultOptions {
     /// Seconds that one exchange with a node may take. Default: 10.
     #[serde(default = "default_timeout_seconds")]
     pub timeout_seconds: u64,
+    /// The longest `Retry-After` of a node that is honored. Default: 1 h.
+    #[serde(skip, default = "default_max_retry_after")]
+    pub max_retry_after: Duration,
     /// How to log in.
     pub auth: VaultAuth,
 }
@@ -89,6 +93,7 @@ impl VaultOptions {
             prefix: String::new(),
             ca: None,
             timeout_seconds: default_timeout_seconds(),
+            max_retry_after: DEFAULT_MAX_RETRY_AFTER,
             auth,
         }
     }
@@ -161,6 +166,10 @@ impl fmt::Debug for SecretText {
 
 fn default_mount() -> String {
     "secret".into()
+}
+
+const fn default_max_retry_after() -> Duration {
+    DEFAULT_MAX_RETRY_AFTER
 }
 
 fn default_timeout_seconds() -> u64 {
