@@ -198,6 +198,12 @@ parameters:
               - request: made
                 object: default/web
                 times: 1
+                kind: ResourceConflict
+                status: 409
+              - request: made
+                object: default/web
+                after: 1
+                times: 1
                 kind: ApiServerUnavailable
                 status: 503
             writes again: request made changes something each time that the host starts, though nothing else has changed
@@ -246,6 +252,11 @@ parameters:
               faults:
               - request: made
                 object: default/web
+                times: 1
+                kind: ResourceConflict
+              - request: made
+                object: default/web
+                after: 1
                 times: 1
                 kind: ConfigstoreUnavailable
             writes again: request made changes something each time that the host starts, though nothing else has changed

@@ -235,6 +235,7 @@ mod tests {
                     prefix: "",
                     ca: None,
                     timeout_seconds: 10,
+                    max_retry_after: 3600s,
                     auth: Token {
                         token: Some(
                             …,
@@ -260,6 +261,7 @@ mod tests {
                         "/ca.pem",
                     ),
                     timeout_seconds: 3,
+                    max_retry_after: 3600s,
                     auth: AppRole {
                         mount: "approle",
                         role_id: "r",
@@ -282,6 +284,7 @@ mod tests {
                     prefix: "",
                     ca: None,
                     timeout_seconds: 10,
+                    max_retry_after: 3600s,
                     auth: Kubernetes {
                         mount: "kubernetes",
                         role: "r",
