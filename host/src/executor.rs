@@ -1,5 +1,6 @@
 //! Carries out a plan: sends its requests to the sinks and collects what came of them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use configurator_core::fault::Fault;
@@ -18,6 +19,9 @@ use crate::metrics::Metrics;
 use crate::redaction::Redactor;
 use crate::shards::Permit;
 use crate::sinks::{Scope, Sinks};
+
+/// The `Idempotency-Key` of each HTTP request that gets one, by the request's name.
+pub(crate) type IdempotencyKeys = BTreeMap<String, String>;
 
 /// Carries out plans.
 #[derive(Clone)]
@@ -72,11 +76,13 @@ impl Executor {
     ///
     /// In each wave, requests go side by side within the Configurator's concurrency, or one after another when the
     /// plan is serial. `redactor` knows the secrets of the run. After a failure that nothing catches, a serial plan and later waves are not sent.
-    /// Where hosts share the objects, `permit` says when a request that changes something may be sent.
+    /// `keys` has the `Idempotency-Key` of each HTTP request that gets one, by name. Where hosts share the objects, `permit` says when
+    /// a request that changes something may be sent.
     pub(crate) async fn execute(
         &self,
         plan: &Plan,
         run: &Run,
+        keys: &IdempotencyKeys,
         redactor: &Arc<Redactor>,
         permit: Option<&Permit>,
     ) -> Executed {
@@ -91,7 +97,7 @@ impl Executor {
                 for (index, step) in steps {
                     let result = match &culprit {
                         Some(culprit) => self.not_sent(step, culprit),
-                        None => self.step(step, run, redactor, permit).await,
+                        None => self.step(step, run, keys, redactor, permit).await,
                     };
                     note_culprit(&mut culprit, step, &result);
                     settled.push((index, result));
@@ -101,7 +107,7 @@ impl Executor {
             let width = run.configurator().concurrency.max(1);
             let mut under_way = Vec::with_capacity(steps.len());
             for (index, step) in &steps {
-                under_way.push(self.indexed(*index, step, run, redactor, permit));
+                under_way.push(self.indexed(*index, step, run, keys, redactor, permit));
             }
             let mut side_by_side = futures::stream::iter(under_way).buffer_unordered(width);
             while let Some((index, result)) = side_by_side.next().await {
@@ -126,16 +132,18 @@ impl Executor {
         index: usize,
         step: &PlannedStep,
         run: &Run,
+        keys: &IdempotencyKeys,
         redactor: &Arc<Redactor>,
         permit: Option<&Permit>,
     ) -> (usize, StepResult) {
-        (index, self.step(step, run, redactor, permit).await)
+        (index, self.step(step, run, keys, redactor, permit).await)
     }
 
     async fn step(
         &self,
         step: &PlannedStep,
         run: &Run,
+        keys: &IdempotencyKeys,
         redactor: &Arc<Redactor>,
         permit: Option<&Permit>,
     ) -> StepResult {
@@ -182,7 +190,7 @@ impl Executor {
             PlannedAction::Send(operation) if request.is_declarative => {
                 let job = DeclarativeJob {
                     operation: (**operation).clone(),
-                    scope: scope(step, run),
+                    scope: scope(step, run, keys),
                     request_name: request.name.clone(),
                     owner: owner(step, run).map(|member| {
                         Subject::watched(run.configurator(), &member.key, &member.uid)
@@ -206,7 +214,7 @@ impl Executor {
                     operation = %request.operation,
                     fault = tracing::field::Empty,
                 );
-                let mut scope = scope(step, run);
+                let mut scope = scope(step, run, keys);
                 if let Some(permit) = permit
                     && request.operation.is_mutating()
                 {
@@ -253,7 +261,7 @@ fn owner<'a>(step: &PlannedStep, run: &'a Run) -> Option<&'a Member> {
     }
 }
 
-fn scope(step: &PlannedStep, run: &Run) -> Scope {
+fn scope(step: &PlannedStep, run: &Run, keys: &IdempotencyKeys) -> Scope {
     Scope {
         configurator: run.configurator().name.clone(),
         request_name: step.request.name.clone(),
@@ -261,10 +269,7 @@ fn scope(step: &PlannedStep, run: &Run) -> Scope {
             .map(|member| member.key.to_string())
             .unwrap_or_default(),
         attempt: run.failures().saturating_add(1),
-        idempotency_key: match step.request.operation {
-            Operation::Http(_) => run.entry_id().effect(&step.request.name),
-            _ => String::new(),
-        },
+        idempotency_key: keys.get(&step.request.name).cloned().unwrap_or_default(),
         timeout: step.request.timeout,
         fences: Vec::new(),
     }

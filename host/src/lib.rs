@@ -12,6 +12,7 @@ pub mod controller;
 pub mod declarative;
 pub mod executor;
 mod gather;
+mod idempotency;
 pub mod kubernetes_faults;
 pub mod ledger;
 pub mod recording;

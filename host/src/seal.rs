@@ -45,6 +45,14 @@ impl StateKey {
         URL_SAFE_NO_PAD.encode(self.mac(parts).finalize().into_bytes())
     }
 
+    /// A key for another purpose, which says nothing about this one.
+    pub(crate) fn derive(&self, purpose: &[u8]) -> [u8; 32] {
+        self.mac(&[b"derived key", purpose])
+            .finalize()
+            .into_bytes()
+            .into()
+    }
+
     /// Whether this is the seal of these parts. Takes as long for every wrong one.
     pub(crate) fn is_seal(&self, parts: &[&[u8]], seal: &str) -> bool {
         URL_SAFE_NO_PAD

@@ -304,6 +304,12 @@ impl Capabilities {
         )))
     }
 
+    /// Whether any HTTP request may be allowed.
+    #[must_use]
+    pub fn allows_http(&self) -> bool {
+        !self.http.is_empty()
+    }
+
     /// Whether a rule allows the method at the host of a URL.
     ///
     /// # Errors

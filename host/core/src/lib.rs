@@ -15,6 +15,7 @@ mod text;
 mod text_or_bytes;
 pub mod time;
 pub mod trial;
+pub mod trigger;
 
 pub mod authorization;
 pub mod backoff;

@@ -162,14 +162,15 @@ impl Parking {
 
     /// A request was refused for now, or not answered. Returns whether the server has become unavailable by it.
     ///
-    /// The server behind the sink is probed at once, at most once in a probe period, unless it has asked for patience: it answers then.
+    /// The server behind the sink is probed at once, at most once in a probe period, unless it has answered and asked for patience.
     pub fn observe_failure(&mut self, server: &Server, refusal: Refusal, now: Timestamp) -> bool {
+        if server.has_probe() && refusal.status.is_none() {
+            // The probe decides.
+            self.suspect(server.sink, now);
+            return false;
+        }
         if server.has_probe() && refusal.retry_after.is_none() {
             self.suspect(server.sink, now);
-            if refusal.status.is_none() {
-                // The probe decides.
-                return false;
-            }
         }
         let wait = self.interval(now);
         let max_retry_after = self.max_retry_after;

@@ -67,6 +67,22 @@ pub struct PlanRules<'a> {
     pub entry: EntryId<'a>,
 }
 
+impl PlanRules<'_> {
+    /// Authorizes the operation of a request.
+    ///
+    /// # Errors
+    /// As [`authorize`].
+    pub(crate) fn authorize(&self, request: &Request) -> Result<AuthorizedOperation, Denied> {
+        let effect = self.entry.effect(&request.name);
+        let caller = Caller {
+            configurator: self.configurator,
+            namespace: namespace_of(request, self.namespace),
+            effect: &effect,
+        };
+        authorize(&request.operation, caller, self.capabilities, self.ceiling)
+    }
+}
+
 /// Identifies an entry: the same on each of its attempts, also after a restart of the host.
 #[derive(Debug, Clone, Copy)]
 pub struct EntryId<'a> {
@@ -112,18 +128,7 @@ impl Plan {
     ) -> Result<Self, InvalidRequest> {
         let batch = requests.batch_error_strategy;
         let step = |request: Request| {
-            let effect = rules.entry.effect(&request.name);
-            let caller = Caller {
-                configurator: rules.configurator,
-                namespace: namespace_of(&request, rules.namespace),
-                effect: &effect,
-            };
-            let authorized = authorize(
-                &request.operation,
-                caller,
-                rules.capabilities,
-                rules.ceiling,
-            );
+            let authorized = rules.authorize(&request);
             let action = match (authorized, kept.get(&request.name)) {
                 (Err(Denied::Invalid(why)), _) => {
                     let name = request.name;

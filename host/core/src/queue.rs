@@ -178,6 +178,8 @@ struct Slot {
     gone: VecDeque<Gone>,
     work: Work,
     is_given_up: bool,
+    /// A server has asked that nothing is sent for the object before this, whatever becomes of the object.
+    quiet_until: Option<Timestamp>,
 }
 
 #[derive(Debug)]
@@ -201,6 +203,8 @@ struct Live {
     is_untried: bool,
     guard: LoopGuard,
     resync: Option<TimerKey>,
+    /// When its last scheduled resync was due.
+    resynced: Option<Timestamp>,
     deletion_done: bool,
 }
 
@@ -571,6 +575,11 @@ impl Queue {
                 self.settle(key, false);
             }
         }
+        if let Pause::Park { after, failure } = pause {
+            for key in &keys {
+                self.note_wish(key, failure, *after, now);
+            }
+        }
         let is_stale = run
             .members()
             .iter()
@@ -804,6 +813,9 @@ impl Queue {
             live.completed = None;
             live.pending = Some(WatchEvent::Resync);
         }
+        if let Some(slot) = self.slots.get_mut(key) {
+            slot.quiet_until = None;
+        }
         if self
             .slots
             .get(key)
@@ -851,6 +863,7 @@ impl Queue {
                 {
                     live.resync = None;
                     if is_idle {
+                        live.resynced = Some(at.0);
                         live.vain = Vain::default();
                         live.pending.get_or_insert(WatchEvent::Resync);
                         self.wake(&key, now);
@@ -932,6 +945,7 @@ impl Queue {
                     awaited: None,
                     guard: LoopGuard::default(),
                     resync: None,
+                    resynced: None,
                     deletion_done: false,
                     renews: false,
                 });
@@ -1131,6 +1145,9 @@ impl Queue {
         };
         if slot.work != Work::Idle {
             return;
+        }
+        if let Some(until) = slot.quiet_until.filter(|until| *until > now) {
+            return self.delay(key, until);
         }
         if let (Some(live), true) = (&mut slot.live, slot.gone.is_empty()) {
             if live.awaited.is_some() {
@@ -1385,6 +1402,7 @@ impl Queue {
                 object: gone.object.clone(),
                 event: WatchEvent::Deleted,
                 content: gone.content,
+                resync: None,
             });
         }
         let live = slot.live.as_ref()?;
@@ -1394,6 +1412,7 @@ impl Queue {
             object: live.object.clone(),
             event: live.pending?,
             content: live.content,
+            resync: live.resynced,
         })
     }
 
@@ -1424,6 +1443,14 @@ impl Queue {
             self.unavailable.contains(server) || self.unavailable.contains(&behind)
         };
         paused.server.as_ref().is_some_and(is_unavailable)
+    }
+
+    /// A server that refuses an object for now may ask for patience.
+    fn note_wish(&mut self, key: &ObjectRef, failure: &Failure, after: Duration, now: Timestamp) {
+        let has_asked = failure.reaction == Reaction::Park && failure.fault.retry_after.is_some();
+        if let (true, Some(slot)) = (has_asked, self.slots.get_mut(key)) {
+            slot.quiet_until = Some(now.after(after));
+        }
     }
 
     /// A server has refused an object for now.
@@ -1592,6 +1619,7 @@ impl Queue {
         now: Timestamp,
     ) {
         self.idle(&member.key);
+        self.note_wish(&member.key, failure, after, now);
         if self.has_changed(chain, member) {
             self.wake(&member.key, now);
             return;
@@ -1737,6 +1765,7 @@ impl Slot {
             gone: VecDeque::new(),
             work: Work::Idle,
             is_given_up: false,
+            quiet_until: None,
         }
     }
 }

@@ -27,8 +27,10 @@ use crate::machine::state::NodeError;
 use crate::module::RunModule;
 use crate::output::{self, Applied, OutputRules};
 use crate::parking::Server;
-use crate::plan::{self, Conclusion, EntryId, Failure, Kept, Plan, PlanRules, PlannedStep};
-use crate::request::{ObjectRef, SinkName};
+use crate::plan::{
+    self, Conclusion, EntryId, Failure, Kept, Plan, PlanRules, PlannedAction, PlannedStep,
+};
+use crate::request::{ObjectRef, Operation, Request, SinkName};
 use crate::result::{RequestResult, ResultEntry};
 use crate::retry::{self, Decision, Tries, Verdict};
 use crate::time::Timestamp;
@@ -46,6 +48,8 @@ pub struct Member {
     pub event: WatchEvent,
     /// Of its content when the run began.
     pub content: ContentDigest,
+    /// When its last scheduled resync was due; `None`: there was none since the host watches it.
+    pub resync: Option<Timestamp>,
 }
 
 /// Which chain of phases a run goes through.
@@ -440,6 +444,48 @@ impl Run {
         self.leaf.as_ref().map_or(1, |leaf| leaf.entry.entry)
     }
 
+    fn plan_rules<'a>(&'a self, namespace: &'a str) -> PlanRules<'a> {
+        PlanRules {
+            configurator: &self.configurator.name,
+            capabilities: &self.configurator.capabilities,
+            ceiling: &self.ceiling,
+            namespace,
+            entry: self.entry_id(),
+        }
+    }
+
+    /// The step with another operation in its place, for which the rules are checked as for any other.
+    #[must_use]
+    pub fn with_operation(&self, step: &PlannedStep, operation: Operation) -> PlannedStep {
+        let first = self.members.first();
+        let rules = self.plan_rules(first.map_or("", |member| &member.key.namespace));
+        let request = Request {
+            operation,
+            ..step.request.clone()
+        };
+        let action = match rules.authorize(&request) {
+            Ok(authorized) => PlannedAction::Send(Box::new(authorized)),
+            Err(denied) => PlannedAction::Refuse(denied.into_fault()),
+        };
+        PlannedStep {
+            request,
+            action,
+            on_error: step.on_error,
+        }
+    }
+
+    /// Whether the run is the entry of a machine's leaf.
+    #[must_use]
+    pub fn is_of_leaf(&self) -> bool {
+        self.leaf.is_some()
+    }
+
+    /// The phase that a machine's object is in; empty in mode Chain.
+    #[must_use]
+    pub fn visited_phase(&self) -> &str {
+        self.leaf.as_ref().map_or("", |leaf| leaf.phase.as_str())
+    }
+
     /// Identifies the entry that the run is in.
     #[must_use]
     pub fn entry_id(&self) -> EntryId<'_> {
@@ -542,13 +588,7 @@ impl Run {
         }
         self.next_args = output.pass_through_args;
         let namespace = refs.first().map_or("", |key| key.namespace.as_str());
-        let rules = PlanRules {
-            configurator: &self.configurator.name,
-            capabilities: &self.configurator.capabilities,
-            ceiling: &self.ceiling,
-            namespace,
-            entry: self.entry_id(),
-        };
+        let rules = self.plan_rules(namespace);
         let plan = match Plan::of(output.requests, &self.kept, rules) {
             Ok(plan) => Arc::new(plan),
             Err(invalid) => {

@@ -29,6 +29,7 @@ use super::rollout::Rollout;
 use crate::clock::SharedClock;
 use crate::events::{CONFIGURE, HostEvent, Publisher, Subject};
 use crate::executor::Executor;
+use crate::idempotency::{Effects, KeyedPlan, RunEffects};
 use crate::kubernetes_faults::{fault_of, is_of_another};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
@@ -66,6 +67,8 @@ pub struct RunContext {
     pub resource: ApiResource,
     /// Records the objects that are handled; with `deletion.by: Ledger` and something to do at a deletion.
     pub ledger: Option<Ledger>,
+    /// Makes each HTTP request take effect once.
+    pub(crate) effects: Effects,
     /// Holds the objects that are handled; with `deletion.by: Finalizer`.
     pub finalizer: Option<Finalizer>,
     /// In mode `Machine`: what its machines share.
@@ -204,6 +207,7 @@ pub(crate) async fn carry(
         taking,
         run,
         redactor: Arc::new(redactor),
+        effects: RunEffects::default(),
         own_writes: Vec::new(),
         has_written: false,
         holds_readiness: false,
@@ -218,6 +222,7 @@ struct Drive {
     taking: Option<Taking<Arc<Module>>>,
     run: Run,
     redactor: Arc<Redactor>,
+    effects: RunEffects,
     own_writes: Vec<(ObjectRef, u64)>,
     has_written: bool,
     holds_readiness: bool,
@@ -332,18 +337,32 @@ impl Drive {
 
     async fn execute(&mut self, plan: &Plan) -> Step {
         let context = self.context.clone();
-        if let Err(fault) = self.remember(plan).await {
-            let reaction = fault.kind.reaction();
-            return self.run.on_host_failure(host_failure(fault, reaction));
-        }
+        let prepared = match self.remember(plan).await {
+            Ok(()) => self.key(plan).await,
+            Err(fault) => Err(fault),
+        };
+        let keyed = match prepared {
+            Ok(keyed) => keyed,
+            Err(fault) => {
+                let reaction = fault.kind.reaction();
+                return self.run.on_host_failure(host_failure(fault, reaction));
+            }
+        };
         if self.run.is_once(plan)
             && let Err(failure) = self.announce().await
         {
             return self.run.fail_leaf(failure);
         }
+        let plan = keyed.plan.as_ref().unwrap_or(plan);
+        let permit = self.permit.as_deref();
         let mut executed = context
             .executor
-            .execute(plan, &self.run, &self.redactor, self.permit.as_deref())
+            .execute(plan, &self.run, &keyed.keys, &self.redactor, permit)
+            .await;
+        let fences = permit.map(Permit::fences).unwrap_or_default();
+        context
+            .effects
+            .settle(&keyed, &executed.results, &mut self.effects, fences)
             .await;
         if executed
             .results
@@ -377,6 +396,24 @@ impl Drive {
             taking.results(&executed.results);
         }
         self.run.on_results(executed.results, context.clock.now())
+    }
+
+    /// Makes sure, before HTTP requests are sent, that each takes effect once.
+    async fn key(&mut self, plan: &Plan) -> Result<KeyedPlan, Fault> {
+        let module = self.context.rollout.chosen(self.run.module());
+        let module = module.digest().hex();
+        let fences = self.permit.as_ref().map(|permit| permit.fences());
+        let known = &mut self.effects;
+        self.context
+            .effects
+            .key(
+                plan,
+                &self.run,
+                module.as_bytes(),
+                known,
+                fences.unwrap_or_default(),
+            )
+            .await
     }
 
     /// Makes sure, before the first effect, that a deletion of these objects will be noticed.

@@ -39,6 +39,7 @@ use crate::clock::until;
 use crate::declaration::{self, Flows};
 use crate::events::{HostEvent, Subject};
 use crate::host::Shared;
+use crate::idempotency::Effects;
 use crate::kubernetes_faults::is_of_another;
 use crate::ledger::Ledger;
 use crate::module_source::{Fetched, SourceError};
@@ -342,6 +343,9 @@ impl Keeper {
         }
         if let Err(fault) = StateStore::close(self.shared.config_store.as_ref(), &uid).await {
             tracing::warn!(configurator = name, %fault, "the books of states could not be removed; they are removed at the next start");
+        }
+        if let Err(fault) = Effects::close(self.shared.config_store.as_ref(), &uid).await {
+            tracing::warn!(configurator = name, %fault, "the causes of HTTP requests could not be removed; they are removed at the next start");
         }
         self.shared.observer.noticed(&name, &Notice::Stopped);
         tracing::info!(configurator = name, "stopped");
@@ -817,6 +821,12 @@ impl Keeper {
             clock: shared.clock.clone(),
             client: shared.client.clone(),
             resource: resource.clone(),
+            effects: Effects::new(
+                shared.config_store.clone(),
+                shared.state_key.clone(),
+                &configurator.uid,
+                shared.clock.clone(),
+            ),
             ledger,
             finalizer,
             publisher: shared.publisher.clone(),

@@ -19,6 +19,7 @@ use super::trial::ROLLBACK_ANNOTATION;
 use crate::cluster::WatchBackoff;
 use crate::declaration::Flows;
 use crate::host::Shared;
+use crate::idempotency::Effects;
 use crate::ledger::Ledger;
 use crate::objects;
 use crate::resource::flow::Flow;
@@ -191,6 +192,7 @@ impl Supervisor {
             let recorded = Ledger::recorded_for(store).await.map_err(said)?;
             let mut kept = StateStore::kept_for(store).await.map_err(said)?;
             kept.extend(recorded);
+            kept.extend(Effects::kept_for(store).await.map_err(said)?);
             if kept.is_empty() {
                 return Ok(());
             }
@@ -206,13 +208,14 @@ impl Supervisor {
                 let ledger = Ledger::new(self.shared.config_store.clone(), &uid);
                 ledger.close().await.map_err(said)?;
                 StateStore::close(store, &uid).await.map_err(said)?;
+                Effects::close(store, &uid).await.map_err(said)?;
             }
             Ok::<(), String>(())
         };
         if let Err(error) = stale.await {
             tracing::warn!(
                 error,
-                "stale ledgers and states could not be removed; they are at the next start"
+                "what is stored for Configurators that are gone could not be removed; it is removed at the next start"
             );
         }
     }

@@ -426,6 +426,7 @@ impl Worker {
         self.chores = Some(chores);
         let keep_books = keep_books(
             self.parts.context.clone(),
+            self.parts.configurator.clone(),
             self.parts.declarative.clone(),
             queue,
         );
@@ -697,15 +698,13 @@ impl Worker {
         }
     }
 
-    /// Takes objects out of the books of states that went while no host was there.
+    /// Removes what is stored of objects that went while no host was there.
     async fn sweep(&mut self) {
-        let Some(machine) = self.parts.context.machine.clone() else {
-            return;
-        };
-        let known = match machine.store.known().await {
+        let context = self.parts.context.clone();
+        let known = match stored_objects(&context, &self.parts.configurator).await {
             Ok(known) => known,
             Err(fault) => {
-                return tracing::warn!(%fault, "the books of states cannot be read; what has gone is removed at the next start");
+                return tracing::warn!(%fault, "it cannot be read which objects something is stored of; what has gone is removed at the next start");
             }
         };
         let there = self.queue.uids();
@@ -713,10 +712,14 @@ impl Worker {
             .into_iter()
             .filter(|uid| self.has(uid) && !there.contains(uid.as_str()))
             .collect();
+        if gone.is_empty() {
+            return;
+        }
+        let configurator = self.parts.configurator.clone();
         let forgetting = async move {
             for uid in gone {
-                if let Err(fault) = machine.store.forget(&uid).await {
-                    return tracing::warn!(%fault, "the state of an object that has gone could not be removed; it is at the next start");
+                if let Err(fault) = forget_stored(&context, &configurator, &uid).await {
+                    return tracing::warn!(%fault, "what is stored of an object that has gone could not be removed; it is removed at the next start");
                 }
             }
         };
@@ -1459,6 +1462,7 @@ fn broken_off(members: Vec<Member>) -> Finished {
 /// Takes deleted objects out of the books. What fails is found again at the next start.
 async fn keep_books(
     context: Arc<RunContext>,
+    configurator: Arc<Configurator>,
     declarative: DeclarativeRequests,
     mut chores: mpsc::Receiver<Chore>,
 ) {
@@ -1470,7 +1474,7 @@ async fn keep_books(
             chore = chores.recv(), if under_way.len() < CHORES => match chore {
                 Some(chore) => {
                     declarative.cancel(&chore.uid);
-                    under_way.push(strike(&context, chore).boxed());
+                    under_way.push(strike(&context, &configurator, chore).boxed());
                 }
                 None => break,
             },
@@ -1479,12 +1483,10 @@ async fn keep_books(
     while under_way.next().await.is_some() {}
 }
 
-async fn strike(context: &RunContext, chore: Chore) {
+async fn strike(context: &RunContext, configurator: &Configurator, chore: Chore) {
     let Chore { key, uid, _permit } = chore;
-    if let Some(machine) = &context.machine
-        && let Err(fault) = machine.store.forget(&uid).await
-    {
-        tracing::warn!(object = %key, %fault, "the state of an object that has gone could not be removed");
+    if let Err(fault) = forget_stored(context, configurator, &uid).await {
+        tracing::warn!(object = %key, %fault, "what is stored of an object that has gone could not be removed; it is removed at the next start");
     }
     let struck = match (&context.ledger, &context.finalizer) {
         (Some(ledger), _) => ledger.forget(&uid).await,
@@ -1494,6 +1496,36 @@ async fn strike(context: &RunContext, chore: Chore) {
     if let Err(fault) = struck {
         tracing::warn!(object = %key, %fault, "a deletion could not be recorded; it is dealt with again at the next start");
     }
+}
+
+/// The uids of the objects that a state, or the cause of an HTTP request, is stored of.
+async fn stored_objects(
+    context: &RunContext,
+    configurator: &Configurator,
+) -> Result<BTreeSet<String>, Fault> {
+    let mut known = BTreeSet::new();
+    if let Some(machine) = &context.machine {
+        known.extend(machine.store.known().await?);
+    }
+    if configurator.capabilities.allows_http() {
+        known.extend(context.effects.known().await?);
+    }
+    Ok(known)
+}
+
+/// Removes what is stored of an object that has gone.
+async fn forget_stored(
+    context: &RunContext,
+    configurator: &Configurator,
+    uid: &str,
+) -> Result<(), Fault> {
+    if let Some(machine) = &context.machine {
+        machine.store.forget(uid).await?;
+    }
+    if configurator.capabilities.allows_http() {
+        context.effects.forget(uid, &[]).await?;
+    }
+    Ok(())
 }
 
 /// Whether deletions of this Configurator's objects must be noticed although nobody watched.

@@ -104,10 +104,11 @@ impl HttpSink {
             let (name, value) = header(request, name, value)?;
             outgoing = outgoing.header(name, value);
         }
-        if !request
-            .headers
-            .iter()
-            .any(|(name, _)| name.eq_ignore_ascii_case("idempotency-key"))
+        if !scope.idempotency_key.is_empty()
+            && !request
+                .headers
+                .iter()
+                .any(|(name, _)| name.eq_ignore_ascii_case("idempotency-key"))
         {
             outgoing = outgoing.header("idempotency-key", &scope.idempotency_key);
         }

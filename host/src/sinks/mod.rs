@@ -48,8 +48,7 @@ pub struct Scope {
     pub object: String,
     /// The attempt of the run that it belongs to; counts from 1.
     pub attempt: u32,
-    /// The same for the same request of the same entry of the same run, also after a restart of the host. Empty for what
-    /// is no HTTP request.
+    /// Identifies the effect of an HTTP request, as its `Idempotency-Key`. Empty for a request without one.
     pub idempotency_key: String,
     /// How long one attempt may take; `None`: the sink's own.
     pub timeout: Option<Duration>,

@@ -624,6 +624,33 @@ fn a_change_ends_the_wait_of_a_refused_run() {
 }
 
 #[test]
+fn a_wait_that_the_server_asked_for_outlasts_a_change_and_a_deletion() {
+    let refused = |bench: &mut Bench| {
+        bench.see("a", 1);
+        let (ticket, run, _, finished) = parked_run(bench, "a");
+        let mut failure = failure(FaultKind::ApiServerUnavailable);
+        failure.fault.retry_after = Some(Duration::from_secs(1));
+        let after = Duration::from_secs(1);
+        let pause = Pause::Park { after, failure };
+        let actions = bench.queue.pause(ticket, run, &pause, finished, bench.now);
+        bench.note(actions);
+        bench.text.clear();
+    };
+    let mut bench = Bench::listed(configurator());
+    refused(&mut bench);
+    bench.see("a", 2).wait(999).check(expect![[""]]);
+    bench.wait(1).check(expect![[r#"
+        start Phases a:Modified after 0 failures
+    "#]]);
+    let mut bench = Bench::listed(configurator());
+    refused(&mut bench);
+    bench.gone("a").wait(999).check(expect![[""]]);
+    bench.wait(1).check(expect![[r#"
+        start Deletion a:Deleted after 0 failures
+    "#]]);
+}
+
+#[test]
 fn a_member_that_is_refused_leaves_its_batch_and_waits_without_a_charge() {
     let mut declared = configurator();
     declared.batch = Some(BatchOptions {

@@ -247,6 +247,8 @@ impl Sessions {
             let mut fault = failed(&reply.trouble());
             if reply.status == 403 {
                 fault.retry_after.get_or_insert(REFUSED_WAIT);
+                // It concerns the host's own login, and no request.
+                fault.status = None;
                 fault.message +=
                     "; it has ended, was revoked, or may not look itself up. Give another";
             }
@@ -285,6 +287,8 @@ impl Sessions {
             // Vault says 500 to some credentials that are wrong.
             if matches!(reply.status, 400..=404 | 500) {
                 fault.retry_after.get_or_insert(REFUSED_WAIT);
+                // It concerns the host's own login, and no request.
+                fault.status = None;
                 fault.message += "; check the role, its credential, and where the login is mounted";
             }
             return Err(fault);

@@ -1,0 +1,116 @@
+//! What has started a run of an object.
+
+use crate::digest::digest_of;
+use crate::run::{Chain, Member, Run};
+use crate::time::Timestamp;
+
+/// What has started a run of one object. A run that is repeated after a failure, a restart of the host or a hand-over has
+/// the same trigger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trigger {
+    /// Tells apart what goes on side by side for one object: a chain, or the node of a leaf. A segment of a key.
+    pub scope: String,
+    /// Of a chain, the content of the object, the parameters and the module; an object is deleted once, whatever it contains.
+    /// Of a leaf, the visit to its phase and the entry.
+    pub digest: String,
+    /// When the last scheduled resync of the object was due. `None` says nothing: there was none since this host watches
+    /// the object.
+    pub resync: Option<Timestamp>,
+}
+
+impl Trigger {
+    /// The trigger of `run` for one of its members, with the module of this digest.
+    #[must_use]
+    pub fn of(run: &Run, member: &Member, module: &[u8]) -> Self {
+        if run.is_of_leaf() {
+            let entry = run.entry_id();
+            let number = entry.number.to_string();
+            let path = digest_of([run.visited_phase(), entry.phase].map(str::as_bytes));
+            return Self {
+                scope: format!("leaf-{path}"),
+                digest: digest_of([entry.run, &number].map(str::as_bytes)),
+                resync: None,
+            };
+        }
+        let (chain, content) = match run.chain() {
+            Chain::Phases => ("phases", member.content.bytes()),
+            Chain::Deletion => ("deletion", [0; 16]),
+        };
+        let parameters = run.configurator().parameters.as_str();
+        Self {
+            scope: chain.to_owned(),
+            digest: digest_of([&content, parameters.as_bytes(), module]),
+            resync: member.resync,
+        }
+    }
+
+    /// Whether this is one with a trigger of `digest` and `resync` that is known: nothing has happened since.
+    #[must_use]
+    pub fn is_same(&self, digest: &str, resync: Option<Timestamp>) -> bool {
+        self.digest == digest && (self.resync.is_none() || self.resync == resync)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::capability::Capabilities;
+    use crate::fixtures::{at, configurator, content, document, member};
+    use crate::module::RunModule;
+    use crate::retry::Tries;
+    use crate::run::RunStart;
+
+    fn trigger(change: impl FnOnce(&mut RunStart), module: &[u8]) -> Trigger {
+        let mut start = RunStart {
+            configurator: Arc::new(configurator()),
+            ceiling: Arc::new(Capabilities::everything()),
+            members: vec![member("web")],
+            chain: Chain::Phases,
+            tries: Tries::default(),
+            module: RunModule::default(),
+        };
+        change(&mut start);
+        let member = start.members[0].clone();
+        let (run, _) = Run::start(start, at(0));
+        Trigger::of(&run, &member, module)
+    }
+
+    #[test]
+    fn a_trigger_changes_with_what_has_happened_and_not_with_a_restart() {
+        let first = trigger(|_| (), b"module");
+        let is_same = |other: &Trigger| other.is_same(&first.digest, first.resync);
+        assert!(is_same(&trigger(|_| (), b"module")));
+        assert!(!is_same(&trigger(|_| (), b"another module")));
+        let changed = |start: &mut RunStart| start.members[0].content = content(1);
+        assert!(!is_same(&trigger(changed, b"module")));
+        let parametrized = |start: &mut RunStart| {
+            Arc::make_mut(&mut start.configurator).parameters = document(r#"{"to":2}"#);
+        };
+        assert!(!is_same(&trigger(parametrized, b"module")));
+    }
+
+    #[test]
+    fn a_resync_changes_it_once() {
+        let resynced = |due| trigger(|start| start.members[0].resync = due, b"module");
+        let [first, second, next] = [None, Some(at(1)), Some(at(2))].map(resynced);
+        assert!(!second.is_same(&first.digest, first.resync));
+        assert!(second.is_same(&second.digest, second.resync));
+        assert!(!next.is_same(&second.digest, second.resync));
+        // After a restart nothing is known of the resync whose effects may be under way.
+        assert!(first.is_same(&second.digest, second.resync));
+    }
+
+    #[test]
+    fn a_deletion_is_the_same_whatever_the_object_contained() {
+        let deleted = |number| {
+            let change = |start: &mut RunStart| {
+                start.chain = Chain::Deletion;
+                start.members[0].content = content(number);
+            };
+            trigger(change, b"module")
+        };
+        assert_eq!(deleted(1), deleted(2));
+    }
+}
