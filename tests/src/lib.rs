@@ -3,10 +3,12 @@
 pub mod cloud;
 pub mod configurator;
 pub mod controlplane;
+pub mod endpoint;
 pub mod gate;
 pub mod guests;
 pub mod machine;
 pub mod operator;
+pub mod poison;
 pub mod program;
 pub mod proxy;
 pub mod registry;

@@ -38,6 +38,11 @@ enum What {
         /// Other components too: how long each takes to start from the cache.
         files: Vec<PathBuf>,
     },
+    /// Healthy objects beside poisoned ones: how long they wait, for each kind of poison, with and without it.
+    Fairness {
+        /// Kinds to measure, as the table names them. Default: all.
+        kinds: Vec<String>,
+    },
     /// 100,000 objects of a real control plane: start to ready beside a bare watcher, and memory of an idle object.
     Objects,
 }
@@ -75,6 +80,12 @@ impl Bench {
                     parts.push(format!("module={}", file.display()));
                 }
                 parts
+            }
+            What::Fairness { kinds } => {
+                let kinds = kinds.into_iter().map(|kind| format!("kind={kind}"));
+                std::iter::once("fairness".to_owned())
+                    .chain(kinds)
+                    .collect()
             }
             What::Objects => {
                 controlplane::build()?;

@@ -360,10 +360,13 @@ const fn is_outage(kind: FaultKind) -> bool {
     )
 }
 
+/// Keeps the stronger of the two. Every server that asked for patience gets it, so the longest wait counts.
 fn strongest(known: &mut Failure, found: Failure) {
+    let wait = known.fault.retry_after.max(found.fault.retry_after);
     if found.rank() > known.rank() {
         *known = found;
     }
+    known.fault.retry_after = wait;
 }
 
 fn entries(

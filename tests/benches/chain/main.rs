@@ -34,6 +34,7 @@ use futures::StreamExt as _;
 use kube::api::{Api, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
+mod fairness;
 mod flow;
 mod measure;
 mod modules;
@@ -130,6 +131,13 @@ fn main() -> Result<()> {
     }
     if is_named("waits") {
         runtime.block_on(waits::measure(&mut figures))?;
+    }
+    if is_named("fairness") {
+        let kinds: Vec<String> = wanted
+            .iter()
+            .filter_map(|word| word.strip_prefix("kind=").map(str::to_owned))
+            .collect();
+        runtime.block_on(fairness::measure(&kinds, &mut figures))?;
     }
     if is_named("objects") {
         runtime.block_on(objects::measure(&mut figures))?;

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -412,6 +413,29 @@ fn what_becomes_of_a_failure() {
         group, DropError, DropError, not last: group = []
         group, DropError, DropError, last: group = []
     "#]].assert_eq(&table);
+}
+
+#[test]
+fn the_longest_wait_that_a_server_asked_for_counts_whichever_failure_is_the_strongest() {
+    let settled = ["a", "b", "c"].map(|name| put(name, "1"));
+    let waits = [Some(1), Some(3), None];
+    let kinds = [
+        FaultKind::ApiServerUnavailable,
+        FaultKind::ResourceMutation,
+        FaultKind::ConfigstoreUnavailable,
+    ];
+    let results = settled.iter().zip(kinds).zip(waits);
+    let results = results.map(|((request, kind), wait)| {
+        let mut result = failed_with(request, kind);
+        let fault = result.error.as_mut().unwrap();
+        fault.retry_after = wait.map(Duration::from_secs);
+        result
+    });
+    let results: Vec<RequestResult> = results.collect();
+    let plan = free(requests(settled.to_vec()));
+    let failure = conclude(&plan, results, false, false).failure.unwrap();
+    assert_eq!(failure.fault.kind, FaultKind::ApiServerUnavailable);
+    assert_eq!(failure.fault.retry_after, Some(Duration::from_secs(3)));
 }
 
 #[test]

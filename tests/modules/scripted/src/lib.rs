@@ -14,8 +14,8 @@ use configurator_sdk::http::Http;
 use configurator_sdk::kubernetes::Resource;
 use configurator_sdk::secretstore::Secret;
 use configurator_sdk::{
-    Cause, ErrorKind, EventType, Handler, HandlerError, Input, ObjectKey, OnError, Operation,
-    Output, Request, RequestResult, ResultEntry, Wake, log,
+    Cause, ErrorKind, EventType, Handler, HandlerError, Input, ObjectKey, ObjectRef, OnError,
+    Operation, Output, Request, RequestResult, ResultEntry, Wake, WatchedObject, log,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -42,6 +42,8 @@ struct Script {
     pass: BTreeMap<String, Value>,
     /// What it does instead, where a request of the phase before has failed.
     if_error: Option<Box<Script>>,
+    /// What it does instead, where an object's name begins like this.
+    if_named: BTreeMap<String, Script>,
 }
 
 #[derive(Deserialize, Default)]
@@ -57,6 +59,9 @@ struct Wait {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ScriptedRequest {
     name: String,
+    /// The name of the object of a batch that it is made for.
+    #[serde(default)]
+    of: Option<String>,
     #[serde(default)]
     group_by: Option<String>,
     #[serde(default)]
@@ -88,6 +93,8 @@ enum ScriptedOperation {
     DeleteConfigMap(String),
     /// Reads a ConfigMap of the object's namespace.
     GetConfigMap(String),
+    /// Lists the ConfigMaps of a namespace.
+    ListConfigMaps(String),
     /// Writes a plain key.
     Put { key: String, value: String },
     /// Removes a plain key.
@@ -159,7 +166,9 @@ fn remedy(input: &Input) -> Result<Output, HandlerError> {
 }
 
 fn play(script: &Value, input: &Input) -> Result<Output, HandlerError> {
-    let mut script: Script = serde_json::from_value(filled_in(script.clone(), &words(input)?))?;
+    let mut filled = filled_in(script.clone(), &words(input)?);
+    for_each_object(&mut filled, input)?;
+    let mut script: Script = serde_json::from_value(filled)?;
     let has_failed = |entry: &ResultEntry| match entry {
         ResultEntry::One(result) => result.error.is_some(),
         ResultEntry::Group(results) => results.iter().any(|result| result.error.is_some()),
@@ -169,6 +178,14 @@ fn play(script: &Value, input: &Input) -> Result<Output, HandlerError> {
         && results.iter().any(|(_, entry)| has_failed(entry))
     {
         script = *other;
+    }
+    if !script.if_named.is_empty() {
+        let keys = keys(input)?;
+        let is_named = |prefix: &str| keys.iter().any(|key| key.name.starts_with(prefix));
+        let mut named = std::mem::take(&mut script.if_named).into_iter();
+        if let Some((_, other)) = named.find(|(prefix, _)| is_named(prefix)) {
+            script = other;
+        }
     }
     if let Some(line) = &script.log {
         log::warn(line);
@@ -208,6 +225,30 @@ fn play(script: &Value, input: &Input) -> Result<Output, HandlerError> {
         output.push(made(request, input)?);
     }
     turned(output, script, input)
+}
+
+/// Puts one request for each object in the place of a request with `forEach`; in its texts, `{object}` stands for the object's name.
+fn for_each_object(script: &mut Value, input: &Input) -> Result<(), HandlerError> {
+    let Some(Value::Array(requests)) = script.get_mut("requests") else {
+        return Ok(());
+    };
+    let keys = keys(input)?;
+    let made = std::mem::take(requests)
+        .into_iter()
+        .flat_map(|mut request| {
+            let is_for_each = request
+                .as_object_mut()
+                .and_then(|request| request.remove("forEach"));
+            match is_for_each {
+                None => vec![request],
+                Some(_) => keys
+                    .iter()
+                    .map(|key| filled_in(request.clone(), &[("{object}", key.name.clone())]))
+                    .collect(),
+            }
+        });
+    *requests = made.collect();
+    Ok(())
 }
 
 /// That of the node, or of the phase.
@@ -268,6 +309,9 @@ fn made(scripted: ScriptedRequest, input: &Input) -> Result<Request, HandlerErro
     let mut request = Request::new(scripted.name, operation(scripted.operation, input)?);
     request.is_declarative = scripted.declarative;
     request.group_by = scripted.group_by;
+    if let Some(name) = scripted.of {
+        request.of = keys(input)?.into_iter().find(|key| key.name == name);
+    }
     request.bootstrap_dep = scripted.bootstrap_dep;
     if let Some(reaction) = scripted.on_error {
         request = request.on_error(match reaction {
@@ -296,6 +340,7 @@ fn operation(scripted: ScriptedOperation, input: &Input) -> Result<Operation, Ha
         }
         ScriptedOperation::DeleteConfigMap(other) => CONFIG_MAP.delete((namespace, other)).into(),
         ScriptedOperation::GetConfigMap(other) => CONFIG_MAP.get((namespace, other)).into(),
+        ScriptedOperation::ListConfigMaps(namespace) => CONFIG_MAP.list(namespace).into(),
         ScriptedOperation::Put { key, value } => Basic::new(key).put(value).into(),
         ScriptedOperation::Remove(key) => Basic::new(key).delete().into(),
         ScriptedOperation::AppConf { key, value } => AppConf::new(name, key)
@@ -328,15 +373,24 @@ fn resource_of(kind: &str) -> Result<Resource, HandlerError> {
     found.ok_or_else(|| HandlerError::fatal(format!("a script cannot apply a {kind}")))
 }
 
-fn own_name(input: &Input) -> Result<[String; 2], HandlerError> {
-    let object: Value = match input.objects() {
-        [one] => one.parse()?,
-        _ => return Ok([String::new(), String::new()]),
+fn keys(input: &Input) -> Result<Vec<ObjectRef>, HandlerError> {
+    let key = |object: &WatchedObject| {
+        let object: Value = object.parse()?;
+        let [namespace, name] = ["namespace", "name"].map(|field| {
+            let found = object.pointer(&format!("/metadata/{field}"));
+            found.and_then(Value::as_str).unwrap_or_default().to_owned()
+        });
+        Ok(ObjectRef { namespace, name })
     };
-    Ok(["name", "namespace"].map(|field| {
-        let found = object.pointer(&format!("/metadata/{field}"));
-        found.and_then(Value::as_str).unwrap_or_default().to_owned()
-    }))
+    input.objects().iter().map(key).collect()
+}
+
+fn own_name(input: &Input) -> Result<[String; 2], HandlerError> {
+    let mut keys = keys(input)?;
+    Ok(match (keys.pop(), keys.is_empty()) {
+        (Some(key), true) => [key.name, key.namespace],
+        _ => [String::new(), String::new()],
+    })
 }
 
 /// How many calls this instance has served.
