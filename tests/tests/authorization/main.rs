@@ -11,6 +11,7 @@
 
 mod chance;
 mod generate;
+mod http;
 mod kubernetes;
 mod model;
 mod server;
@@ -20,6 +21,8 @@ mod stores;
 const KUBERNETES_CASES: u64 = 12_000;
 /// Generated requests to each of the two stores.
 const STORE_CASES: u64 = 2_000;
+/// Generated requests to HTTP endpoints.
+const HTTP_CASES: u64 = 3_000;
 /// Sets the seed of a run, to repeat it.
 const SEED: &str = "CONFIGURATOR_TEST_SEED";
 

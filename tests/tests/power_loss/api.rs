@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use crate::history::{CallOf, Outcome, Subject, play_all};
+use crate::history::{CallOf, Outcome, Subject, fail_each_operation, play_all};
 use crate::linear::Model;
 
 const HISTORIES: u64 = 700;
@@ -31,6 +31,11 @@ fn the_api_keeps_its_word_over_faults_and_power_losses_and_watchers_miss_nothing
     );
     println!("watchers: {seen} changes seen, {resumed} resumed, {expired} expired");
     assert!(seen > 100 && resumed > 20 && expired > 5);
+}
+
+#[test]
+fn the_api_keeps_its_word_whichever_operation_fails() {
+    assert!(fail_each_operation::<Api>() > 10);
 }
 
 struct Api {

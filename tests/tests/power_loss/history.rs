@@ -11,6 +11,16 @@ use crate::linear::{Call, Model, is_linearizable};
 /// Calls of one history at most: 6 rounds of 4, and the last.
 const ROUNDS: u64 = 6;
 const AT_ONCE: u64 = 4;
+/// Rounds of a history in which one operation of the disk fails.
+const ROUNDS_WITH_ONE_FAULT: u64 = 3;
+
+const FAULTS: [Fault; 5] = [
+    Fault::Retained,
+    Fault::Forgotten,
+    Fault::Reverted,
+    Fault::Permanent,
+    Fault::PowerOff,
+];
 
 /// How a call ended.
 #[derive(Debug, Clone)]
@@ -110,6 +120,31 @@ pub fn play_all<S: Subject>(histories: u64) -> (Count, Vec<S::Witness>) {
     (count, witnesses)
 }
 
+/// Plays the same history for each operation of the disk and each kind of fault. That operation fails, and then the power goes.
+/// Returns how many operations there were.
+pub fn fail_each_operation<S: Subject>() -> u64 {
+    let mut most = 0;
+    for fault in FAULTS {
+        for position in 0.. {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build()
+                .unwrap();
+            let mut history = History::<S>::new(0);
+            match runtime.block_on(history.fail_at(position, fault)) {
+                Ok(true) => most = most.max(position + 1),
+                Ok(false) => break,
+                Err(error) => panic!(
+                    "{fault:?} at operation {position}: {error}\n{:#?}",
+                    history.calls
+                ),
+            }
+        }
+    }
+    println!("{most} operations, {} kinds of fault", FAULTS.len());
+    most
+}
+
 struct History<S: Subject> {
     dice: Dice,
     disk: Disk,
@@ -170,14 +205,29 @@ impl<S: Subject> History<S> {
         S::verify(&self.witness, &self.calls)
     }
 
+    /// Whether the operation at this position has come.
+    async fn fail_at(&mut self, position: u64, fault: Fault) -> Result<bool, String> {
+        let subject = S::open(&self.disk).await?;
+        let at = self.disk.fail(position, fault);
+        for _ in 0..ROUNDS_WITH_ONE_FAULT {
+            self.round(&subject).await;
+        }
+        let has_come = self.disk.operations() > at;
+        self.disk.power_loss(&mut self.dice);
+        self.end_process();
+        drop(subject);
+        let subject = S::open(&self.disk).await?;
+        subject.watch(&mut self.witness).await;
+        self.call_all(&subject, vec![S::read_all()]).await;
+        if !is_linearizable::<S::Model>(&self.calls) {
+            return Err("the calls are not linearizable".to_owned());
+        }
+        S::verify(&self.witness, &self.calls)?;
+        Ok(has_come)
+    }
+
     fn plan_fault(&mut self) {
-        let fault = *self.dice.pick(&[
-            Fault::Retained,
-            Fault::Forgotten,
-            Fault::Reverted,
-            Fault::Permanent,
-            Fault::PowerOff,
-        ]);
+        let fault = *self.dice.pick(&FAULTS);
         let after = self.dice.below(24);
         self.disk.fail(after, fault);
         self.note(&format!("{fault:?} after {after}"));
@@ -241,6 +291,10 @@ impl<S: Subject> History<S> {
             self.count.kills += 1;
             self.note("kill");
         }
+        self.end_process();
+    }
+
+    fn end_process(&mut self) {
         let now = self.tick();
         for call in &mut self.calls {
             call.ended = call.ended.min(now);

@@ -8,7 +8,7 @@ use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey, Sec
 use configurator_store::Store;
 use configurator_store::testing::{Dice, Disk};
 
-use crate::history::{Outcome, Subject, play_all};
+use crate::history::{Outcome, Subject, fail_each_operation, play_all};
 use crate::linear::Model;
 use crate::outcome;
 
@@ -18,6 +18,11 @@ const HISTORIES: u64 = 700;
 fn the_secret_store_keeps_its_word_over_faults_and_power_losses() {
     let (count, _) = play_all::<Secrets>(HISTORIES);
     crate::assert_all_happened(&count);
+}
+
+#[test]
+fn the_secret_store_keeps_its_word_whichever_operation_fails() {
+    assert!(fail_each_operation::<Secrets>() > 10);
 }
 
 struct Secrets {
