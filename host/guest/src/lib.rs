@@ -35,6 +35,10 @@ pub mod functions;
 
 pub mod options;
 
+pub mod budget;
+
+pub mod memory;
+
 pub mod cache;
 
 mod call;

@@ -10,7 +10,6 @@ use crate::bytes::ModuleBytes;
 use crate::cache::ModuleCache;
 use crate::call::Caller;
 use crate::digest::Digest;
-use crate::drive::drive_blocking;
 use crate::module::{Facts, Module};
 use crate::options::GuestOptions;
 use crate::state::CallState;
@@ -231,12 +230,13 @@ impl Loader {
                 name: name.into(),
                 message: format!("{error:#}"),
             })?;
-        let description = drive_blocking(Box::pin(caller.describe(&pre, &self.limits)))
-            .unwrap_or_else(|error| Err(error.into()))
-            .map_err(|fault| LoadError::Describe {
-                name: name.into(),
-                fault,
-            })?;
+        let (description, memory) =
+            caller
+                .describe(&pre, &self.limits)
+                .map_err(|fault| LoadError::Describe {
+                    name: name.into(),
+                    fault,
+                })?;
         check_description(&description).map_err(|message| LoadError::Description {
             name: name.into(),
             message,
@@ -252,6 +252,7 @@ impl Loader {
             facts,
             pre,
             idle: Arc::clone(&caller.idle),
+            memory: memory.into(),
         })
     }
 }

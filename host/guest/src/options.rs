@@ -6,6 +6,7 @@ use std::time::Duration;
 use configurator_core::handler::CallLimits;
 
 use crate::functions::CompiledFunctions;
+use crate::memory::{GUEST_MEMORY, available_memory};
 
 /// Settings of a [`GuestRuntime`](crate::runtime::GuestRuntime).
 #[derive(Debug, Clone)]
@@ -15,8 +16,10 @@ pub struct GuestOptions {
     /// Instances that are kept for their next call, of all modules together; only where `limits.instance_calls` is more than 1. Each
     /// keeps its memory. Default: two per core.
     pub idle_instances: u32,
-    /// Ceiling of `limits.memory`, in bytes. Address space is reserved for it, not memory. Default: 1 GiB; at most 4 GiB.
-    pub max_memory: u64,
+    /// Memory of guests in the whole process, in bytes: linear memories and tables of the calls that run and of the instances that
+    /// are kept. A call that does not fit waits. It is the ceiling of `limits.memory` as well. Default: a quarter of the memory that
+    /// the process may have ([`available_memory`](crate::memory::available_memory)), and at least 64 MiB.
+    pub memory: u64,
     /// Largest module, in bytes. Default: 128 MiB.
     pub max_module_size: u64,
     /// Stack of a guest, in bytes. Default: 512 KiB.
@@ -42,7 +45,7 @@ impl Default for GuestOptions {
         Self {
             parallel_calls: u32::try_from(cores).unwrap_or(u32::MAX),
             idle_instances: u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(2),
-            max_memory: 1 << 30,
+            memory: GUEST_MEMORY.of(available_memory()),
             max_module_size: 128 << 20,
             stack: 512 << 10,
             tick: Duration::from_millis(10),
