@@ -11,6 +11,7 @@ use futures::StreamExt;
 use serde::Deserialize;
 use tracing::Instrument as _;
 
+use crate::answers::{AnswerRoom, RunAnswers};
 use crate::clock::SharedClock;
 use crate::declarative::{DeclarativeJob, DeclarativeRequests};
 use crate::events::Subject;
@@ -72,11 +73,13 @@ impl Executor {
     ///
     /// In each wave, requests go side by side within the Configurator's concurrency, or one after another when the
     /// plan is serial. `redactor` knows the secrets of the run. After a failure that nothing catches, a serial plan and later waves are not sent.
-    /// Where hosts share the objects, `permit` says when a request that changes something may be sent.
+    /// Where hosts share the objects, `permit` says when a request that changes something may be sent. A request waits until there is
+    /// room for its answer, which counts in `answers` from then on.
     pub(crate) async fn execute(
         &self,
         plan: &Plan,
         run: &Run,
+        answers: &RunAnswers,
         redactor: &Arc<Redactor>,
         permit: Option<&Permit>,
     ) -> Executed {
@@ -91,7 +94,7 @@ impl Executor {
                 for (index, step) in steps {
                     let result = match &culprit {
                         Some(culprit) => self.not_sent(step, culprit),
-                        None => self.step(step, run, redactor, permit).await,
+                        None => self.step(step, run, answers, redactor, permit).await,
                     };
                     note_culprit(&mut culprit, step, &result);
                     settled.push((index, result));
@@ -101,7 +104,7 @@ impl Executor {
             let width = run.configurator().concurrency.max(1);
             let mut under_way = Vec::with_capacity(steps.len());
             for (index, step) in &steps {
-                under_way.push(self.indexed(*index, step, run, redactor, permit));
+                under_way.push(self.indexed(*index, step, run, answers, redactor, permit));
             }
             let mut side_by_side = futures::stream::iter(under_way).buffer_unordered(width);
             while let Some((index, result)) = side_by_side.next().await {
@@ -126,16 +129,18 @@ impl Executor {
         index: usize,
         step: &PlannedStep,
         run: &Run,
+        answers: &RunAnswers,
         redactor: &Arc<Redactor>,
         permit: Option<&Permit>,
     ) -> (usize, StepResult) {
-        (index, self.step(step, run, redactor, permit).await)
+        (index, self.step(step, run, answers, redactor, permit).await)
     }
 
     async fn step(
         &self,
         step: &PlannedStep,
         run: &Run,
+        answers: &RunAnswers,
         redactor: &Arc<Redactor>,
         permit: Option<&Permit>,
     ) -> StepResult {
@@ -207,18 +212,19 @@ impl Executor {
                     fault = tracing::field::Empty,
                 );
                 let mut scope = scope(step, run);
-                if let Some(permit) = permit
-                    && request.operation.is_mutating()
-                {
-                    permit.admit(&mut scope).await;
-                }
-                let answer = self
-                    .sinks
-                    .get(sink)
-                    .execute(operation, &scope)
-                    .instrument(span.clone())
-                    .await
-                    .map(|answer| operation.visible(answer));
+                let sending = async {
+                    scope.answer = answers.begin().await?;
+                    if let Some(permit) = permit
+                        && request.operation.is_mutating()
+                    {
+                        permit.admit(&mut scope).await;
+                    }
+                    let answer = self.sinks.get(sink).execute(operation, &scope).await?;
+                    let answer = operation.visible(answer);
+                    scope.answer.keep(&answer).await?;
+                    Ok::<Answer, Fault>(answer)
+                };
+                let answer = sending.instrument(span.clone()).await;
                 if let Err(fault) = &answer {
                     span.record("fault", fault.kind.name());
                 }
@@ -267,6 +273,7 @@ fn scope(step: &PlannedStep, run: &Run) -> Scope {
         },
         timeout: step.request.timeout,
         fences: Vec::new(),
+        answer: AnswerRoom::default(),
     }
 }
 

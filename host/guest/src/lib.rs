@@ -27,6 +27,12 @@ pub mod log;
 
 pub mod load;
 
+pub mod code_size;
+
+pub mod compiler;
+
+mod compile_queue;
+
 pub mod bytes;
 
 pub mod digest;

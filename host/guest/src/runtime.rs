@@ -114,12 +114,25 @@ impl GuestRuntime {
     /// Loads a module: compiles it, or takes it from the cache; checks its exports and imports; calls `describe`.
     /// A module that is loaded already is returned as it is. `name` is for messages.
     ///
-    /// Runs on a thread of its own, one at a time; large modules take seconds to compile.
+    /// Runs on a thread of its own; large modules take seconds to compile.
     ///
     /// # Errors
     /// See [`LoadError`]; each says what is wrong with the file and what to do.
     pub async fn load(
         &self,
+        bytes: impl Into<ModuleBytes>,
+        name: &str,
+    ) -> Result<Arc<Module>, LoadError> {
+        self.load_for(0, bytes, name).await
+    }
+
+    /// As [`load`](Self::load), for this owner: when several modules wait to be compiled, owners take turns.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn load_for(
+        &self,
+        owner: u128,
         bytes: impl Into<ModuleBytes>,
         name: &str,
     ) -> Result<Arc<Module>, LoadError> {
@@ -135,7 +148,8 @@ impl GuestRuntime {
             .name("guest-load".into())
             .stack_size(COMPILER_STACK)
             .spawn(move || {
-                let _ = reply.send(runtime.load_blocking(bytes, &of_thread));
+                let Inner { loader, caller, .. } = &*runtime.inner;
+                let _ = reply.send(loader.load(caller, owner, &bytes, &of_thread));
             })
             .map_err(|error| failed(format!("no thread can be started: {error}")))?;
         result
@@ -153,13 +167,19 @@ impl GuestRuntime {
         name: &str,
     ) -> Result<Arc<Module>, LoadError> {
         let bytes = bytes.into();
-        self.inner.loader.load(&self.inner.caller, &bytes, name)
+        self.inner.loader.load(&self.inner.caller, 0, &bytes, name)
     }
 
     /// The memory of all guests: linear memories and tables of calls that run and of instances that are kept.
     #[must_use]
     pub fn memory(&self) -> &MemoryBudget {
         &self.inner.caller.budget
+    }
+
+    /// How many modules wait to be compiled.
+    #[must_use]
+    pub fn waiting_compilations(&self) -> usize {
+        self.inner.loader.waiting()
     }
 
     /// How many instances wait for their next call.
@@ -304,6 +324,12 @@ fn check_options(options: &GuestOptions) -> Result<(), GuestError> {
         "parallel_calls",
         options.parallel_calls.to_string(),
         "1 to 1024",
+    )?;
+    rule(
+        options.parallel_compilations > 0,
+        "parallel_compilations",
+        options.parallel_compilations.to_string(),
+        "more than zero",
     )?;
     rule(
         !options.tick.is_zero(),

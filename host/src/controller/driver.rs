@@ -26,6 +26,7 @@ use tracing::Instrument as _;
 use super::finalizer::Finalizer;
 use super::machine_run::MachineContext;
 use super::rollout::Rollout;
+use crate::answers::{AnswerBudget, RunAnswers};
 use crate::clock::SharedClock;
 use crate::events::{CONFIGURE, HostEvent, Publisher, Subject};
 use crate::executor::Executor;
@@ -58,6 +59,8 @@ pub struct RunContext {
     pub rollout: Arc<Rollout>,
     /// Carries out plans.
     pub executor: Executor,
+    /// Memory of answers.
+    pub answers: AnswerBudget,
     /// The time.
     pub clock: SharedClock,
     /// Writes statuses.
@@ -200,6 +203,7 @@ pub(crate) async fn carry(
     let recorder = context.recorder.as_ref();
     let taking = recorder.map(|recorder| recorder.begin(&run, run.secrets(), context.clock.now()));
     let drive = Drive {
+        answers: context.answers.run(),
         context,
         taking,
         run,
@@ -215,6 +219,7 @@ pub(crate) async fn carry(
 
 struct Drive {
     context: Arc<RunContext>,
+    answers: RunAnswers,
     taking: Option<Taking<Arc<Module>>>,
     run: Run,
     redactor: Arc<Redactor>,
@@ -343,7 +348,13 @@ impl Drive {
         }
         let mut executed = context
             .executor
-            .execute(plan, &self.run, &self.redactor, self.permit.as_deref())
+            .execute(
+                plan,
+                &self.run,
+                &self.answers,
+                &self.redactor,
+                self.permit.as_deref(),
+            )
             .await;
         if executed
             .results
