@@ -336,9 +336,16 @@ fn count(path: &str, number: u32) -> Result<usize, DeclarationError> {
         .ok_or_else(|| wrong(path, "must be at least 1"))
 }
 
-/// A number of bytes: digits, with `Ki`, `Mi` or `Gi`.
 fn bytes(path: &str, text: &str) -> Result<u64, DeclarationError> {
-    let (digits, factor) = [("Ki", 1u64 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30)]
+    parse_bytes(text).map_err(|message| wrong(path, &message))
+}
+
+/// Units of numbers of bytes, the largest first.
+const UNITS: [(&str, u64); 3] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
+
+/// Reads a number of bytes: digits, with `Ki`, `Mi` or `Gi`.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+    let (digits, factor) = UNITS
         .into_iter()
         .find_map(|(suffix, factor)| text.strip_suffix(suffix).map(|digits| (digits, factor)))
         .unwrap_or((text, 1));
@@ -347,12 +354,18 @@ fn bytes(path: &str, text: &str) -> Result<u64, DeclarationError> {
         .ok()
         .and_then(|number| number.checked_mul(factor))
         .filter(|number| *number > 0)
-        .ok_or_else(|| {
-            wrong(
-                path,
-                &format!("{text:?} is no number of bytes such as 64Mi"),
-            )
-        })
+        .ok_or_else(|| format!("{text:?} is no number of bytes such as 64Mi"))
+}
+
+/// Writes a number of bytes as [`parse_bytes`] reads it, with the largest unit that keeps it exact.
+pub(crate) fn format_bytes(bytes: u64) -> String {
+    let unit = UNITS
+        .into_iter()
+        .find(|(_, factor)| bytes > 0 && bytes.is_multiple_of(*factor));
+    match unit {
+        Some((suffix, factor)) => format!("{}{suffix}", bytes / factor),
+        None => bytes.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use configurator_core::request::Operation;
 use configurator_core::result::Answer;
 use configurator_core::retry::{self, Decision, Tries};
 
+use crate::answers::AnswerBudget;
 use crate::clock::SharedClock;
 use crate::events::{HostEvent, Publisher, Subject};
 use crate::metrics::Metrics;
@@ -52,6 +53,7 @@ pub struct DeclarativeRequests {
 }
 
 struct Inner {
+    answers: AnswerBudget,
     sinks: Sinks,
     clock: SharedClock,
     tasks: Tasks,
@@ -78,10 +80,12 @@ impl DeclarativeRequests {
         tasks: Tasks,
         publisher: Publisher,
         metrics: Arc<Metrics>,
+        answers: AnswerBudget,
     ) -> Self {
         let targets = Mutex::default();
         Self {
             inner: Arc::new(Inner {
+                answers,
                 sinks,
                 clock,
                 tasks,
@@ -237,12 +241,18 @@ impl DeclarativeRequests {
     /// One attempt; `None` when the object is not this host's any more.
     async fn send(&self, job: &DeclarativeJob) -> Option<Result<Answer, Fault>> {
         let sink = self.inner.sinks.get(job.operation.sink());
+        let answers = self.inner.answers.run();
+        let room = match answers.begin().await {
+            Ok(room) => room,
+            Err(fault) => return Some(Err(fault)),
+        };
+        let mut scope = job.scope.clone();
+        scope.answer = room;
         let Some(claim) = &job.claim else {
-            return Some(sink.execute(&job.operation, &job.scope).await);
+            return Some(sink.execute(&job.operation, &scope).await);
         };
         let permit = claim.begin()?;
         let sending = async {
-            let mut scope = job.scope.clone();
             permit.admit(&mut scope).await;
             sink.execute(&job.operation, &scope).await
         };

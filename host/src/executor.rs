@@ -12,6 +12,7 @@ use futures::StreamExt;
 use serde::Deserialize;
 use tracing::Instrument as _;
 
+use crate::answers::{AnswerRoom, RunAnswers};
 use crate::clock::SharedClock;
 use crate::declarative::{DeclarativeJob, DeclarativeRequests};
 use crate::events::Subject;
@@ -22,6 +23,21 @@ use crate::sinks::{Scope, Sinks};
 
 /// The `Idempotency-Key` of each HTTP request that gets one, by the request's name.
 pub(crate) type IdempotencyKeys = BTreeMap<String, String>;
+
+/// What the requests of a plan are sent with.
+#[derive(Clone, Copy)]
+pub(crate) struct Sending<'a> {
+    /// The run that they are of.
+    pub(crate) run: &'a Run,
+    /// The keys of its HTTP requests.
+    pub(crate) keys: &'a IdempotencyKeys,
+    /// The answers count here.
+    pub(crate) answers: &'a RunAnswers,
+    /// Knows the secrets of the run.
+    pub(crate) redactor: &'a Arc<Redactor>,
+    /// Where hosts share the objects: says when a request that changes something may be sent.
+    pub(crate) permit: Option<&'a Permit>,
+}
 
 /// Carries out plans.
 #[derive(Clone)]
@@ -75,17 +91,10 @@ impl Executor {
     /// Carries out the plan of a run.
     ///
     /// In each wave, requests go side by side within the Configurator's concurrency, or one after another when the
-    /// plan is serial. `redactor` knows the secrets of the run. After a failure that nothing catches, a serial plan and later waves are not sent.
-    /// `keys` has the `Idempotency-Key` of each HTTP request that gets one, by name. Where hosts share the objects, `permit` says when
-    /// a request that changes something may be sent.
-    pub(crate) async fn execute(
-        &self,
-        plan: &Plan,
-        run: &Run,
-        keys: &IdempotencyKeys,
-        redactor: &Arc<Redactor>,
-        permit: Option<&Permit>,
-    ) -> Executed {
+    /// plan is serial. After a failure that nothing catches, a serial plan and later waves are not sent. A request waits until there is
+    /// room for its answer.
+    pub(crate) async fn execute(&self, plan: &Plan, sending: Sending<'_>) -> Executed {
+        let run = sending.run;
         let mut settled: Vec<(usize, StepResult)> = Vec::with_capacity(plan.steps.len());
         let mut culprit: Option<String> = None;
         for wave in plan.waves() {
@@ -97,7 +106,7 @@ impl Executor {
                 for (index, step) in steps {
                     let result = match &culprit {
                         Some(culprit) => self.not_sent(step, culprit),
-                        None => self.step(step, run, keys, redactor, permit).await,
+                        None => self.step(step, sending).await,
                     };
                     note_culprit(&mut culprit, step, &result);
                     settled.push((index, result));
@@ -107,7 +116,7 @@ impl Executor {
             let width = run.configurator().concurrency.max(1);
             let mut under_way = Vec::with_capacity(steps.len());
             for (index, step) in &steps {
-                under_way.push(self.indexed(*index, step, run, keys, redactor, permit));
+                under_way.push(self.indexed(*index, step, sending));
             }
             let mut side_by_side = futures::stream::iter(under_way).buffer_unordered(width);
             while let Some((index, result)) = side_by_side.next().await {
@@ -131,22 +140,19 @@ impl Executor {
         &self,
         index: usize,
         step: &PlannedStep,
-        run: &Run,
-        keys: &IdempotencyKeys,
-        redactor: &Arc<Redactor>,
-        permit: Option<&Permit>,
+        sending: Sending<'_>,
     ) -> (usize, StepResult) {
-        (index, self.step(step, run, keys, redactor, permit).await)
+        (index, self.step(step, sending).await)
     }
 
-    async fn step(
-        &self,
-        step: &PlannedStep,
-        run: &Run,
-        keys: &IdempotencyKeys,
-        redactor: &Arc<Redactor>,
-        permit: Option<&Permit>,
-    ) -> StepResult {
+    async fn step(&self, step: &PlannedStep, sending: Sending<'_>) -> StepResult {
+        let Sending {
+            run,
+            keys,
+            answers,
+            redactor,
+            permit,
+        } = sending;
         let request = &step.request;
         let created = self.clock.now();
         let settled = |answer: Result<Answer, Fault>| {
@@ -215,18 +221,19 @@ impl Executor {
                     fault = tracing::field::Empty,
                 );
                 let mut scope = scope(step, run, keys);
-                if let Some(permit) = permit
-                    && request.operation.is_mutating()
-                {
-                    permit.admit(&mut scope).await;
-                }
-                let answer = self
-                    .sinks
-                    .get(sink)
-                    .execute(operation, &scope)
-                    .instrument(span.clone())
-                    .await
-                    .map(|answer| operation.visible(answer));
+                let answered = async {
+                    scope.answer = answers.begin().await?;
+                    if let Some(permit) = permit
+                        && request.operation.is_mutating()
+                    {
+                        permit.admit(&mut scope).await;
+                    }
+                    let answer = self.sinks.get(sink).execute(operation, &scope).await?;
+                    let answer = operation.visible(answer);
+                    scope.answer.keep(&answer).await?;
+                    Ok::<Answer, Fault>(answer)
+                };
+                let answer = answered.instrument(span.clone()).await;
                 if let Err(fault) = &answer {
                     span.record("fault", fault.kind.name());
                 }
@@ -272,6 +279,7 @@ fn scope(step: &PlannedStep, run: &Run, keys: &IdempotencyKeys) -> Scope {
         idempotency_key: keys.get(&step.request.name).cloned().unwrap_or_default(),
         timeout: step.request.timeout,
         fences: Vec::new(),
+        answer: AnswerRoom::default(),
     }
 }
 

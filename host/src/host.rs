@@ -8,11 +8,13 @@ use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
 use configurator_core::capability::Capabilities;
 #[cfg(not(feature = "http"))]
 use configurator_core::request::SinkName;
+use configurator_guest::memory::available_memory;
 use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::{GuestError, GuestRuntime};
 use kube::Client;
 use tokio::sync::{mpsc, watch};
 
+use crate::answers::{ANSWER_MEMORY, AnswerBudget};
 use crate::clock::{Clock, SharedClock, SystemClock};
 use crate::cluster::{self, Cluster};
 use crate::controller::driver::CallMode;
@@ -46,6 +48,7 @@ use crate::tasks::{TaskKind, Tasks};
 pub(crate) struct Shared {
     pub(crate) client: Client,
     pub(crate) config_store: Arc<dyn ConfigStore>,
+    pub(crate) answers: AnswerBudget,
     pub(crate) guest: GuestRuntime,
     pub(crate) call_mode: CallMode,
     pub(crate) modules: Arc<dyn ModuleSource>,
@@ -112,6 +115,7 @@ pub struct HostBuilder {
     policy: Option<Capabilities>,
     guest: Option<GuestRuntime>,
     guest_options: GuestOptions,
+    answer_memory: Option<u64>,
     call_mode: CallMode,
     observer: Option<SharedObserver>,
     recorder: Option<Arc<Recorder>>,
@@ -211,6 +215,14 @@ impl HostBuilder {
     #[must_use]
     pub fn guest_options(mut self, options: GuestOptions) -> Self {
         self.guest_options = options;
+        self
+    }
+
+    /// Memory of the answers that servers have given to runs under way, in bytes, and at least [`LEAST_ANSWER_MEMORY`](crate::answers::LEAST_ANSWER_MEMORY). A request waits
+    /// until there is room for its answer. Default: an eighth of the memory that the process may have.
+    #[must_use]
+    pub fn answer_memory(mut self, bytes: u64) -> Self {
+        self.answer_memory = Some(bytes);
         self
     }
 
@@ -328,12 +340,16 @@ impl HostBuilder {
         let sinks = availability.observe(sinks);
         let tasks = Tasks::default();
         let (publisher, events) = Publisher::new(metrics.clone());
+        let answer_memory = self.answer_memory;
+        let answer_memory = answer_memory.unwrap_or_else(|| ANSWER_MEMORY.of(available_memory()));
+        let answers = AnswerBudget::new(answer_memory);
         let declarative = DeclarativeRequests::new(
             sinks.clone(),
             clock.clone(),
             tasks.clone(),
             publisher.clone(),
             metrics.clone(),
+            answers.clone(),
         );
         let executor = Executor::new(
             sinks.clone(),
@@ -371,6 +387,7 @@ impl HostBuilder {
                 policy: policy.clone(),
             }),
             executor,
+            answers,
             declarative,
             clock,
             policy,

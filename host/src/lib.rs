@@ -8,6 +8,7 @@ pub mod host;
 pub mod resource;
 pub mod rights;
 
+pub mod answers;
 pub mod controller;
 pub mod declarative;
 pub mod executor;

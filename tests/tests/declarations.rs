@@ -9,6 +9,8 @@
 )]
 
 use anyhow::{Context as _, Result};
+use configurator_guest::options::GuestOptions;
+use configurator_guest::runtime::GuestRuntime;
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::resource::Configurator;
 use configurator_tests::configurator::configurator;
@@ -89,6 +91,25 @@ async fn a_handler_that_the_module_lacks_is_named_with_those_it_has() -> Result<
         expect![[
             r#"False HandlerMissing: phase "write" names the handler "rite", which the module lacks; it has: root"#
         ]],
+    );
+    world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_memory_limit_above_that_of_the_host_is_refused() -> Result<()> {
+    let guest = GuestRuntime::new(GuestOptions {
+        memory: 100 << 20,
+        ..GuestOptions::default()
+    })?;
+    let world = World::start_at(&Place::default(), |builder| builder.guest(guest)).await?;
+    let mut wrong = hello();
+    wrong["spec"]["limits"] = json!({"memory": "1Gi"});
+    world.apply(&wrong).await?;
+    check(
+        &until_reason(&world, "ModuleLoaded", "MemoryLimitTooHigh").await?,
+        expect![
+            "False MemoryLimitTooHigh: spec.limits.memory is 1Gi, and the modules of this host have 100Mi of memory in all; lower spec.limits.memory, or raise the setting guest_memory of the host"
+        ],
     );
     world.stop().await
 }

@@ -44,7 +44,7 @@ use http_body_util::{BodyExt as _, BodyStream, StreamBody};
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject};
 use kube::client::Body;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 
@@ -207,13 +207,11 @@ impl Month {
             1_700_000_000_000,
         )));
         let of_server = clock.clone();
-        let options = ApiServerOptions {
-            // Less than what comes in a few days.
-            history_events: 2 * OBJECTS,
-            ..ApiServerOptions::new(move || {
-                jiff::Timestamp::from_millisecond(of_server.now().as_millis()).unwrap()
-            })
-        };
+        let mut options = ApiServerOptions::new(move || {
+            jiff::Timestamp::from_millisecond(of_server.now().as_millis()).unwrap()
+        });
+        // Less than what comes in a few days.
+        options.history_events = 2 * OBJECTS;
         let server = ApiServer::open(stores[0].clone(), options).await?;
         let key = SealingKey::random()?;
         let config = EmbeddedConfigStore::on(stores[1].clone());

@@ -1,19 +1,27 @@
 //! One call of a guest, under limits: in a fresh instance, or in one that has served calls before.
+//!
+//! A call begins with the memory that calls of its module have had so far, and takes more from the budget of the process
+//! as it grows. When the budget has no more, the call is given up: it returns all its memory, waits for as much as its limit
+//! allows, and is made again. So whatever waits for memory holds none, and a call is made again for lack of memory at most once.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use configurator_core::handler::{CallFault, CallLimits, HandlerInput, ModuleDescription};
 use configurator_core::time::Timestamp;
 use wasmtime::{Engine, Store, UpdateDeadline};
 
+use crate::budget::{MemoryBudget, Reservation, Wait};
 use crate::deadline::Stopwatch;
+use crate::drive::drive_blocking;
 use crate::idle::{IdleInstances, Instance};
 use crate::input_size::input_size;
-use crate::limiter::MemoryLimiter;
+use crate::limiter::{MemoryLimiter, TABLES_SIZE};
 use crate::log::{CallLog, LogSink, no_log};
 use crate::module::Module;
 use crate::options::LogLimits;
 use crate::report::{CallCost, CallReport};
+use crate::slots::Slots;
 use crate::state::CallState;
 use crate::ticker::Ticker;
 use crate::trap::{classify, transfer_limit};
@@ -21,12 +29,31 @@ use crate::v0_1::{HandleError, Pre};
 use crate::wasi::Wasi;
 
 /// A call to be made.
-struct Work<'w> {
-    module: &'w Arc<Module>,
-    handler: &'w str,
-    input: &'w HandlerInput,
-    limits: &'w CallLimits,
-    log: LogSink,
+pub(crate) struct Work<'w> {
+    pub(crate) module: &'w Arc<Module>,
+    pub(crate) handler: &'w str,
+    pub(crate) input: &'w HandlerInput,
+    pub(crate) limits: &'w CallLimits,
+    pub(crate) log: LogSink,
+}
+
+/// With what an attempt to make a call begins.
+pub(crate) enum Start {
+    /// With an instance that has served calls before.
+    Kept(Box<Instance>),
+    /// With this memory, for a new instance.
+    New(Reservation),
+}
+
+/// Which start an attempt needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// An instance that has served calls before, or a new one.
+    Any,
+    /// A new instance.
+    New,
+    /// A new instance, with as much memory as the call may ever have.
+    Whole,
 }
 
 /// What calls need of the runtime.
@@ -34,50 +61,98 @@ pub(crate) struct Caller {
     pub(crate) engine: Engine,
     pub(crate) ticker: Ticker,
     pub(crate) log_limits: LogLimits,
-    /// Ceiling of `limits.memory`, in bytes.
-    pub(crate) max_memory: u64,
+    /// Memory of all guests.
+    pub(crate) budget: MemoryBudget,
     pub(crate) idle: Arc<IdleInstances>,
+    /// Room for the instances of callers that block.
+    pub(crate) slots: Slots,
 }
 
 impl Caller {
-    /// Calls a handler. The future waits for nothing: see [`drive`](crate::drive).
-    pub(crate) async fn handle(
-        &self,
-        module: &Arc<Module>,
-        handler: &str,
-        input: &HandlerInput,
-        limits: &CallLimits,
-        log: LogSink,
-    ) -> CallReport {
-        if let Err(fault) = check_call(module, handler, input, limits) {
-            return CallReport::not_begun(fault);
-        }
-        let work = Work {
-            module,
-            handler,
-            input,
-            limits,
-            log,
-        };
-        let memory_limit = limits.memory.min(self.max_memory);
-        if limits.instance_calls > 1
-            && let Some(instance) = self.idle.take(module, limits.owner, memory_limit)
-        {
-            let report = self.call(&work, Some(instance)).await;
-            let is_spoilt = matches!(
-                report.result,
-                Err(CallFault::Trap { .. } | CallFault::Memory { .. } | CallFault::Stack { .. })
-            );
-            if !is_spoilt {
-                return report;
+    /// With what the call can begin now: an instance that was kept, or memory that is free. Instances that were kept give way.
+    pub(crate) fn try_start(&self, work: &Work<'_>, need: Need) -> Option<Start> {
+        if need == Need::Any && work.limits.instance_calls > 1 {
+            let Work { module, limits, .. } = work;
+            if let Some(instance) = self.idle.take(module, limits.owner, limits.memory) {
+                return Some(Start::Kept(Box::new(instance)));
             }
-            // What calls before it have left behind must not count. A handler is a pure function: to call it again does no harm.
         }
-        self.call(&work, None).await
+        loop {
+            if let Some(memory) = self.budget.try_reserve(self.wanted(work, need)) {
+                return Some(Start::New(memory));
+            }
+            if !self.idle.evict() {
+                return None;
+            }
+        }
+    }
+
+    /// Queues for the memory of a call. Instances that were kept give way to it.
+    pub(crate) fn queue(&self, work: &Work<'_>, need: Need) -> Result<Wait, CallFault> {
+        self.wait_for(self.wanted(work, need))
+    }
+
+    /// The memory that an attempt begins with, in bytes.
+    fn wanted(&self, work: &Work<'_>, need: Need) -> u64 {
+        let whole = whole(work.limits, &self.budget);
+        match need {
+            Need::Whole => whole,
+            Need::Any | Need::New => work.module.memory.load(Ordering::Relaxed).min(whole),
+        }
+    }
+
+    fn wait_for(&self, bytes: u64) -> Result<Wait, CallFault> {
+        let wait = self
+            .budget
+            .reserve(bytes)
+            .map_err(|never| CallFault::Memory {
+                limit: never.limit,
+                message: never.to_string(),
+            })?;
+        while wait.is_waiting() && self.idle.evict() {}
+        Ok(wait)
+    }
+
+    /// Makes an attempt to call a handler. The future waits for nothing: see [`drive`](crate::drive).
+    ///
+    /// # Errors
+    /// What another attempt needs, when this one has failed for a reason of the host's.
+    pub(crate) async fn attempt(&self, work: &Work<'_>, start: Start) -> Result<CallReport, Need> {
+        let is_kept = matches!(start, Start::Kept(_));
+        let report = self.call(work, start).await?;
+        let is_spoilt = matches!(
+            report.result,
+            Err(CallFault::Trap { .. } | CallFault::Memory { .. } | CallFault::Stack { .. })
+        );
+        // What calls before it have left behind must not count. A handler is a pure function: to call it again does no harm.
+        match is_kept && is_spoilt {
+            true => Err(Need::New),
+            false => Ok(report),
+        }
+    }
+
+    /// Calls a handler to its end, on this thread.
+    pub(crate) fn call_blocking(&self, work: &Work<'_>) -> CallReport {
+        let mut need = Need::Any;
+        loop {
+            let start = match self.try_start(work, need) {
+                Some(start) => start,
+                None => match self.queue(work, need) {
+                    Ok(wait) => Start::New(wait.blocking()),
+                    Err(fault) => return CallReport::not_begun(fault),
+                },
+            };
+            let _slot = self.slots.take();
+            match drive_blocking(Box::pin(self.attempt(work, start))) {
+                Ok(Ok(report)) => return report,
+                Ok(Err(next)) => need = next,
+                Err(error) => return CallReport::not_begun(error.into()),
+            }
+        }
     }
 
     /// Calls a handler in this instance, or in a new one, and keeps the instance where it may serve more calls.
-    async fn call(&self, work: &Work<'_>, instance: Option<Instance>) -> CallReport {
+    async fn call(&self, work: &Work<'_>, start: Start) -> Result<CallReport, Need> {
         let Work {
             module,
             handler,
@@ -89,20 +164,18 @@ impl Caller {
         let _running = self.ticker.running();
         let log = CallLog::new(self.log_limits, log.clone());
         let context = &input.context;
-        let (mut store, live, calls) = match instance {
-            None => {
+        let (mut store, live, calls) = match start {
+            Start::New(memory) => {
                 let wasi = Wasi::new(context.now, context.seed);
-                (
-                    self.store(CallState::new(self.limiter(limits), log, wasi)),
-                    None,
-                    0,
-                )
+                let limiter = MemoryLimiter::new(limits.memory, memory);
+                (self.store(CallState::new(limiter, log, wasi)), None, 0)
             }
-            Some(Instance {
-                mut store,
-                live,
-                calls,
-            }) => {
+            Start::Kept(instance) => {
+                let Instance {
+                    mut store,
+                    live,
+                    calls,
+                } = *instance;
                 let state = store.data_mut();
                 state.log = log;
                 state.wasi.restart(context.now, context.seed);
@@ -127,15 +200,19 @@ impl Caller {
                     (calls < limits.instance_calls).then_some((live, calls)),
                 ))
             }
+            Err(_) if store.data().limiter.lacked_room() => return Err(Need::Whole),
             Err(HandleError::Wasm(error)) => Err(classify(&error, limits, store.data())),
             Err(HandleError::Fault(fault)) => Err(fault),
         };
         let mut cost = cost_of(store.data());
+        module.memory.fetch_max(cost.memory_peak, Ordering::Relaxed);
         let result = result.map(|(output, kept)| {
             match kept {
                 Some((live, calls)) => {
                     let instance = Instance { store, live, calls };
                     self.idle.put(module, limits.owner, instance);
+                    // Nothing waits for memory that only an idle instance has.
+                    while self.budget.waiting() > 0 && self.idle.evict() {}
                 }
                 // Giving the instance back is part of what the call costs.
                 None => drop(store),
@@ -144,31 +221,53 @@ impl Caller {
         });
         cost.cpu_time = watch.cpu();
         cost.wall_time = watch.wall();
-        CallReport { result, cost }
+        Ok(CallReport { result, cost })
     }
 
-    /// Asks a module what it is.
-    pub(crate) async fn describe(
+    /// Asks a module what it is, on this thread. Returns the memory that it took as well, in bytes.
+    pub(crate) fn describe(
         &self,
         pre: &Pre,
         limits: &CallLimits,
-    ) -> Result<ModuleDescription, CallFault> {
+    ) -> Result<(ModuleDescription, u64), CallFault> {
+        let limits = CallLimits {
+            memory: limits.memory.min(self.budget.limit()),
+            ..*limits
+        };
+        let mut bytes = 0;
+        loop {
+            let memory = self.wait_for(bytes)?.blocking();
+            let _slot = self.slots.take();
+            let described = self.try_describe(pre, &limits, memory);
+            match drive_blocking(Box::pin(described)).unwrap_or_else(|error| Ok(Err(error.into())))
+            {
+                Ok(description) => return description,
+                Err(Need::Any | Need::New | Need::Whole) => bytes = whole(&limits, &self.budget),
+            }
+        }
+    }
+
+    async fn try_describe(
+        &self,
+        pre: &Pre,
+        limits: &CallLimits,
+        memory: Reservation,
+    ) -> Result<Result<(ModuleDescription, u64), CallFault>, Need> {
         let log = CallLog::new(self.log_limits, no_log());
         let wasi = Wasi::new(Timestamp::default(), 0);
         let watch = Stopwatch::start();
         let _running = self.ticker.running();
-        let state = CallState::new(self.limiter(limits), log, wasi);
-        let mut store = self.store(state);
+        let limiter = MemoryLimiter::new(limits.memory, memory);
+        let mut store = self.store(CallState::new(limiter, log, wasi));
         prepare(&mut store, limits, watch);
         let description = pre.describe(&mut store, limits.output_size).await;
-        description.map_err(|error| match error {
-            HandleError::Wasm(error) => classify(&error, limits, store.data()),
-            HandleError::Fault(fault) => fault,
+        let state = store.data();
+        Ok(match description {
+            Ok(description) => Ok((description, state.limiter.peak())),
+            Err(_) if state.limiter.lacked_room() => return Err(Need::Whole),
+            Err(HandleError::Wasm(error)) => Err(classify(&error, limits, state)),
+            Err(HandleError::Fault(fault)) => Err(fault),
         })
-    }
-
-    fn limiter(&self, limits: &CallLimits) -> MemoryLimiter {
-        MemoryLimiter::new(limits.memory.min(self.max_memory))
     }
 
     fn store(&self, state: CallState) -> Store<CallState> {
@@ -202,12 +301,29 @@ fn cost_of(state: &CallState) -> CallCost {
     }
 }
 
-fn check_call(
+/// The most memory that a call under these limits holds, in bytes.
+fn whole(limits: &CallLimits, budget: &MemoryBudget) -> u64 {
+    let most = limits.memory.saturating_add(TABLES_SIZE);
+    most.min(budget.limit())
+}
+
+/// Checks what can be known before a call is made.
+pub(crate) fn check_call(
     module: &Module,
     handler: &str,
     input: &HandlerInput,
     limits: &CallLimits,
+    memory: u64,
 ) -> Result<(), CallFault> {
+    if limits.memory > memory {
+        return Err(CallFault::Memory {
+            limit: memory,
+            message: format!(
+                "limits.memory is {} bytes, and the guests of this host have {memory} bytes in all; lower limits.memory, or raise guest_memory of the host",
+                limits.memory
+            ),
+        });
+    }
     if module.description().handler(handler).is_none() {
         return Err(CallFault::UnknownHandler {
             name: handler.into(),

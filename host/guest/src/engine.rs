@@ -9,11 +9,16 @@ const CORE_INSTANCES: u32 = 32;
 /// Linear memories of one component.
 const MEMORIES: u32 = 4;
 /// Tables of one component.
-const TABLES: u32 = 8;
+pub(crate) const TABLES: u32 = 8;
 /// Elements of one table. The largest of a JavaScript module has 7,688.
 pub(crate) const TABLE_ELEMENTS: usize = 20_000;
 /// What a slot keeps of a memory between two instances, instead of giving it back: page faults are what an instance costs.
-const KEEP_MEMORY: usize = 16 << 20;
+/// All slots together keep at most an eighth of the memory of guests, beyond it.
+const KEEP_MEMORY: u64 = 16 << 20;
+/// The largest linear memory, in bytes.
+const MAX_MEMORY: u64 = 1 << 32;
+/// Memories are reserved in pages of this size, in bytes.
+const PAGE: u64 = 64 << 10;
 /// What a slot keeps of a table.
 const KEEP_TABLE: usize = 1 << 20;
 /// What a fiber has of stack for the host, beside the guest's own: conversions of what goes in and comes out.
@@ -44,19 +49,22 @@ pub(crate) fn engine(options: &GuestOptions, slots: u32) -> wasmtime::Result<Eng
 }
 
 fn pool(options: &GuestOptions, slots: u32) -> PoolingAllocationConfig {
+    let memories = slots.saturating_mul(MEMORIES);
+    let kept = options.memory / 8 / u64::from(memories.max(1));
+    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(slots)
         .total_stacks(slots)
         .total_core_instances(slots.saturating_mul(CORE_INSTANCES))
-        .total_memories(slots.saturating_mul(MEMORIES))
+        .total_memories(memories)
         .total_tables(slots.saturating_mul(TABLES))
         .max_core_instances_per_component(CORE_INSTANCES)
         .max_memories_per_component(MEMORIES)
         .max_tables_per_component(TABLES)
         .table_elements(TABLE_ELEMENTS)
         .max_component_instance_size(INSTANCE_SIZE)
-        .max_memory_size(usize::try_from(options.max_memory.min(1 << 32)).unwrap_or(usize::MAX))
-        .linear_memory_keep_resident(KEEP_MEMORY)
+        .max_memory_size(size(options.memory.min(MAX_MEMORY).next_multiple_of(PAGE)))
+        .linear_memory_keep_resident(size(kept.min(KEEP_MEMORY) / PAGE * PAGE))
         .table_keep_resident(KEEP_TABLE)
         .pagemap_scan(Enabled::Auto);
     pool

@@ -57,8 +57,9 @@ impl IdleInstances {
         idle.remove(at).map(|one| one.instance)
     }
 
-    /// Keeps it for the next call of its owner. What is too much goes.
-    pub(crate) fn put(&self, module: &Arc<Module>, owner: u128, instance: Instance) {
+    /// Keeps it for the next call of its owner, with no more memory than it uses. What is too much goes.
+    pub(crate) fn put(&self, module: &Arc<Module>, owner: u128, mut instance: Instance) {
+        instance.store.data_mut().limiter.return_unused();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.push_back(Idle {
             module: Arc::downgrade(module),
@@ -71,6 +72,15 @@ impl IdleInstances {
         drop(idle);
         // Their memory is given back outside of the lock.
         drop(gone);
+    }
+
+    /// Drops the one that has waited longest, if there is any.
+    pub(crate) fn evict(&self) -> bool {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let oldest = idle.pop_front();
+        // Its memory is given back outside of the lock.
+        drop(idle);
+        oldest.is_some()
     }
 
     /// Gives back the memory of instances whose module is no more.

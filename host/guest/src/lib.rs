@@ -27,6 +27,12 @@ pub mod log;
 
 pub mod load;
 
+pub mod code_size;
+
+pub mod compiler;
+
+mod compile_queue;
+
 pub mod bytes;
 
 pub mod digest;
@@ -34,6 +40,10 @@ pub mod digest;
 pub mod functions;
 
 pub mod options;
+
+pub mod budget;
+
+pub mod memory;
 
 pub mod cache;
 

@@ -9,8 +9,10 @@ use wasmtime::component::{Component, Linker};
 use crate::bytes::ModuleBytes;
 use crate::cache::ModuleCache;
 use crate::call::Caller;
+use crate::code_size::{self, CodeLimits, CodeTooLarge};
+use crate::compile_queue::CompileQueue;
+use crate::compiler::{CompileError, Compiler, EngineOptions};
 use crate::digest::Digest;
-use crate::drive::drive_blocking;
 use crate::module::{Facts, Module};
 use crate::options::GuestOptions;
 use crate::state::CallState;
@@ -100,6 +102,22 @@ pub enum LoadError {
         /// In bytes.
         limit: u64,
     },
+    /// The code of the component passes a limit.
+    #[error("{name} is not compiled: {reason}")]
+    CodeTooLarge {
+        /// Of the file.
+        name: String,
+        /// Which limit.
+        reason: CodeTooLarge,
+    },
+    /// Compiling the component passes a limit.
+    #[error("{name} is not compiled: {message}")]
+    TooExpensive {
+        /// Of the file.
+        name: String,
+        /// Which limit, and what to do.
+        message: String,
+    },
     /// The component needs more room than an instance has.
     #[error("{name} does not fit into an instance of this host: {message}")]
     DoesNotFit {
@@ -134,15 +152,16 @@ pub enum LoadError {
     },
 }
 
-/// One at a time in a process: compiling takes all cores and much memory, and who waits for another's compilation finds it in the cache.
-static LOADING: Mutex<()> = Mutex::new(());
-
 /// Loads modules and knows those in use.
 pub(crate) struct Loader {
     linker: Linker<CallState>,
     cache: Option<ModuleCache>,
     limits: CallLimits,
     max_size: u64,
+    code: CodeLimits,
+    compiler: Compiler,
+    engine_options: EngineOptions,
+    queue: CompileQueue,
     loaded: Mutex<HashMap<Digest, Weak<Module>>>,
 }
 
@@ -158,29 +177,77 @@ impl Loader {
             cache,
             limits: options.describe,
             max_size: options.max_module_size,
+            code: options.code,
+            compiler: match options.functions {
+                Some(_) => Compiler::InProcess,
+                None => options.compiler.clone(),
+            },
+            engine_options: EngineOptions {
+                memory: options.memory,
+                stack: options.stack,
+            },
+            queue: CompileQueue::new(options.parallel_compilations),
             loaded: Mutex::new(HashMap::new()),
         }
     }
 
-    /// Loads a module, or finds it loaded. Blocks for as long as it takes to compile.
+    /// Loads a module, or finds it loaded. Blocks for as long as it takes to compile, and until it is the turn of its owner for that.
     pub(crate) fn load(
         &self,
         caller: &Caller,
+        owner: u128,
         bytes: &ModuleBytes,
         name: &str,
     ) -> Result<Arc<Module>, LoadError> {
         check_kind(bytes, name, self.max_size)?;
         let digest = *bytes.digest();
-        let _one_at_a_time = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(module) = self.find(&digest) {
             return Ok(module);
         }
-        let component = self.component(bytes, &digest, name)?;
-        let module = Arc::new(self.check(caller, &component, digest, bytes.len(), name)?);
+        // What is compiled already waits for nobody.
+        if let Some(component) = self.cached(&digest) {
+            return self.finish(caller, &component, bytes, name);
+        }
+        code_size::check(bytes, &self.code).map_err(|reason| LoadError::CodeTooLarge {
+            name: name.into(),
+            reason,
+        })?;
+        let turn = match self.queue.take(owner, digest, || self.find(&digest)) {
+            Ok(turn) => turn,
+            Err(module) => return Ok(module),
+        };
+        let component = match self.cached(&digest) {
+            Some(component) => component,
+            None => self.compile(bytes, &digest, name)?,
+        };
+        let module = self.finish(caller, &component, bytes, name);
+        // Until now, whoever waits for the same module finds neither.
+        drop(turn);
+        module
+    }
+
+    /// Checks a component and remembers it. When another thread was faster, its module is the one.
+    fn finish(
+        &self,
+        caller: &Caller,
+        component: &Component,
+        bytes: &ModuleBytes,
+        name: &str,
+    ) -> Result<Arc<Module>, LoadError> {
+        let digest = *bytes.digest();
+        let module = Arc::new(self.check(caller, component, digest, bytes.len(), name)?);
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(module) = loaded.get(&digest).and_then(Weak::upgrade) {
+            return Ok(module);
+        }
         loaded.retain(|_, module| module.strong_count() > 0);
         loaded.insert(digest, Arc::downgrade(&module));
         Ok(module)
+    }
+
+    /// How many modules wait to be compiled.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.waiting()
     }
 
     fn find(&self, digest: &Digest) -> Option<Arc<Module>> {
@@ -188,30 +255,29 @@ impl Loader {
         loaded.get(digest).and_then(Weak::upgrade)
     }
 
-    /// The component, mapped from the cache where there is one: then its code is shared with the page cache.
-    fn component(&self, bytes: &[u8], digest: &Digest, name: &str) -> Result<Component, LoadError> {
-        let Some(cache) = &self.cache else {
-            return self.compile(bytes, name);
-        };
-        let engine = self.linker.engine();
-        if let Some(component) = cache.get(engine, digest) {
-            return Ok(component);
-        }
-        let compiled = self.compile(bytes, name)?;
-        cache.put(digest, &compiled);
-        Ok(cache.get(engine, digest).unwrap_or(compiled))
+    /// The component, mapped from the cache where it is there: then its code is shared with the page cache.
+    fn cached(&self, digest: &Digest) -> Option<Component> {
+        self.cache.as_ref()?.get(self.linker.engine(), digest)
     }
 
-    fn compile(&self, bytes: &[u8], name: &str) -> Result<Component, LoadError> {
-        Component::from_binary(self.linker.engine(), bytes).map_err(|error| {
-            let message = format!("{error:#}");
+    fn compile(&self, bytes: &[u8], digest: &Digest, name: &str) -> Result<Component, LoadError> {
+        let engine = self.linker.engine();
+        let compiled = self.compiler.compile(engine, &self.engine_options, bytes);
+        let compiled = compiled.map_err(|error| {
             let name = name.into();
-            if message.contains("exceeds the") {
-                LoadError::DoesNotFit { name, message }
-            } else {
-                LoadError::Invalid { name, message }
+            match error {
+                CompileError::Refused(message) if message.contains("exceeds the") => {
+                    LoadError::DoesNotFit { name, message }
+                }
+                CompileError::Refused(message) => LoadError::Invalid { name, message },
+                CompileError::TooExpensive(message) => LoadError::TooExpensive { name, message },
+                CompileError::Host(message) => LoadError::Host { name, message },
             }
-        })
+        })?;
+        if let Some(cache) = &self.cache {
+            cache.put(digest, &compiled);
+        }
+        Ok(self.cached(digest).unwrap_or(compiled))
     }
 
     fn check(
@@ -231,12 +297,13 @@ impl Loader {
                 name: name.into(),
                 message: format!("{error:#}"),
             })?;
-        let description = drive_blocking(Box::pin(caller.describe(&pre, &self.limits)))
-            .unwrap_or_else(|error| Err(error.into()))
-            .map_err(|fault| LoadError::Describe {
-                name: name.into(),
-                fault,
-            })?;
+        let (description, memory) =
+            caller
+                .describe(&pre, &self.limits)
+                .map_err(|fault| LoadError::Describe {
+                    name: name.into(),
+                    fault,
+                })?;
         check_description(&description).map_err(|message| LoadError::Description {
             name: name.into(),
             message,
@@ -252,6 +319,7 @@ impl Loader {
             facts,
             pre,
             idle: Arc::clone(&caller.idle),
+            memory: memory.into(),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use configurator_core::handler::ModuleDescription;
 
@@ -15,6 +16,8 @@ pub struct Module {
     pub(crate) pre: Pre,
     /// Has instances of it that wait for a call.
     pub(crate) idle: Arc<IdleInstances>,
+    /// The most memory that a call has had so far, in bytes.
+    pub(crate) memory: AtomicU64,
 }
 
 /// The instances go with it.

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use configurator_core::handler::CallLimits;
 
+use crate::code_size::CodeLimits;
+use crate::compiler::Compiler;
 use crate::functions::CompiledFunctions;
+use crate::memory::{GUEST_MEMORY, available_memory};
 
 /// Settings of a [`GuestRuntime`](crate::runtime::GuestRuntime).
 #[derive(Debug, Clone)]
@@ -15,10 +18,18 @@ pub struct GuestOptions {
     /// Instances that are kept for their next call, of all modules together; only where `limits.instance_calls` is more than 1. Each
     /// keeps its memory. Default: two per core.
     pub idle_instances: u32,
-    /// Ceiling of `limits.memory`, in bytes. Address space is reserved for it, not memory. Default: 1 GiB; at most 4 GiB.
-    pub max_memory: u64,
+    /// Memory of guests in the whole process, in bytes: linear memories and tables of the calls that run and of the instances that
+    /// are kept. A call that does not fit waits. It is the ceiling of `limits.memory` as well. Default: a quarter of the memory that
+    /// the process may have ([`available_memory`](crate::memory::available_memory)), and at least 64 MiB.
+    pub memory: u64,
     /// Largest module, in bytes. Default: 128 MiB.
     pub max_module_size: u64,
+    /// Limits of the code of a module.
+    pub code: CodeLimits,
+    /// Where modules are compiled. Default: in this process.
+    pub compiler: Compiler,
+    /// Modules that may be compiled at a time; the others wait, and their owners take turns. Default: 2.
+    pub parallel_compilations: u32,
     /// Stack of a guest, in bytes. Default: 512 KiB.
     pub stack: usize,
     /// How often the deadlines of running calls are looked at: a call may last as much longer. A call that lasts longer
@@ -32,7 +43,8 @@ pub struct GuestOptions {
     pub module_cache: Option<PathBuf>,
     /// Size that the folder is kept under, in bytes. Default: 1 GiB.
     pub module_cache_size: u64,
-    /// Functions that need not be compiled again. Default: none, every function of a module that is not in the folder is compiled.
+    /// Functions that need not be compiled again. They are of this process, so where they are used every module is compiled in it.
+    /// Default: none, every function of a module that is not in the folder is compiled.
     pub functions: Option<CompiledFunctions>,
 }
 
@@ -42,8 +54,11 @@ impl Default for GuestOptions {
         Self {
             parallel_calls: u32::try_from(cores).unwrap_or(u32::MAX),
             idle_instances: u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(2),
-            max_memory: 1 << 30,
+            memory: GUEST_MEMORY.of(available_memory()),
             max_module_size: 128 << 20,
+            code: CodeLimits::default(),
+            compiler: Compiler::default(),
+            parallel_compilations: 2,
             stack: 512 << 10,
             tick: Duration::from_millis(10),
             describe: CallLimits {

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 use std::thread::Builder;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use configurator_core::handler::{CallLimits, HandlerInput};
-use tokio::sync::{Semaphore, oneshot};
+use configurator_core::handler::{CallFault, CallLimits, HandlerInput};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use crate::budget::MemoryBudget;
 use crate::bytes::ModuleBytes;
 use crate::cache::{CacheError, ModuleCache};
-use crate::call::Caller;
-use crate::drive::{DriveError, drive, drive_blocking};
+use crate::call::{Caller, Need, Start, Work, check_call};
+use crate::drive::{DriveError, drive};
 use crate::engine::engine;
 use crate::idle::IdleInstances;
 use crate::load::{LoadError, Loader};
@@ -39,7 +40,6 @@ struct Inner {
     loader: Loader,
     /// Turns of [`GuestRuntime::call`].
     turns: Arc<Semaphore>,
-    slots: Slots,
 }
 
 /// The runtime could not be started.
@@ -98,13 +98,13 @@ impl GuestRuntime {
                 engine,
                 ticker,
                 log_limits: options.log,
-                max_memory: options.max_memory,
+                budget: MemoryBudget::new(options.memory),
                 idle: Arc::new(IdleInstances::new(
                     usize::try_from(options.idle_instances).unwrap_or(0),
                 )),
+                slots: Slots::new(BLOCKING_SLOTS),
             },
             turns: Arc::new(Semaphore::new(turns)),
-            slots: Slots::new(BLOCKING_SLOTS),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -114,12 +114,25 @@ impl GuestRuntime {
     /// Loads a module: compiles it, or takes it from the cache; checks its exports and imports; calls `describe`.
     /// A module that is loaded already is returned as it is. `name` is for messages.
     ///
-    /// Runs on a thread of its own, one at a time; large modules take seconds to compile.
+    /// Runs on a thread of its own; large modules take seconds to compile.
     ///
     /// # Errors
     /// See [`LoadError`]; each says what is wrong with the file and what to do.
     pub async fn load(
         &self,
+        bytes: impl Into<ModuleBytes>,
+        name: &str,
+    ) -> Result<Arc<Module>, LoadError> {
+        self.load_for(0, bytes, name).await
+    }
+
+    /// As [`load`](Self::load), for this owner: when several modules wait to be compiled, owners take turns.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn load_for(
+        &self,
+        owner: u128,
         bytes: impl Into<ModuleBytes>,
         name: &str,
     ) -> Result<Arc<Module>, LoadError> {
@@ -135,7 +148,8 @@ impl GuestRuntime {
             .name("guest-load".into())
             .stack_size(COMPILER_STACK)
             .spawn(move || {
-                let _ = reply.send(runtime.load_blocking(bytes, &of_thread));
+                let Inner { loader, caller, .. } = &*runtime.inner;
+                let _ = reply.send(loader.load(caller, owner, &bytes, &of_thread));
             })
             .map_err(|error| failed(format!("no thread can be started: {error}")))?;
         result
@@ -152,9 +166,20 @@ impl GuestRuntime {
         bytes: impl Into<ModuleBytes>,
         name: &str,
     ) -> Result<Arc<Module>, LoadError> {
-        let _slot = self.inner.slots.take();
         let bytes = bytes.into();
-        self.inner.loader.load(&self.inner.caller, &bytes, name)
+        self.inner.loader.load(&self.inner.caller, 0, &bytes, name)
+    }
+
+    /// The memory of all guests: linear memories and tables of calls that run and of instances that are kept.
+    #[must_use]
+    pub fn memory(&self) -> &MemoryBudget {
+        &self.inner.caller.budget
+    }
+
+    /// How many modules wait to be compiled.
+    #[must_use]
+    pub fn waiting_compilations(&self) -> usize {
+        self.inner.loader.waiting()
     }
 
     /// How many instances wait for their next call.
@@ -171,7 +196,10 @@ impl GuestRuntime {
     /// # Guarantees
     /// The same module and input give the same output, unless a limit of `limits` is hit. Nothing that a guest does
     /// harms the host or other calls. If the future is dropped before its turn, the call is not made.
-    /// When as many calls are running as may, the future waits for its turn, first come, first served.
+    /// When as many calls are running as may, the future waits for its turn, first come, first served. When there is no memory
+    /// for the call, it waits for that without a turn, in the order of [`MemoryBudget`].
+    ///
+    /// A call that finds no more memory while it runs is given up, waits for all that its limit allows, and is made again.
     pub async fn call(
         &self,
         module: &Arc<Module>,
@@ -180,23 +208,56 @@ impl GuestRuntime {
         limits: CallLimits,
         log: LogSink,
     ) -> CallReport {
-        let queued = Instant::now();
-        let Ok(turn) = Arc::clone(&self.inner.turns).acquire_owned().await else {
-            return CallReport::not_begun(DriveError::Closed.into());
-        };
-        let queue_time = queued.elapsed();
-        let inner = Arc::clone(&self.inner);
-        let (module, handler) = (Arc::clone(module), handler.to_owned());
-        let call = async move {
-            let _turn = turn;
-            let caller = &inner.caller;
-            let mut report = caller.handle(&module, &handler, &input, &limits, log).await;
-            report.cost.queue_time = queue_time;
-            report
-        };
-        drive(Box::pin(call))
-            .await
-            .unwrap_or_else(|error| CallReport::not_begun(error.into()))
+        let inner = &self.inner;
+        let mut queue_time = Duration::ZERO;
+        let mut need = Need::Any;
+        let checked = check_call(
+            module,
+            handler,
+            &input,
+            &limits,
+            inner.caller.budget.limit(),
+        );
+        if let Err(fault) = checked {
+            return CallReport::not_begun(fault);
+        }
+        loop {
+            let queued = Instant::now();
+            let work = Work {
+                module,
+                handler,
+                input: &input,
+                limits: &limits,
+                log: log.clone(),
+            };
+            let (turn, start) = match inner.admit(&work, need).await {
+                Ok(admitted) => admitted,
+                Err(fault) => return CallReport::not_begun(fault),
+            };
+            queue_time = queue_time.saturating_add(queued.elapsed());
+            let inner = Arc::clone(inner);
+            let (module, handler) = (Arc::clone(module), handler.to_owned());
+            let (input, log) = (Arc::clone(&input), log.clone());
+            let attempt = async move {
+                let _turn = turn;
+                let work = Work {
+                    module: &module,
+                    handler: &handler,
+                    input: &input,
+                    limits: &limits,
+                    log,
+                };
+                inner.caller.attempt(&work, start).await
+            };
+            match drive(Box::pin(attempt)).await {
+                Ok(Ok(mut report)) => {
+                    report.cost.queue_time = queue_time;
+                    return report;
+                }
+                Ok(Err(next)) => need = next,
+                Err(error) => return CallReport::not_begun(error.into()),
+            }
+        }
     }
 
     /// As [`call`](Self::call), but to its end on this thread, and at the latest when another such call has ended.
@@ -210,10 +271,39 @@ impl GuestRuntime {
         limits: &CallLimits,
         log: LogSink,
     ) -> CallReport {
-        let _slot = self.inner.slots.take();
         let caller = &self.inner.caller;
-        drive_blocking(Box::pin(caller.handle(module, handler, input, limits, log)))
-            .unwrap_or_else(|error| CallReport::not_begun(error.into()))
+        if let Err(fault) = check_call(module, handler, input, limits, caller.budget.limit()) {
+            return CallReport::not_begun(fault);
+        }
+        caller.call_blocking(&Work {
+            module,
+            handler,
+            input,
+            limits,
+            log,
+        })
+    }
+}
+
+impl Inner {
+    /// Waits for a turn, and for what a call begins with. While it waits for memory it has no turn.
+    async fn admit(
+        &self,
+        work: &Work<'_>,
+        need: Need,
+    ) -> Result<(OwnedSemaphorePermit, Start), CallFault> {
+        let turn = self.turn().await?;
+        if let Some(start) = self.caller.try_start(work, need) {
+            return Ok((turn, start));
+        }
+        drop(turn);
+        let memory = self.caller.queue(work, need)?.await;
+        Ok((self.turn().await?, Start::New(memory)))
+    }
+
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, CallFault> {
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        turn.map_err(|_| DriveError::Closed.into())
     }
 }
 
@@ -236,6 +326,12 @@ fn check_options(options: &GuestOptions) -> Result<(), GuestError> {
         "1 to 1024",
     )?;
     rule(
+        options.parallel_compilations > 0,
+        "parallel_compilations",
+        options.parallel_compilations.to_string(),
+        "more than zero",
+    )?;
+    rule(
         !options.tick.is_zero(),
         "tick",
         format!("{:?}", options.tick),
@@ -248,9 +344,9 @@ fn check_options(options: &GuestOptions) -> Result<(), GuestError> {
         "64 KiB to 64 MiB",
     )?;
     rule(
-        (64 << 10..=1 << 32).contains(&options.max_memory),
-        "max_memory",
-        options.max_memory.to_string(),
-        "64 KiB to 4 GiB",
+        options.memory >= 64 << 10,
+        "memory",
+        options.memory.to_string(),
+        "64 KiB or more",
     )
 }

@@ -15,13 +15,17 @@ use std::time::Duration;
 use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::GuestRuntime;
 use expect_test::{Expect, expect};
-use fixture::{Guest, handler, runtime};
+use fixture::{Guest, handler};
 use proptest::prelude::*;
 use serde_json::json;
 
 #[track_caller]
 fn check(bytes: &[u8], expected: Expect) {
-    let error = runtime().load_blocking(bytes, "a.wasm").unwrap_err();
+    let runtime = GuestRuntime::new(GuestOptions {
+        memory: 1 << 30,
+        ..GuestOptions::default()
+    });
+    let error = runtime.unwrap().load_blocking(bytes, "a.wasm").unwrap_err();
     expected.assert_eq(&error.to_string());
 }
 

@@ -28,6 +28,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use configurator_guest::compiler::compile;
 
 /// Runs Kubernetes controllers as sandboxed WebAssembly modules.
 #[derive(Parser)]
@@ -78,6 +79,12 @@ enum Command {
         #[command(flatten)]
         object: flow::Object,
     },
+    /// Compile the module on standard input to machine code, as a host has it done. Not for people.
+    #[command(hide = true)]
+    CompileModule {
+        /// The limits of the compiler, and the options of the host.
+        numbers: Vec<u64>,
+    },
     /// Print the CustomResourceDefinitions of Configurator, Flow and Command.
     Crds,
     /// Print the RBAC rules that the host needs to run these Configurators.
@@ -113,6 +120,9 @@ pub fn main() -> ExitCode {
         Command::Rollback(args) => rollback::rollback(&args),
         Command::Flow(args) => flow::flow(&args),
         Command::Show { kubeconfig, object } => flow::show(kubeconfig, object),
+        Command::CompileModule { numbers } => {
+            compile(&numbers).map(ExitCode::from).map_err(Into::into)
+        }
         Command::Crds => manifests::print_crds(),
         Command::Rbac(args) => rbac::rbac(&args),
         Command::Kubeconfig { data_dir, output } => kubeconfig::write(&data_dir, output.as_deref()),

@@ -40,6 +40,8 @@ pub fn replay(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     );
     let guest = GuestRuntime::new(GuestOptions {
         parallel_calls: 1,
+        // What comes of it does not depend on the machine.
+        memory: u64::MAX,
         module_cache: user_folder("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("modules")),
         ..GuestOptions::default()
     })?;

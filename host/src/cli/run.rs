@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use configurator_apiserver::{ApiServer, ServeOptions};
+use configurator_guest::compiler::{Compiler, CompilerLimits, CompilerProcess};
 use configurator_guest::functions::CompiledFunctions;
 use configurator_guest::options::GuestOptions;
 use kube::Client;
@@ -408,6 +409,14 @@ async fn define(
     }
 }
 
+/// The file of this program. On Linux it is found even after another version has taken its place.
+fn own_program() -> std::io::Result<PathBuf> {
+    match cfg!(target_os = "linux") {
+        true => Ok("/proc/self/exe".into()),
+        false => std::env::current_exe(),
+    }
+}
+
 /// A builder with what the settings say.
 fn builder(
     settings: &Settings,
@@ -422,6 +431,18 @@ fn builder(
     if let Some(calls) = settings.parallel_calls {
         guest.parallel_calls = calls;
     }
+    if let Some(memory) = settings.guest_memory {
+        guest.memory = memory.0;
+    }
+    guest.parallel_compilations = settings.parallel_compilations;
+    guest.compiler = Compiler::Process(CompilerProcess {
+        program: own_program()?,
+        arguments: vec!["compile-module".into()],
+        limits: CompilerLimits {
+            memory: settings.compile_memory.0,
+            time: Duration::from_secs(settings.compile_seconds),
+        },
+    });
     guest.module_cache = settings
         .module_cache
         .clone()
@@ -438,6 +459,10 @@ fn builder(
         .max_retry_after(settings.max_retry_after())
         .command_limits(settings.command_limits())
         .grace(settings.grace());
+    let builder = match settings.answer_memory {
+        Some(memory) => builder.answer_memory(memory.0),
+        None => builder,
+    };
     Ok(if is_person {
         builder.observer(Terminal::default())
     } else {

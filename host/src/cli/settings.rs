@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::servers::{EtcdSettings, RegistrySettings, ShardingSettings};
 use crate::controller::pending::CommandLimits;
+use crate::declaration::{format_bytes, parse_bytes};
 use crate::network::{DEFAULT_IDLE_CONNECTIONS, DEFAULT_IDLE_TIMEOUT, InnerHost};
 use crate::sinks::secretstore::vault::VaultOptions;
 
@@ -78,6 +79,18 @@ pub struct Settings {
     pub otlp_endpoint: Option<String>,
     /// Calls of handlers that run at a time; by default one for each core.
     pub parallel_calls: Option<u32>,
+    /// Memory of modules in the whole process: of the calls that run and of the instances that are kept. By default a quarter of
+    /// the memory that the process may have.
+    pub guest_memory: Option<ByteSize>,
+    /// Memory of the answers that servers have given to runs under way. By default an eighth of the memory that the process may
+    /// have.
+    pub answer_memory: Option<ByteSize>,
+    /// Modules that are compiled at a time, each in a process of its own.
+    pub parallel_compilations: u32,
+    /// Memory of a process that compiles a module.
+    pub compile_memory: ByteSize,
+    /// CPU time in seconds of a process that compiles a module.
+    pub compile_seconds: u64,
     /// Where precompiled modules are kept; by default under the user's cache folder.
     pub module_cache: Option<PathBuf>,
     /// Seconds that runs may take to end when the host stops.
@@ -85,6 +98,36 @@ pub struct Settings {
     /// Messages about variables that were ignored.
     #[serde(skip)]
     pub warnings: Vec<String>,
+}
+
+/// A number of bytes: a number, or a text with a unit as in `512Mi`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "ByteSizeText", into = "String")]
+pub struct ByteSize(pub u64);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ByteSizeText {
+    Number(u64),
+    Text(String),
+}
+
+impl TryFrom<ByteSizeText> for ByteSize {
+    type Error = String;
+
+    fn try_from(text: ByteSizeText) -> Result<Self, String> {
+        match text {
+            ByteSizeText::Number(bytes) => parse_bytes(&bytes.to_string()),
+            ByteSizeText::Text(text) => parse_bytes(&text),
+        }
+        .map(Self)
+    }
+}
+
+impl From<ByteSize> for String {
+    fn from(size: ByteSize) -> Self {
+        format_bytes(size.0)
+    }
 }
 
 /// How lines are logged.
@@ -125,6 +168,11 @@ impl Default for Settings {
             log: None,
             otlp_endpoint: None,
             parallel_calls: None,
+            guest_memory: None,
+            answer_memory: None,
+            parallel_compilations: 2,
+            compile_memory: ByteSize(384 << 20),
+            compile_seconds: 120,
             module_cache: None,
             grace_seconds: 30,
             warnings: Vec::new(),
@@ -330,6 +378,18 @@ mod tests {
         assert_eq!(settings.grace(), Duration::from_secs(5));
         let settings = Settings::read(Some(&file), &Flags { listen: None }).unwrap();
         assert_eq!(settings.listen, Some("127.0.0.1:1".parse().unwrap()));
+
+        std::fs::write(&file, "guest_memory = \"512Mi\"\nanswer_memory = 100\n").unwrap();
+        let settings = Settings::read(Some(&file), &flags).unwrap();
+        assert_eq!(settings.guest_memory, Some(ByteSize(512 << 20)));
+        assert_eq!(settings.answer_memory, Some(ByteSize(100)));
+        std::fs::write(&file, "guest_memory = \"much\"\n").unwrap();
+        let error = Settings::read(Some(&file), &flags).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(
+            error.ends_with(r#"guest_memory: "much" is no number of bytes such as 64Mi"#),
+            "{error}"
+        );
 
         std::fs::write(&file, "http_inner_hosts = [\"a = loopback\"]\n").unwrap();
         let error = Settings::read(Some(&file), &flags).unwrap_err();

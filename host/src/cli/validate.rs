@@ -10,9 +10,9 @@ use configurator_schema::Schema;
 
 use super::manifests::{self, Manifest};
 use super::servers;
-use super::settings::Settings;
+use super::settings::{ByteSize, Settings};
 use super::terminal::{BAD, FAINT, GOOD};
-use crate::controller::keeper::check_module;
+use crate::controller::keeper::{check_memory, check_module};
 use crate::declaration::{self, Flows};
 use crate::module_source::{ModuleDirectory, ModuleSource as _};
 use crate::resource::Configurator;
@@ -42,18 +42,26 @@ pub struct ValidateArgs {
 /// When a file cannot be read.
 pub fn validate(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
     let mut wrong = 0;
+    let mut guest_memory = None;
     if let Some(file) = &args.config {
         let no_flags = serde_json::Map::new();
         let settings = Settings::read(Some(file), &no_flags);
-        let mistakes = match settings.and_then(|settings| servers::check(&settings)) {
-            Ok(()) => Vec::new(),
+        let checked = settings.and_then(|settings| {
+            servers::check(&settings)?;
+            Ok(settings)
+        });
+        let mistakes = match checked {
+            Ok(settings) => {
+                guest_memory = settings.guest_memory;
+                Vec::new()
+            }
             Err(error) => vec![format!("{error:#}")],
         };
         wrong += usize::from(!mistakes.is_empty());
         show(&file.display().to_string(), "", &mistakes);
     }
     if !args.files.is_empty() {
-        wrong += validate_manifests(&args.files, &args.modules)?;
+        wrong += validate_manifests(&args.files, &args.modules, guest_memory)?;
     }
     Ok(match wrong {
         0 => ExitCode::SUCCESS,
@@ -73,12 +81,18 @@ fn show(named: &str, note: &str, mistakes: &[String]) {
     }
 }
 
-/// Checks the Configurators in these files, and returns how many have mistakes.
-fn validate_manifests(files: &[PathBuf], modules: &[PathBuf]) -> anyhow::Result<usize> {
+/// Checks the Configurators in these files, and returns how many have mistakes. They are held to the setting `guest_memory` of a host
+/// where it is known.
+fn validate_manifests(
+    files: &[PathBuf],
+    modules: &[PathBuf],
+    guest_memory: Option<ByteSize>,
+) -> anyhow::Result<usize> {
     let manifests = manifests::read(files)?;
     let flows = manifests::flows(&manifests)?;
     let guest = GuestRuntime::new(GuestOptions {
         parallel_calls: 1,
+        memory: guest_memory.map_or(u64::MAX, |memory| memory.0),
         ..GuestOptions::default()
     })?;
     let schema = manifests::schema()?;
@@ -138,6 +152,9 @@ async fn mistakes(
         Ok(configurator) => configurator,
         Err(error) => return vec![error.to_string()],
     };
+    if let Err(refused) = check_memory(&configurator, guest.memory().limit()) {
+        return vec![refused.refusal.message];
+    }
     // What a registry or a cluster has is looked at by the host.
     if resource.spec.module.file.is_none() {
         return Vec::new();

@@ -26,9 +26,10 @@ use tracing::Instrument as _;
 use super::finalizer::Finalizer;
 use super::machine_run::MachineContext;
 use super::rollout::Rollout;
+use crate::answers::{AnswerBudget, RunAnswers};
 use crate::clock::SharedClock;
 use crate::events::{CONFIGURE, HostEvent, Publisher, Subject};
-use crate::executor::Executor;
+use crate::executor::{Executor, Sending};
 use crate::idempotency::{Effects, KeyedPlan, RunEffects};
 use crate::kubernetes_faults::{fault_of, is_of_another};
 use crate::ledger::Ledger;
@@ -59,6 +60,8 @@ pub struct RunContext {
     pub rollout: Arc<Rollout>,
     /// Carries out plans.
     pub executor: Executor,
+    /// Memory of answers.
+    pub answers: AnswerBudget,
     /// The time.
     pub clock: SharedClock,
     /// Writes statuses.
@@ -203,6 +206,7 @@ pub(crate) async fn carry(
     let recorder = context.recorder.as_ref();
     let taking = recorder.map(|recorder| recorder.begin(&run, run.secrets(), context.clock.now()));
     let drive = Drive {
+        answers: context.answers.run(),
         context,
         taking,
         run,
@@ -219,6 +223,7 @@ pub(crate) async fn carry(
 
 struct Drive {
     context: Arc<RunContext>,
+    answers: RunAnswers,
     taking: Option<Taking<Arc<Module>>>,
     run: Run,
     redactor: Arc<Redactor>,
@@ -355,10 +360,14 @@ impl Drive {
         }
         let plan = keyed.plan.as_ref().unwrap_or(plan);
         let permit = self.permit.as_deref();
-        let mut executed = context
-            .executor
-            .execute(plan, &self.run, &keyed.keys, &self.redactor, permit)
-            .await;
+        let sending = Sending {
+            run: &self.run,
+            keys: &keyed.keys,
+            answers: &self.answers,
+            redactor: &self.redactor,
+            permit,
+        };
+        let mut executed = context.executor.execute(plan, sending).await;
         let fences = permit.map(Permit::fences).unwrap_or_default();
         context
             .effects

@@ -18,6 +18,8 @@ const MAX_HELD: usize = 8;
 pub(crate) struct Earlier {
     source: Arc<dyn ModuleSource>,
     guest: GuestRuntime,
+    /// Whose turn it takes where modules wait to be compiled.
+    owner: u128,
     call_mode: CallMode,
     spec: ModuleSpec,
     /// Keeps them with the runs, where these are recorded.
@@ -32,12 +34,14 @@ impl Earlier {
     pub(crate) fn new(
         source: Arc<dyn ModuleSource>,
         guest: GuestRuntime,
+        owner: u128,
         call_mode: CallMode,
         spec: ModuleSpec,
     ) -> Self {
         Self {
             source,
             guest,
+            owner,
             call_mode,
             spec,
             recorder: None,
@@ -101,7 +105,7 @@ impl Earlier {
             recorder.keep_module(bytes.clone()).await;
         }
         let loaded = match self.call_mode {
-            CallMode::Parallel => self.guest.load(bytes, &spec.place()).await,
+            CallMode::Parallel => self.guest.load_for(self.owner, bytes, &spec.place()).await,
             CallMode::Inline => self.guest.load_blocking(bytes, &spec.place()),
         };
         loaded.map_err(|error| error.to_string())

@@ -6,7 +6,7 @@ use std::time::Duration;
 use configurator_core::backoff::jittered;
 use configurator_core::capability::Capabilities;
 use configurator_core::configurator::{Configurator, DeletionBy, StatePlace};
-use configurator_core::handler::{Accepts, HandlerDescription};
+use configurator_core::handler::{Accepts, CallLimits, HandlerDescription};
 use configurator_core::request::api_version;
 use configurator_core::time::Timestamp;
 use configurator_core::trial::{Judgement, Tally, TrialRule};
@@ -36,7 +36,7 @@ use super::trial::{self, Decided, ROLLBACK_ANNOTATION, Trial};
 use super::voice::{Said, Voice};
 use super::worker::{self, WorkerHandle, WorkerParts, WorkerReport, needs_ledger};
 use crate::clock::until;
-use crate::declaration::{self, Flows};
+use crate::declaration::{self, Flows, format_bytes};
 use crate::events::{HostEvent, Subject};
 use crate::host::Shared;
 use crate::idempotency::Effects;
@@ -818,6 +818,7 @@ impl Keeper {
             call_mode: shared.call_mode,
             rollout: Arc::new(Rollout::new(module, rolled_back)),
             executor: shared.executor.clone(),
+            answers: shared.answers.clone(),
             clock: shared.clock.clone(),
             client: shared.client.clone(),
             resource: resource.clone(),
@@ -977,6 +978,7 @@ async fn load(
     let mut configurator = declaration::check(resource, flows)
         .map_err(|error| refused("Invalid", error.to_string()))?;
     configurator.retry.max_retry_after = shared.max_retry_after;
+    check_memory(&configurator, shared.guest.memory().limit())?;
     let source = resource.spec.module.place();
     shared.observer.noticed(
         &name,
@@ -1005,7 +1007,10 @@ async fn load(
         );
     }
     let loaded = match shared.call_mode {
-        CallMode::Parallel => shared.guest.load(bytes, &source).await,
+        CallMode::Parallel => {
+            let owner = configurator.limits.owner;
+            shared.guest.load_for(owner, bytes, &source).await
+        }
         CallMode::Inline => shared.guest.load_blocking(bytes, &source),
     };
     let module = loaded.map_err(|error| refused("ModuleInvalid", error.to_string()))?;
@@ -1143,7 +1148,9 @@ fn earlier(
 ) -> Earlier {
     let spec = resource.spec.module.clone();
     let guest = shared.guest.clone();
-    Earlier::new(shared.modules.clone(), guest, shared.call_mode, spec).recorder(recorder)
+    let uid = resource.metadata.uid.as_deref().unwrap_or_default();
+    let owner = CallLimits::default().owned_by(uid).owner;
+    Earlier::new(shared.modules.clone(), guest, owner, shared.call_mode, spec).recorder(recorder)
 }
 
 /// What another host, or this one before it was started again, has left in the status.
@@ -1191,6 +1198,20 @@ fn refused(reason: &'static str, message: String) -> Refused {
         refusal: Refusal { reason, message },
         may_change: false,
     }
+}
+
+/// Checks that a call of the Configurator fits into the memory that the guests of the host have in all, in bytes.
+pub(crate) fn check_memory(configurator: &Configurator, memory: u64) -> Result<(), Refused> {
+    let wanted = configurator.limits.memory;
+    if wanted <= memory {
+        return Ok(());
+    }
+    let message = format!(
+        "spec.limits.memory is {}, and the modules of this host have {} of memory in all; lower spec.limits.memory, or raise the setting guest_memory of the host",
+        format_bytes(wanted),
+        format_bytes(memory)
+    );
+    Err(refused("MemoryLimitTooHigh", message))
 }
 
 /// Holds the module against what the Configurator says of it.

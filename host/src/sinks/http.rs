@@ -142,11 +142,13 @@ impl HttpSink {
             .await
             .map_err(|error| unavailable(&seen, error))?
         {
-            if body.len() + chunk.len() > MAX_BODY {
+            let size = body.len() + chunk.len();
+            if size > MAX_BODY {
                 return Err(generic(format!(
                     "the answer of {seen} has more than {MAX_BODY} bytes"
                 )));
             }
+            scope.answer.fit(size as u64).await?;
             body.extend_from_slice(&chunk);
         }
         Ok(Answer {

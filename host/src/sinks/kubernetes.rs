@@ -13,9 +13,9 @@ use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::SinkName;
 use configurator_core::result::Answer;
-use http::Request;
 use http::response::Parts;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http::{Request, header};
+use http_body_util::BodyExt;
 use kube::client::Body;
 
 use self::subresources::Subresources;
@@ -23,6 +23,7 @@ use self::verbs::Sender;
 use self::versions::Versions;
 use super::throttle::Throttle;
 use super::{Scope, Sink, misrouted};
+use crate::answers::AnswerRoom;
 use crate::cluster::{Cluster, Requests};
 use crate::kubernetes_faults::{Told, classify, classify_error};
 
@@ -60,11 +61,13 @@ impl KubernetesSink {
         self
     }
 
-    /// Sends what is not held back, and reads the answer. `what` names it.
+    /// Sends what is not held back, and reads the answer. `what` names it; it takes room beside the `held` bytes that were read before.
     async fn exchange(
         &self,
         what: &str,
         outgoing: Request<Body>,
+        room: &AnswerRoom,
+        held: usize,
     ) -> Result<(Parts, String), Fault> {
         if let Some((left, why)) = self.throttle.left() {
             let fault = Fault::new(
@@ -78,21 +81,33 @@ impl KubernetesSink {
             .send(outgoing)
             .await
             .map_err(|error| classify_error(what, &error))?;
-        let (parts, body) = response.into_parts();
-        let bytes = Limited::new(body, MAX_ANSWER)
-            .collect()
-            .await
-            .map_err(|error| match error.downcast_ref::<LengthLimitError>() {
-                Some(_) => generic(format!(
+        let (parts, mut body) = response.into_parts();
+        let announced = parts.headers.get(header::CONTENT_LENGTH);
+        let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
+        let mut bytes = Vec::new();
+        let mut size = announced.unwrap_or(0);
+        loop {
+            if size > MAX_ANSWER {
+                return Err(generic(format!(
                     "{what}: the answer has more than {MAX_ANSWER} bytes"
-                )),
-                None => Fault::new(
+                )));
+            }
+            room.fit(held.saturating_add(size) as u64).await?;
+            let Some(frame) = body.frame().await else {
+                break;
+            };
+            let frame = frame.map_err(|error| {
+                Fault::new(
                     FaultKind::ApiServerUnavailable,
                     format!("{what}: the answer broke off: {error}"),
-                ),
-            })?
-            .to_bytes();
-        let body = String::from_utf8(bytes.into())
+                )
+            })?;
+            if let Ok(data) = frame.into_data() {
+                bytes.extend_from_slice(&data);
+                size = size.max(bytes.len());
+            }
+        }
+        let body = String::from_utf8(bytes)
             .map_err(|_| generic(format!("{what}: the answer is not UTF-8")))?;
         Ok((parts, body))
     }
@@ -102,7 +117,8 @@ impl KubernetesSink {
         let outgoing = Request::get("/version")
             .body(Body::empty())
             .map_err(|error| generic(format!("{WHAT}: {error}")))?;
-        let (parts, body) = self.exchange(WHAT, outgoing).await?;
+        let room = AnswerRoom::default();
+        let (parts, body) = self.exchange(WHAT, outgoing, &room, 0).await?;
         if parts.status.is_success() {
             return Ok(());
         }
@@ -131,6 +147,7 @@ impl Sink for KubernetesSink {
             sink: self,
             call,
             may_read: operation.may_read(),
+            room: &scope.answer,
         };
         tokio::time::timeout(timeout, sender.send_all())
             .await

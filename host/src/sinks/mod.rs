@@ -17,6 +17,7 @@ use configurator_core::request::SinkName;
 use configurator_core::result::Answer;
 
 use self::configstore::Fence;
+use crate::answers::AnswerRoom;
 
 /// Executes the operations of one server.
 ///
@@ -52,6 +53,8 @@ pub struct Scope {
     pub idempotency_key: String,
     /// How long one attempt may take; `None`: the sink's own.
     pub timeout: Option<Duration>,
+    /// The room for the answer.
+    pub answer: AnswerRoom,
     /// What must stand for a write to the config store to come through.
     pub fences: Vec<Fence>,
 }

@@ -15,6 +15,7 @@ mod embedding;
 mod flows;
 mod kubectl;
 mod logs;
+mod memory;
 mod offline;
 mod place;
 mod probes;

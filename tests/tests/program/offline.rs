@@ -205,6 +205,12 @@ fn validate_checks_settings() -> Result<()> {
         ✓ settings.toml
     "#]]
     .assert_eq(&validate("--config settings.toml").succeeds()?);
+    place.write("settings.toml", "guest_memory = \"32Mi\"\n")?;
+    expect![[r#"
+        ✓ settings.toml
+        ✗ pod-config.yaml pod-config
+          spec.limits.memory is 64Mi, and the modules of this host have 32Mi of memory in all; lower spec.limits.memory, or raise the setting guest_memory of the host
+    "#]].assert_eq(&validate("--config settings.toml pod-config.yaml --modules modules").fails()?);
     place.write("settings.toml", "polcy = \"policy.yaml\"\n")?;
     let folder = place.folder().canonicalize()?.display().to_string();
     let told = validate("--config settings.toml").fails()?;

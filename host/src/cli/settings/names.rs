@@ -218,6 +218,11 @@ mod tests {
             log
             otlp_endpoint
             parallel_calls
+            guest_memory
+            answer_memory
+            parallel_compilations
+            compile_memory
+            compile_seconds
             module_cache
             grace_seconds"#]]
         .assert_eq(&all().join("\n"));

@@ -10,6 +10,7 @@ use kube::client::Body;
 use serde::Deserialize;
 
 use super::{KubernetesSink, generic};
+use crate::answers::AnswerRoom;
 use crate::kubernetes_faults::{Told, classify};
 
 /// The names that a group and version serves: `pods`, `pods/status`.
@@ -68,7 +69,8 @@ async fn ask(sink: &KubernetesSink, call: &KubernetesCall, path: &str) -> Result
     let outgoing = Request::get(path)
         .body(Body::empty())
         .map_err(|error| generic(format!("{what}: {error}")))?;
-    let (parts, body) = sink.exchange(&what, outgoing).await?;
+    let room = AnswerRoom::default();
+    let (parts, body) = sink.exchange(&what, outgoing, &room, 0).await?;
     if !parts.status.is_success() {
         let told = serde_json::from_str::<Told>(&body).unwrap_or_default();
         return Err(classify(&what, false, parts.status, &parts.headers, &told));

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::{KubernetesSink, MAX_ANSWER, document, generic};
+use crate::answers::AnswerRoom;
 use crate::kubernetes_faults::{Told, classify, is_mismatch};
 
 /// What a server says of an object that it has already.
@@ -26,6 +27,8 @@ pub(super) struct Sender<'a> {
     pub(super) call: &'a KubernetesCall,
     /// Whether the handler may see what the object holds.
     pub(super) may_read: bool,
+    /// The room for the answer.
+    pub(super) room: &'a AnswerRoom,
 }
 
 /// An answer that is no success.
@@ -66,7 +69,7 @@ impl Sender<'_> {
     }
 
     async fn get(&self) -> Result<Answer, Fault> {
-        let body = self.read(&self.call.object_url()).await?;
+        let body = self.read(&self.call.object_url(), 0).await?;
         Ok(Answer {
             query_objects: vec![document(body)?],
             ..Answer::default()
@@ -84,7 +87,7 @@ impl Sender<'_> {
                 None => self.call.url().to_owned(),
                 Some(token) => self.call.page_url(token),
             };
-            let page = match self.read(&url).await {
+            let page = match self.read(&url, size).await {
                 // The list grew too old while it was read: once more from the start.
                 Err(fault) if fault.status == Some(410) && token.is_some() && !restarted => {
                     restarted = true;
@@ -223,10 +226,10 @@ impl Sender<'_> {
         })
     }
 
-    /// Reads at this path.
-    async fn read(&self, url: &str) -> Result<String, Fault> {
+    /// Reads at this path, after so many bytes of pages before.
+    async fn read(&self, url: &str, held: usize) -> Result<String, Fault> {
         let outgoing = Request::get(url).body(Body::empty());
-        let read = self.exchange(outgoing, false).await;
+        let read = self.exchange(outgoing, false, held).await;
         read.map_err(|refusal| refusal.fault)
     }
 
@@ -238,7 +241,7 @@ impl Sender<'_> {
             .uri(self.call.url())
             .header(header::CONTENT_TYPE, self.call.media_type())
             .body(Body::from(body.into_bytes()));
-        self.exchange(outgoing, self.request().verb.is_mutating())
+        self.exchange(outgoing, self.request().verb.is_mutating(), 0)
             .await
     }
 
@@ -246,6 +249,7 @@ impl Sender<'_> {
         &self,
         outgoing: http::Result<Request<Body>>,
         is_mutating: bool,
+        held: usize,
     ) -> Result<String, Refusal> {
         let what = self.call.to_string();
         let mut outgoing = outgoing.map_err(|error| generic(format!("{what}: {error}")))?;
@@ -253,7 +257,7 @@ impl Sender<'_> {
             header::ACCEPT,
             header::HeaderValue::from_static("application/json"),
         );
-        let (parts, body) = self.sink.exchange(&what, outgoing).await?;
+        let (parts, body) = self.sink.exchange(&what, outgoing, self.room, held).await?;
         if parts.status.is_success() {
             return Ok(body);
         }
