@@ -17,6 +17,9 @@ pub(crate) enum DriveError {
     /// The caller's runtime is being dropped.
     #[error("the host is shutting down")]
     Closed,
+    /// The system has no thread for a call that lasts.
+    #[error("no thread can be started for a call that lasts longer than a tick: {0}")]
+    Thread(std::io::Error),
     /// The call panicked.
     #[error("a guest's call panicked: {0}")]
     Panicked(String),
@@ -30,17 +33,23 @@ impl From<DriveError> for CallFault {
     }
 }
 
-/// Runs a call on this thread until its first tick, and if it lasts longer, to its end on a thread for blocking work.
+/// How far a call has come within its first tick.
+pub(crate) enum Begun<'a, T> {
+    /// To its end.
+    Ended(T),
+    /// It lasts longer.
+    Lasts(Fiber<'a, T>),
+}
+
+/// Runs a call on this thread until its first tick.
 ///
 /// Most calls take less than it costs to wake another thread. None holds a thread of the caller's runtime for more
 /// than a tick.
-pub(crate) async fn drive<T: Send + 'static>(mut call: Fiber<'static, T>) -> Result<T, DriveError> {
-    match step(&mut call)? {
-        Poll::Ready(result) => Ok(result),
-        Poll::Pending => tokio::task::spawn_blocking(move || drive_blocking(call))
-            .await
-            .map_err(|_| DriveError::Closed)?,
-    }
+pub(crate) fn begin<T>(mut call: Fiber<'_, T>) -> Result<Begun<'_, T>, DriveError> {
+    Ok(match step(&mut call)? {
+        Poll::Ready(result) => Begun::Ended(result),
+        Poll::Pending => Begun::Lasts(call),
+    })
 }
 
 /// Runs a call to its end on this thread.
@@ -101,14 +110,17 @@ mod tests {
         })
     }
 
-    #[tokio::test]
-    async fn a_short_call_stays_on_its_caller_s_thread() {
-        assert_eq!(drive(call(0)).await.unwrap(), [current().id()]);
-    }
-
-    #[tokio::test]
-    async fn a_call_that_lasts_leaves_its_caller_s_thread_at_the_first_tick() {
-        let threads = drive(call(3)).await.unwrap();
+    #[test]
+    fn a_call_runs_on_its_caller_s_thread_until_the_first_tick() {
+        let Ok(Begun::Ended(threads)) = begin(call(0)) else {
+            panic!("it is short");
+        };
+        assert_eq!(threads, [current().id()]);
+        let Ok(Begun::Lasts(call)) = begin(call(3)) else {
+            panic!("it lasts");
+        };
+        let other = std::thread::spawn(move || drive_blocking(call).unwrap());
+        let threads = other.join().unwrap();
         assert_eq!(threads.len(), 2);
         assert_eq!(threads[0], current().id());
     }
@@ -118,17 +130,15 @@ mod tests {
         assert_eq!(drive_blocking(call(3)).unwrap(), [current().id()]);
     }
 
-    #[tokio::test]
-    async fn a_panic_is_reported() {
-        let error = drive::<()>(Box::pin(async { panic!("oh no") }))
-            .await
-            .unwrap_err();
+    #[test]
+    fn a_panic_is_reported() {
+        let error = drive_blocking::<()>(Box::pin(async { panic!("oh no") })).unwrap_err();
         assert_eq!(error.to_string(), "a guest's call panicked: oh no");
         let late = Box::pin(async {
             call(1).await;
             panic!("oh {}", "no")
         });
-        let error = drive::<()>(late).await.unwrap_err();
+        let error = drive_blocking::<()>(late).unwrap_err();
         assert_eq!(error.to_string(), "a guest's call panicked: oh no");
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::options::LogLimits;
 
@@ -136,6 +137,21 @@ impl CallLog {
         self.tail.drain(..excess);
         self.tail
             .extend(bytes.get(bytes.len() - kept..).unwrap_or_default());
+    }
+}
+
+/// Sinks for the attempts to make one call, one after another: of what all of them say alike, each line comes once.
+pub(crate) fn without_repetition(sink: LogSink) -> impl Fn() -> LogSink {
+    let delivered = Arc::new(AtomicUsize::new(0));
+    move || {
+        let (sink, delivered) = (sink.clone(), delivered.clone());
+        let lines = AtomicUsize::new(0);
+        Arc::new(move |line| {
+            let number = lines.fetch_add(1, Ordering::Relaxed) + 1;
+            if delivered.fetch_max(number, Ordering::Relaxed) < number {
+                sink(line);
+            }
+        })
     }
 }
 

@@ -11,11 +11,12 @@ use crate::budget::MemoryBudget;
 use crate::bytes::ModuleBytes;
 use crate::cache::{CacheError, ModuleCache};
 use crate::call::{Caller, Need, Start, Work, check_call};
-use crate::drive::{DriveError, drive};
+use crate::drive::{Begun, DriveError, Fiber, begin};
 use crate::engine::engine;
 use crate::idle::IdleInstances;
 use crate::load::{LoadError, Loader};
-use crate::log::LogSink;
+use crate::log::{LogSink, without_repetition};
+use crate::long_calls::{LongCalls, Place};
 use crate::module::Module;
 use crate::options::GuestOptions;
 use crate::report::CallReport;
@@ -38,8 +39,10 @@ pub struct GuestRuntime {
 struct Inner {
     caller: Caller,
     loader: Loader,
-    /// Turns of [`GuestRuntime::call`].
+    /// Turns of [`GuestRuntime::call`], each for a tick at most.
     turns: Arc<Semaphore>,
+    /// Places of calls that last longer.
+    long_calls: Arc<LongCalls>,
 }
 
 /// The runtime could not be started.
@@ -81,6 +84,7 @@ impl GuestRuntime {
         };
         let slots = options
             .parallel_calls
+            .saturating_mul(2)
             .saturating_add(BLOCKING_SLOTS)
             .saturating_add(options.idle_instances);
         let engine = engine(&options, slots).map_err(engine_error)?;
@@ -105,6 +109,7 @@ impl GuestRuntime {
                 slots: Slots::new(BLOCKING_SLOTS),
             },
             turns: Arc::new(Semaphore::new(turns)),
+            long_calls: LongCalls::new(options.parallel_calls),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -182,6 +187,12 @@ impl GuestRuntime {
         self.inner.loader.waiting()
     }
 
+    /// How many calls that last longer than a tick wait to be made again.
+    #[must_use]
+    pub fn waiting_long_calls(&self) -> usize {
+        self.inner.long_calls.waiting()
+    }
+
     /// How many instances wait for their next call.
     #[must_use]
     pub fn idle_instances(&self) -> usize {
@@ -190,8 +201,8 @@ impl GuestRuntime {
 
     /// Calls a handler in a fresh instance, or in one that has served calls of the same owner. Needs a tokio runtime.
     ///
-    /// A call that lasts less than a tick runs on the thread that polls the future; then it goes on on a thread for
-    /// blocking work. So no guest keeps a thread of the caller's runtime for longer than a tick.
+    /// A call that lasts less than a tick runs on the thread that polls the future. One that lasts longer goes on on a thread of its
+    /// own, which gives way to all others. So no guest keeps a thread of the caller's runtime for longer than a tick.
     ///
     /// # Guarantees
     /// The same module and input give the same output, unless a limit of `limits` is hit. Nothing that a guest does
@@ -199,7 +210,10 @@ impl GuestRuntime {
     /// When as many calls are running as may, the future waits for its turn, first come, first served. When there is no memory
     /// for the call, it waits for that without a turn, in the order of [`MemoryBudget`].
     ///
-    /// A call that finds no more memory while it runs is given up, waits for all that its limit allows, and is made again.
+    /// As many calls that last longer than a tick may run as short ones, beside these. Where more last longer, the further ones are
+    /// given up at their first tick, wait without memory and turn, and are made again; the owners of modules take turns.
+    /// A call that finds no more memory while it runs is given up, waits for all that its limit allows, and is made again. Of a call that
+    /// is made again, each line of its log is delivered once.
     pub async fn call(
         &self,
         module: &Arc<Module>,
@@ -211,6 +225,7 @@ impl GuestRuntime {
         let inner = &self.inner;
         let mut queue_time = Duration::ZERO;
         let mut need = Need::Any;
+        let mut place = None;
         let checked = check_call(
             module,
             handler,
@@ -221,8 +236,10 @@ impl GuestRuntime {
         if let Err(fault) = checked {
             return CallReport::not_begun(fault);
         }
+        let log = without_repetition(log);
         loop {
             let queued = Instant::now();
+            let log = log();
             let work = Work {
                 module,
                 handler,
@@ -230,16 +247,15 @@ impl GuestRuntime {
                 limits: &limits,
                 log: log.clone(),
             };
-            let (turn, start) = match inner.admit(&work, need).await {
+            let (turn, start) = match inner.admit(&work, need, place.is_some()).await {
                 Ok(admitted) => admitted,
                 Err(fault) => return CallReport::not_begun(fault),
             };
             queue_time = queue_time.saturating_add(queued.elapsed());
-            let inner = Arc::clone(inner);
+            let of_attempt = Arc::clone(inner);
             let (module, handler) = (Arc::clone(module), handler.to_owned());
-            let (input, log) = (Arc::clone(&input), log.clone());
+            let input = Arc::clone(&input);
             let attempt = async move {
-                let _turn = turn;
                 let work = Work {
                     module: &module,
                     handler: &handler,
@@ -247,15 +263,23 @@ impl GuestRuntime {
                     limits: &limits,
                     log,
                 };
-                inner.caller.attempt(&work, start).await
+                of_attempt.caller.attempt(&work, start).await
             };
-            match drive(Box::pin(attempt)).await {
-                Ok(Ok(mut report)) => {
+            let ended = match inner
+                .run(Box::pin(attempt), turn, &mut place, limits.owner)
+                .await
+            {
+                Ok(Some(ended)) => ended,
+                // It is made again, with a place.
+                Ok(None) => continue,
+                Err(error) => return CallReport::not_begun(error.into()),
+            };
+            match ended {
+                Ok(mut report) => {
                     report.cost.queue_time = queue_time;
                     return report;
                 }
-                Ok(Err(next)) => need = next,
-                Err(error) => return CallReport::not_begun(error.into()),
+                Err(next) => need = next,
             }
         }
     }
@@ -286,19 +310,52 @@ impl GuestRuntime {
 }
 
 impl Inner {
-    /// Waits for a turn, and for what a call begins with. While it waits for memory it has no turn.
+    /// Waits for a turn, unless the call has a place, and for what it begins with. While it waits for memory it has no turn.
     async fn admit(
         &self,
         work: &Work<'_>,
         need: Need,
-    ) -> Result<(OwnedSemaphorePermit, Start), CallFault> {
-        let turn = self.turn().await?;
+        has_place: bool,
+    ) -> Result<(Option<OwnedSemaphorePermit>, Start), CallFault> {
+        let turn = match has_place {
+            true => None,
+            false => Some(self.turn().await?),
+        };
         if let Some(start) = self.caller.try_start(work, need) {
             return Ok((turn, start));
         }
         drop(turn);
         let memory = self.caller.queue(work, need)?.await;
-        Ok((self.turn().await?, Start::New(memory)))
+        let turn = match has_place {
+            true => None,
+            false => Some(self.turn().await?),
+        };
+        Ok((turn, Start::New(memory)))
+    }
+
+    /// Runs an attempt to its end: on this thread, if it ends within a tick, or with a place. `None`: it had to be given up for lack of
+    /// a place, and has one now.
+    async fn run<T: Send + 'static>(
+        &self,
+        attempt: Fiber<'static, T>,
+        turn: Option<OwnedSemaphorePermit>,
+        place: &mut Option<Place>,
+        owner: u128,
+    ) -> Result<Option<T>, DriveError> {
+        let attempt = match place.is_some() {
+            true => attempt,
+            false => match begin(attempt)? {
+                Begun::Ended(ended) => return Ok(Some(ended)),
+                Begun::Lasts(attempt) => attempt,
+            },
+        };
+        drop(turn);
+        if let Some(place) = place.take().or_else(|| self.long_calls.try_take(owner)) {
+            return place.run(attempt).await.map(Some);
+        }
+        drop(attempt);
+        *place = Some(self.long_calls.take(owner).await?);
+        Ok(None)
     }
 
     async fn turn(&self) -> Result<OwnedSemaphorePermit, CallFault> {

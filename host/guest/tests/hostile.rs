@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use configurator_core::handler::{CallFault, CallLimits};
 use configurator_guest::log::{LogSink, no_log};
+use configurator_guest::options::GuestOptions;
 use configurator_guest::report::CallReport;
+use configurator_guest::runtime::GuestRuntime;
 use expect_test::{Expect, expect};
 use fixture::{Guest, input, runtime};
 use serde_json::{Value, json};
@@ -305,6 +307,50 @@ async fn a_loop_does_not_keep_others_waiting() {
     }
     let fault = endless.await.unwrap().result.unwrap_err();
     assert!(matches!(fault, CallFault::Deadline { .. }), "{fault}");
+}
+
+#[tokio::test]
+async fn more_loops_than_turns_keep_no_short_call_waiting() {
+    const LOOPS: usize = 4;
+    let runtime = GuestRuntime::new(GuestOptions {
+        parallel_calls: 1,
+        ..GuestOptions::default()
+    })
+    .unwrap();
+    let hostile = Guest::new().body(&format!("{LOG} (loop $again (br $again))"));
+    let hostile = runtime.load_blocking(hostile.build(), "hostile").unwrap();
+    let good = runtime.load_blocking(Guest::new().build(), "good").unwrap();
+    let lines = Arc::new(AtomicUsize::new(0));
+    let endless = [(); LOOPS].map(|()| {
+        let (runtime, hostile, lines) = (runtime.clone(), hostile.clone(), lines.clone());
+        let limits = CallLimits {
+            deadline: Duration::from_millis(500),
+            ..limits()
+        };
+        let log: LogSink = Arc::new(move |_| {
+            lines.fetch_add(1, Ordering::SeqCst);
+        });
+        tokio::spawn(async move {
+            let called = runtime.call(&hostile, "root", input("{}"), limits, log);
+            called.await
+        })
+    });
+    // All have begun, and all but one were given up at their first tick.
+    while runtime.waiting_long_calls() < LOOPS - 1 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(lines.load(Ordering::SeqCst), LOOPS);
+    for _ in 0..10 {
+        let called = runtime.call(&good, "root", input("{}"), limits(), no_log());
+        called.await.result.unwrap();
+    }
+    assert!(!endless.iter().all(tokio::task::JoinHandle::is_finished));
+    for call in endless {
+        let fault = call.await.unwrap().result.unwrap_err();
+        assert!(matches!(fault, CallFault::Deadline { .. }), "{fault}");
+    }
+    // Those that were made again have delivered their line once.
+    assert_eq!(lines.load(Ordering::SeqCst), LOOPS);
 }
 
 #[tokio::test]
