@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 use crate::answers::{ANSWER_MEMORY, AnswerBudget};
 use crate::clock::{Clock, SharedClock, SystemClock};
 use crate::cluster::{self, Cluster};
-use crate::controller::driver::CallMode;
+use crate::controller::call_mode::CallMode;
 use crate::controller::parking::{Availability, Prober};
 use crate::controller::pending::CommandLimits;
 use crate::controller::report::HostReport;

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
 
+use super::call_mode::CallMode;
 use super::finalizer::Finalizer;
 use super::machine_run::MachineContext;
 use super::rollout::Rollout;
@@ -39,16 +40,6 @@ use crate::observer::{RunEnd, SharedObserver};
 use crate::recording::{Again, Recorder, Taking};
 use crate::redaction::Redactor;
 use crate::shards::Permit;
-
-/// How handlers are called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CallMode {
-    /// Several at a time, and off the task's thread when they last.
-    #[default]
-    Parallel,
-    /// On the task's thread. For the simulator, where time must not pass while a handler runs.
-    Inline,
-}
 
 /// What every run of one Configurator shares.
 pub struct RunContext {
@@ -281,7 +272,10 @@ impl Drive {
         let log = self.log_sink(call, span.clone());
         let module = context.rollout.chosen(self.run.module());
         context.observer.calling(&self.run, call, &module);
-        let report = match context.call_mode {
+        if let CallMode::Charged(calls) = &context.call_mode {
+            calls.pass(call, &context.clock).await;
+        }
+        let report = match &context.call_mode {
             CallMode::Parallel => {
                 context
                     .guest
@@ -289,7 +283,7 @@ impl Drive {
                     .instrument(span.clone())
                     .await
             }
-            CallMode::Inline => span.in_scope(|| {
+            CallMode::Inline | CallMode::Charged(_) => span.in_scope(|| {
                 context
                     .guest
                     .call_blocking(&module, &call.handler, &call.input, &limits, log)
@@ -326,12 +320,12 @@ impl Drive {
                 module,
                 input,
             } = again;
-            let report = match self.context.call_mode {
+            let report = match &self.context.call_mode {
                 CallMode::Parallel => {
                     let called = guest.call(&module, &handler, input, limits, no_log());
                     called.await
                 }
-                CallMode::Inline => {
+                CallMode::Inline | CallMode::Charged(_) => {
                     guest.call_blocking(&module, &handler, &input, &limits, no_log())
                 }
             };

@@ -6,6 +6,7 @@
 //! machine: `machine_run` carries out what it decides, and has the driver take each entry of a handler through.
 
 mod awaited;
+pub mod call_mode;
 pub(crate) mod commands;
 pub mod driver;
 mod earlier;

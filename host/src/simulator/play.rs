@@ -30,7 +30,7 @@ use super::outcome::Outcome;
 use super::record::Recorder;
 use super::scenario::{ConfiguratorSource, InjectedFault, ObjectName, Scenario, Step};
 use crate::clock::{Clock as _, VirtualClock};
-use crate::controller::driver::CallMode;
+use crate::controller::call_mode::CallMode;
 use crate::host::Host;
 use crate::module_source::{Fetched, ModuleDirectory, ModuleSource, SourceError};
 use crate::objects::{self, ObjectError, text};
