@@ -29,7 +29,7 @@ const PACE: Duration = Duration::from_millis(20);
 const CHANGES: Duration = Duration::from_millis(500);
 const POISONED: usize = 10;
 /// Calls at a time.
-const PARALLEL_CALLS: usize = 2;
+const PARALLEL_CALLS: u32 = 2;
 const TICK: Duration = Duration::from_millis(10);
 /// What a healthy call takes.
 const CALL: Duration = Duration::from_millis(2);

@@ -1,5 +1,6 @@
 //! What a module is, what its handlers get and what they return. The types mirror `wit/handler.wit`.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -370,6 +371,9 @@ pub struct CallLimits {
     /// Whose calls they are: an instance never serves those of two, since what one may read the other may not.
     #[serde(skip)]
     pub owner: u128,
+    /// For which of the owner's objects a call is. Of the next call for the same, the host expects that it takes as long.
+    #[serde(skip)]
+    pub objects: u64,
 }
 
 impl CallLimits {
@@ -380,6 +384,17 @@ impl CallLimits {
         let bytes = digest.iter().take(16);
         Self {
             owner: bytes.fold(0, |number, byte| (number << 8) | u128::from(*byte)),
+            ..self
+        }
+    }
+
+    /// These, for a call that is for the objects of these uids.
+    #[must_use]
+    pub fn called_for<'a>(self, uids: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut hash = DefaultHasher::new();
+        uids.into_iter().for_each(|uid| uid.hash(&mut hash));
+        Self {
+            objects: hash.finish(),
             ..self
         }
     }
@@ -394,6 +409,7 @@ impl Default for CallLimits {
             output_size: 1 << 20,
             instance_calls: 1,
             owner: 0,
+            objects: 0,
         }
     }
 }

@@ -3,13 +3,17 @@
 //! A call begins with a turn, which it has for a tick at most. When it lasts longer, it gives up its turn and goes on with a
 //! *place*, on a thread that gives way to all others. Where no place is free, the call returns everything that it has, waits for a
 //! place, and is made again: a handler is a pure function. So calls that last wait for each other, and no other call waits for them.
+//! A call for objects whose last call lasted waits for a place at once.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
+use std::time::Duration;
+
+use configurator_core::handler::CallLimits;
 
 use rustix::process::nice;
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, error::RecvError};
 
 use crate::drive::{DriveError, Fiber, drive_blocking};
 
@@ -18,11 +22,16 @@ const NICENESS: i32 = 10;
 /// Stack of such a thread, in bytes. The call has a stack of its own.
 const STACK: usize = 256 << 10;
 /// Owners whose last place is remembered. One that is forgotten goes first, like a new one.
-const REMEMBERED: usize = 1024;
+const OWNERS: usize = 1024;
+/// Calls that are remembered because they lasted.
+const CALLS: usize = 4096;
+/// How many calls that are expected to end sooner may overtake one.
+const MAX_OVERTAKES: u32 = 32;
 
 /// Hands out places. The next is of the owner whose last one was longest ago, so an owner with many such calls keeps none of another
-/// waiting for more than one of them.
-pub(crate) struct LongCalls {
+/// waiting for more than one of them. Of one owner, the call that is expected to end first is the next; 32 of these may overtake one
+/// that was there before.
+pub struct LongCalls {
     state: Mutex<State>,
 }
 
@@ -31,34 +40,82 @@ struct State {
     /// Counts places that were handed out.
     places: u64,
     last_places: HashMap<u128, u64>,
+    /// The CPU time of calls that lasted, and when they were made, as a number of places.
+    lasted: HashMap<Kind, (Duration, u64)>,
     waiting: VecDeque<Waiting>,
+}
+
+/// Which calls are expected to take the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Kind {
+    owner: u128,
+    objects: u64,
+}
+
+impl Kind {
+    /// That of a call with these limits.
+    #[must_use]
+    pub const fn of(limits: &CallLimits) -> Self {
+        Self {
+            owner: limits.owner,
+            objects: limits.objects,
+        }
+    }
 }
 
 struct Waiting {
     owner: u128,
+    expected: Duration,
+    overtaken: u32,
     grant: oneshot::Sender<Place>,
 }
 
 /// A call that lasts may run while this lives.
-pub(crate) struct Place {
+pub struct Place {
     calls: Arc<LongCalls>,
 }
 
 impl LongCalls {
     /// So many places.
-    pub(crate) fn new(places: u32) -> Arc<Self> {
+    #[must_use]
+    pub fn new(places: u32) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State {
                 free: places,
                 places: 0,
                 last_places: HashMap::new(),
+                lasted: HashMap::new(),
                 waiting: VecDeque::new(),
             }),
         })
     }
 
+    /// What a call of this kind took, if the last one lasted.
+    #[must_use]
+    pub fn expected(&self, kind: Kind) -> Option<Duration> {
+        Some(self.state().lasted.get(&kind)?.0)
+    }
+
+    /// Remembers what a call took, if it lasted.
+    pub fn note(&self, kind: Kind, lasted: Option<Duration>) {
+        let mut state = self.state();
+        let Some(lasted) = lasted else {
+            state.lasted.remove(&kind);
+            return;
+        };
+        if state.lasted.len() >= CALLS && !state.lasted.contains_key(&kind) {
+            let oldest = state.lasted.iter().min_by_key(|(_, (_, place))| *place);
+            if let Some(oldest) = oldest.map(|(kind, _)| *kind) {
+                state.lasted.remove(&oldest);
+            }
+        }
+        let places = state.places;
+        state.lasted.insert(kind, (lasted, places));
+    }
+
     /// A place, if one is free.
-    pub(crate) fn try_take(self: &Arc<Self>, owner: u128) -> Option<Place> {
+    #[must_use]
+    pub fn try_take(self: &Arc<Self>, owner: u128) -> Option<Place> {
         let mut state = self.state();
         if state.free == 0 {
             return None;
@@ -69,19 +126,29 @@ impl LongCalls {
         })
     }
 
-    /// Waits for a place.
-    pub(crate) async fn take(self: &Arc<Self>, owner: u128) -> Result<Place, DriveError> {
-        let granted = {
-            let (grant, granted) = oneshot::channel();
-            self.state().waiting.push_back(Waiting { owner, grant });
-            self.grant();
-            granted
-        };
-        granted.await.map_err(|_| DriveError::Closed)
+    /// Waits for a place, for a call that is expected to take so long.
+    ///
+    /// # Errors
+    /// Never, as long as this exists.
+    pub async fn take(
+        self: &Arc<Self>,
+        owner: u128,
+        expected: Duration,
+    ) -> Result<Place, RecvError> {
+        let (grant, granted) = oneshot::channel();
+        self.state().waiting.push_back(Waiting {
+            owner,
+            expected,
+            overtaken: 0,
+            grant,
+        });
+        self.grant();
+        granted.await
     }
 
     /// How many wait.
-    pub(crate) fn waiting(&self) -> usize {
+    #[must_use]
+    pub fn waiting(&self) -> usize {
         self.state().waiting.len()
     }
 
@@ -111,8 +178,16 @@ impl State {
         }
         let last = |owner| self.last_places.get(owner).copied().unwrap_or(0);
         let waiting = self.waiting.iter().enumerate();
-        let (at, _) = waiting.min_by_key(|(at, waiting)| (last(&waiting.owner), *at))?;
+        let (at, _) = waiting.min_by_key(|(at, waiting)| {
+            let may_be_overtaken = waiting.overtaken < MAX_OVERTAKES;
+            let expected = may_be_overtaken.then_some(waiting.expected);
+            (last(&waiting.owner), expected, *at)
+        })?;
         let next = self.waiting.remove(at)?;
+        let overtaken = self.waiting.iter_mut().take(at);
+        for waiting in overtaken.filter(|waiting| waiting.owner == next.owner) {
+            waiting.overtaken = waiting.overtaken.saturating_add(1);
+        }
         self.begin(next.owner);
         Some(next)
     }
@@ -120,7 +195,7 @@ impl State {
     fn begin(&mut self, owner: u128) {
         self.free = self.free.saturating_sub(1);
         self.places = self.places.saturating_add(1);
-        if self.last_places.len() >= REMEMBERED {
+        if self.last_places.len() >= OWNERS {
             let oldest = self.last_places.iter().min_by_key(|(_, place)| **place);
             if let Some(owner) = oldest.map(|(owner, _)| *owner) {
                 self.last_places.remove(&owner);
@@ -167,6 +242,8 @@ mod tests {
 
     use super::*;
 
+    const EXPECTED: Duration = Duration::from_millis(50);
+
     /// The order in which those that wait get the one place that there is, by the owner of each.
     #[track_caller]
     fn check(owners: &[u128], expected: &[usize]) {
@@ -174,7 +251,7 @@ mod tests {
         let held = calls.try_take(0);
         let mut waits: Vec<_> = owners
             .iter()
-            .map(|owner| Box::pin(calls.take(*owner)))
+            .map(|owner| Box::pin(calls.take(*owner, EXPECTED)))
             .map(|mut wait| {
                 assert!(wait.as_mut().now_or_never().is_none());
                 Some(wait)
@@ -209,14 +286,48 @@ mod tests {
     fn a_wait_that_is_dropped_takes_no_place() {
         let calls = LongCalls::new(1);
         let held = calls.try_take(0);
-        let mut dropped = Box::pin(calls.take(1));
+        let mut dropped = Box::pin(calls.take(1, EXPECTED));
         assert!(dropped.as_mut().now_or_never().is_none());
-        let mut wait = Box::pin(calls.take(2));
+        let mut wait = Box::pin(calls.take(2, EXPECTED));
         assert!(wait.as_mut().now_or_never().is_none());
         drop(dropped);
         drop(held);
         assert!(wait.now_or_never().is_some());
         assert!(calls.try_take(3).is_some());
+    }
+
+    #[test]
+    fn what_ends_sooner_goes_first_and_starves_nobody() {
+        let calls = LongCalls::new(1);
+        let held = calls.try_take(0);
+        let second = Duration::from_secs(1);
+        let mut long = Box::pin(calls.take(1, second));
+        assert!(long.as_mut().now_or_never().is_none());
+        let mut passed = 0;
+        let mut held = held;
+        while long.as_mut().now_or_never().is_none() {
+            let mut short = Box::pin(calls.take(1, EXPECTED));
+            assert!(short.as_mut().now_or_never().is_none());
+            drop(held.take());
+            held = short.as_mut().now_or_never().and_then(Result::ok);
+            passed += u32::from(held.is_some());
+        }
+        assert_eq!(passed, MAX_OVERTAKES);
+    }
+
+    #[test]
+    fn what_lasted_is_expected_to_last_until_it_does_not() {
+        let calls = LongCalls::new(1);
+        let kind = |objects| Kind { owner: 1, objects };
+        calls.note(kind(0), Some(EXPECTED));
+        assert_eq!(calls.expected(kind(0)), Some(EXPECTED));
+        assert_eq!(calls.expected(kind(1)), None);
+        calls.note(kind(0), None);
+        assert_eq!(calls.expected(kind(0)), None);
+        for objects in 0..2 * CALLS as u64 {
+            calls.note(kind(objects), Some(EXPECTED));
+        }
+        assert_eq!(calls.state().lasted.len(), CALLS);
     }
 
     #[tokio::test]

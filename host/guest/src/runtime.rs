@@ -16,7 +16,7 @@ use crate::engine::engine;
 use crate::idle::IdleInstances;
 use crate::load::{LoadError, Loader};
 use crate::log::{LogSink, without_repetition};
-use crate::long_calls::{LongCalls, Place};
+use crate::long_calls::{Kind, LongCalls, Place};
 use crate::module::Module;
 use crate::options::GuestOptions;
 use crate::report::CallReport;
@@ -43,6 +43,7 @@ struct Inner {
     turns: Arc<Semaphore>,
     /// Places of calls that last longer.
     long_calls: Arc<LongCalls>,
+    tick: Duration,
 }
 
 /// The runtime could not be started.
@@ -110,6 +111,7 @@ impl GuestRuntime {
             },
             turns: Arc::new(Semaphore::new(turns)),
             long_calls: LongCalls::new(options.parallel_calls),
+            tick: options.tick,
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -211,7 +213,8 @@ impl GuestRuntime {
     /// for the call, it waits for that without a turn, in the order of [`MemoryBudget`].
     ///
     /// As many calls that last longer than a tick may run as short ones, beside these. Where more last longer, the further ones are
-    /// given up at their first tick, wait without memory and turn, and are made again; the owners of modules take turns.
+    /// given up at their first tick, wait without memory and turn, and are made again; the owners of modules take turns. A call for
+    /// objects whose last call lasted is not begun before it has a place.
     /// A call that finds no more memory while it runs is given up, waits for all that its limit allows, and is made again. Of a call that
     /// is made again, each line of its log is delivered once.
     pub async fn call(
@@ -225,7 +228,6 @@ impl GuestRuntime {
         let inner = &self.inner;
         let mut queue_time = Duration::ZERO;
         let mut need = Need::Any;
-        let mut place = None;
         let checked = check_call(
             module,
             handler,
@@ -237,6 +239,14 @@ impl GuestRuntime {
             return CallReport::not_begun(fault);
         }
         let log = without_repetition(log);
+        let kind = Kind::of(&limits);
+        let expected = inner.long_calls.expected(kind);
+        let queued = Instant::now();
+        let mut place = match inner.place(limits.owner, expected).await {
+            Ok(place) => place,
+            Err(error) => return CallReport::not_begun(error.into()),
+        };
+        queue_time = queue_time.saturating_add(queued.elapsed());
         loop {
             let queued = Instant::now();
             let log = log();
@@ -276,6 +286,10 @@ impl GuestRuntime {
             };
             match ended {
                 Ok(mut report) => {
+                    let lasted = Some(report.cost.cpu_time).filter(|time| *time > inner.tick);
+                    if lasted.is_some() || expected.is_some() {
+                        inner.long_calls.note(kind, lasted);
+                    }
                     report.cost.queue_time = queue_time;
                     return report;
                 }
@@ -333,6 +347,18 @@ impl Inner {
         Ok((turn, Start::New(memory)))
     }
 
+    /// A place for a call that is expected to last.
+    async fn place(
+        &self,
+        owner: u128,
+        expected: Option<Duration>,
+    ) -> Result<Option<Place>, DriveError> {
+        let Some(expected) = expected else {
+            return Ok(None);
+        };
+        Ok(Some(self.long_calls.take(owner, expected).await?))
+    }
+
     /// Runs an attempt to its end: on this thread, if it ends within a tick, or with a place. `None`: it had to be given up for lack of
     /// a place, and has one now.
     async fn run<T: Send + 'static>(
@@ -354,7 +380,7 @@ impl Inner {
             return place.run(attempt).await.map(Some);
         }
         drop(attempt);
-        *place = Some(self.long_calls.take(owner).await?);
+        *place = Some(self.long_calls.take(owner, self.tick).await?);
         Ok(None)
     }
 

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use configurator_core::handler::CallLimits;
 use configurator_core::run::Call;
+use configurator_guest::long_calls::{Kind, LongCalls};
 use tokio::sync::Semaphore;
 
 use crate::clock::SharedClock;
@@ -24,12 +26,12 @@ pub enum CallMode {
 /// How long a call takes.
 type DurationOf = dyn Fn(&Call) -> Duration + Send + Sync;
 
-/// Calls that take a declared time by the host's clock, in the order of [`GuestRuntime::call`](configurator_guest::runtime::GuestRuntime::call):
-/// each has a turn for a tick at most, and one that takes longer is made again with a place among those that do.
+/// Calls that take a declared time by the host's clock. They wait for each other as those of
+/// [`GuestRuntime::call`](configurator_guest::runtime::GuestRuntime::call) do.
 #[derive(Clone)]
 pub struct ChargedCalls {
     turns: Arc<Semaphore>,
-    places: Arc<Semaphore>,
+    long_calls: Arc<LongCalls>,
     tick: Duration,
     duration: Arc<DurationOf>,
 }
@@ -46,28 +48,34 @@ impl ChargedCalls {
     /// So many calls at a time, and as many that take longer than a tick. `duration` says how long each takes.
     #[must_use]
     pub fn new(
-        parallel_calls: usize,
+        parallel_calls: u32,
         tick: Duration,
         duration: impl Fn(&Call) -> Duration + Send + Sync + 'static,
     ) -> Self {
         Self {
-            turns: Arc::new(Semaphore::new(parallel_calls)),
-            places: Arc::new(Semaphore::new(parallel_calls)),
+            turns: Arc::new(Semaphore::new(parallel_calls as usize)),
+            long_calls: LongCalls::new(parallel_calls),
             tick,
             duration: Arc::new(duration),
         }
     }
 
     /// Returns when the call has taken its time.
-    pub(crate) async fn pass(&self, call: &Call, clock: &SharedClock) {
+    pub(crate) async fn pass(&self, call: &Call, limits: &CallLimits, clock: &SharedClock) {
         let duration = (self.duration)(call);
-        // Neither is ever closed.
-        let turn = self.turns.acquire().await;
-        clock.sleep(duration.min(self.tick)).await;
-        drop(turn);
-        if duration > self.tick {
-            let _place = self.places.acquire().await;
+        let kind = Kind::of(limits);
+        let expected = self.long_calls.expected(kind);
+        if expected.is_none() {
+            // It is never closed.
+            let _turn = self.turns.acquire().await;
+            clock.sleep(duration.min(self.tick)).await;
+        }
+        if expected.is_some() || duration > self.tick {
+            let expected = expected.unwrap_or(self.tick);
+            let _place = self.long_calls.take(limits.owner, expected).await;
             clock.sleep(duration).await;
         }
+        let lasted = (duration > self.tick).then_some(duration);
+        self.long_calls.note(kind, lasted);
     }
 }

@@ -262,7 +262,8 @@ impl Drive {
         if !context.observer.may_call(&self.run) {
             std::future::pending::<()>().await;
         }
-        let limits = self.run.configurator().limits;
+        let uids = self.run.members().iter().map(|member| member.uid.as_str());
+        let limits = self.run.configurator().limits.called_for(uids);
         let span = tracing::info_span!(
             "call",
             phase = call.input.context.phase,
@@ -273,7 +274,7 @@ impl Drive {
         let module = context.rollout.chosen(self.run.module());
         context.observer.calling(&self.run, call, &module);
         if let CallMode::Charged(calls) = &context.call_mode {
-            calls.pass(call, &context.clock).await;
+            calls.pass(call, &limits, &context.clock).await;
         }
         let report = match &context.call_mode {
             CallMode::Parallel => {

@@ -1151,7 +1151,14 @@ fn earlier(
     let guest = shared.guest.clone();
     let uid = resource.metadata.uid.as_deref().unwrap_or_default();
     let owner = CallLimits::default().owned_by(uid).owner;
-    Earlier::new(shared.modules.clone(), guest, owner, shared.call_mode.clone(), spec).recorder(recorder)
+    Earlier::new(
+        shared.modules.clone(),
+        guest,
+        owner,
+        shared.call_mode.clone(),
+        spec,
+    )
+    .recorder(recorder)
 }
 
 /// What another host, or this one before it was started again, has left in the status.
