@@ -177,7 +177,7 @@ fn a_compiler_that_passes_its_limits_is_named_with_them() {
     check(
         "cat > module; echo $1 $2",
         expect![
-            "a.wasm is not a valid component: failed to parse precompiled artifact as an ELF: Could not read file magic"
+            "a.wasm is not a valid component: failed to parse precompiled artifact as an ELF: Invalid ELF header size or alignment"
         ],
     );
     check(

@@ -171,7 +171,7 @@ impl Default for Settings {
             guest_memory: None,
             answer_memory: None,
             parallel_compilations: 2,
-            compile_memory: ByteSize(384 << 20),
+            compile_memory: ByteSize(640 << 20),
             compile_seconds: 120,
             module_cache: None,
             grace_seconds: 30,

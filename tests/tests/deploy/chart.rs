@@ -38,7 +38,10 @@ podAnnotations: {team: shop}
         }
     }
     expect![[r#"
+        answer_memory = "128Mi"
+        compile_memory = "640Mi"
         grace_seconds = 20
+        guest_memory = "256Mi"
         in_cluster = true
         log = "info,configurator=debug"
         log_format = "json"
@@ -46,6 +49,7 @@ podAnnotations: {team: shop}
         module_cache = "/cache/modules"
         module_copies = "/cache/copies"
         modules = ["/modules"]
+        parallel_compilations = 2
 
         [etcd]
           ca = "/etcd/ca.crt"
