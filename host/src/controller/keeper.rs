@@ -29,6 +29,7 @@ use super::machine_run::MachineContext;
 use super::report::{KeeperReport, Reporter};
 use super::rights::{Reviewed, RightsReview, Verdict, wait_for_rights};
 use super::rollout::Rollout;
+use super::state_books::StateBooks;
 use super::state_schema;
 use super::state_store::StateStore;
 use super::status::{self, Known, Refusal};
@@ -340,7 +341,10 @@ impl Keeper {
         {
             tracing::warn!(configurator = name, %fault, "the ledger could not be removed; it is removed at the next start");
         }
-        if let Err(fault) = StateStore::close(self.shared.config_store.as_ref(), &uid).await {
+        if let Err(fault) = StateBooks::new(self.shared.config_store.clone(), &uid)
+            .close()
+            .await
+        {
             tracing::warn!(configurator = name, %fault, "the books of states could not be removed; they are removed at the next start");
         }
         self.shared.observer.noticed(&name, &Notice::Stopped);

@@ -6,6 +6,7 @@
 //! machine: `machine_run` carries out what it decides, and has the driver take each entry of a handler through.
 
 mod awaited;
+mod cleanup;
 pub(crate) mod commands;
 pub mod driver;
 mod earlier;
@@ -20,6 +21,7 @@ pub mod report;
 pub mod rights;
 pub mod rollout;
 mod round_robin;
+pub(crate) mod state_books;
 mod state_schema;
 pub(crate) mod state_store;
 pub mod status;

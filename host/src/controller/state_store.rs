@@ -11,13 +11,11 @@
 //! A flow goes on with the tree that it has begun with, whatever is declared meanwhile: before the first state is stored, the trees with
 //! flows are, under `trees/<uid of the Configurator>/<digest>`. They stay as long as the Configurator.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use configurator_core::configurator::{Configurator, StatePlace, state_manager};
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
-use configurator_core::layers::Write;
 use configurator_core::machine::memento::Memento;
 use configurator_core::machine::phase::Machine;
 use configurator_core::machine::state::State;
@@ -29,6 +27,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
 
 use super::commands::namespace_beside;
+use super::state_books::StateBooks;
 use crate::kubernetes_faults::{fault_of, is_of_another};
 use crate::objects;
 use crate::seal::{HostKey, StateKey};
@@ -36,10 +35,6 @@ use crate::sinks::configstore::{ConfigStore, Fence};
 
 /// What an object or ConfigMap carries at most, in bytes.
 const MAX_IN_OBJECT: usize = 256 * 1024;
-/// Where revisions and states are in the config store.
-const REVISIONS: &str = "revisions/";
-const STATES: &str = "states/";
-const TREES: &str = "trees/";
 /// The form of the memento's text.
 const FORM: &str = "1";
 /// How often a write is tried again because somebody else wrote to the object meanwhile.
@@ -54,10 +49,9 @@ pub(crate) struct StateStore {
     /// Whether the trees are stored.
     kept: OnceCell<()>,
     place: StatePlace,
-    /// Name and uid of the Configurator.
+    /// The name of the Configurator.
     name: String,
-    uid: String,
-    config: Arc<dyn ConfigStore>,
+    books: StateBooks,
     key: Arc<HostKey>,
 }
 
@@ -134,8 +128,7 @@ impl StateStore {
             kept: OnceCell::new(),
             place: mode.place.clone(),
             name: configurator.name.clone(),
-            uid: configurator.uid.clone(),
-            config,
+            books: StateBooks::new(config, &configurator.uid),
             key,
         })
     }
@@ -150,7 +143,7 @@ impl StateStore {
             return Ok(Found::Gone);
         };
         let carried = self.carried(key, uid, &object).await?;
-        let booked = self.booked(uid).await?;
+        let booked = self.books.revision(uid).await?;
         let mut held = Box::new(Held {
             key: key.clone(),
             uid: uid.to_owned(),
@@ -177,7 +170,7 @@ impl StateStore {
         };
         let phase = carried.phase.unwrap_or_default();
         let (nodes, engine) = match engine {
-            "" => match self.moved(uid, revision).await? {
+            "" => match self.books.moved(uid, revision).await? {
                 Some(moved) => moved,
                 None => return untrusted(held, "the config store does not have the rest of it"),
             },
@@ -233,7 +226,7 @@ impl StateStore {
 
     /// Makes a tree of an earlier declaration known. `false`: it is not there as a host has stored it.
     async fn recall(&self, digest: &str) -> Result<bool, Fault> {
-        let tree = self.value(&self.tree_key(digest)).await?;
+        let tree = self.books.tree(digest).await?;
         let Some(tree) = tree.and_then(|tree| Node::restored(digest, &tree)) else {
             return Ok(false);
         };
@@ -245,14 +238,10 @@ impl StateStore {
     /// Stores the trees with flows that are declared.
     async fn keep_trees(&self, fences: &[Fence]) -> Result<(), Fault> {
         let machine = self.machine();
-        let writes: Vec<Write> = machine
+        let trees = machine
             .kept()
-            .map(|(_, digest, tree)| Write::Put(self.tree_key(&digest), tree.to_string()))
-            .collect();
-        match writes.is_empty() {
-            true => Ok(()),
-            false => self.config.write(writes, fences).await,
-        }
+            .map(|(_, digest, tree)| (digest, tree.to_string()));
+        self.books.keep_trees(trees, fences).await
     }
 
     /// Stores the state. On success, `held` is what is stored now.
@@ -288,7 +277,9 @@ impl StateStore {
         let size = nodes_size(&memento.nodes) + memento.engine.size();
         let is_moved = size > MAX_IN_OBJECT || self.place == StatePlace::ConfigStore;
         let (nodes, engine) = if is_moved {
-            self.move_out(&held.uid, revision, &memento, fences).await?;
+            self.books
+                .move_out(&held.uid, revision, &memento, fences)
+                .await?;
             (json!({}), "")
         } else {
             (memento.nodes, memento.engine.as_str())
@@ -302,7 +293,7 @@ impl StateStore {
             held.stored = Some(text);
             held.attempted = None;
             if is_moved && revision > 1 {
-                self.drop_moved(&held.uid, revision - 1).await;
+                self.books.drop_moved(&held.uid, revision - 1).await;
             }
             // From now on the state cannot be taken away without a trace.
             if held.booked == 0 {
@@ -320,59 +311,14 @@ impl StateStore {
         if held.booked == held.revision {
             return Ok(());
         }
-        let key = self.revision_key(&held.uid);
-        let write = Write::Put(key, held.revision.to_string());
-        self.config.write(vec![write], fences).await?;
+        self.books.book(&held.uid, held.revision, fences).await?;
         held.booked = held.revision;
         Ok(())
     }
 
-    /// Takes the object out of the books: it has gone.
-    ///
-    /// # Errors
-    /// When the config store cannot be written.
-    pub(crate) async fn forget(&self, uid: &str) -> Result<(), Fault> {
-        let states = Write::DeletePrefix(self.moved_prefix(uid));
-        let revision = Write::Delete(self.revision_key(uid));
-        self.config.write(vec![states, revision], &[]).await
-    }
-
-    /// Uids of objects that are in the books.
-    ///
-    /// # Errors
-    /// When the config store cannot be read.
-    pub(crate) async fn known(&self) -> Result<Vec<String>, Fault> {
-        let prefix = self.revision_key("");
-        let keys = self.config.scan(&prefix).await?;
-        let uids = keys.iter().filter_map(|(key, _)| key.strip_prefix(&prefix));
-        Ok(uids.map(str::to_owned).collect())
-    }
-
-    /// Of which Configurators, by uid, there are states.
-    ///
-    /// # Errors
-    /// When the config store cannot be read.
-    pub(crate) async fn kept_for(config: &dyn ConfigStore) -> Result<BTreeSet<String>, Fault> {
-        let mut uids = BTreeSet::new();
-        for prefix in [REVISIONS, STATES, TREES] {
-            let keys = config.scan(prefix).await?;
-            let owners = keys.iter().filter_map(|(key, _)| {
-                let (owner, _) = key.strip_prefix(prefix)?.split_once('/')?;
-                Some(owner.to_owned())
-            });
-            uids.extend(owners);
-        }
-        Ok(uids)
-    }
-
-    /// Removes what is kept for the objects of a Configurator that is gone.
-    ///
-    /// # Errors
-    /// When the config store cannot be written.
-    pub(crate) async fn close(config: &dyn ConfigStore, uid: &str) -> Result<(), Fault> {
-        let prefixes = [REVISIONS, STATES, TREES].map(|prefix| format!("{prefix}{uid}/"));
-        let writes = prefixes.into_iter().map(Write::DeletePrefix).collect();
-        config.write(writes, &[]).await
+    /// What the config store has of the states.
+    pub(crate) const fn books(&self) -> &StateBooks {
+        &self.books
     }
 
     /// The object as it is now; `None`: it has gone.
@@ -471,10 +417,9 @@ impl StateStore {
                     .unwrap_or_default())
             }
             StatePlace::ConfigStore => {
-                let Some(stored) = self.value(&self.pointer_key(uid)).await? else {
+                let Some(stored) = self.books.pointer(uid).await? else {
                     return Ok(Carried::default());
                 };
-                let stored: Value = serde_json::from_str(&stored).unwrap_or_default();
                 Ok(Carried {
                     phase: text_of(stored.get("phase")),
                     memento: text_of(stored.get("memento")),
@@ -493,9 +438,8 @@ impl StateStore {
         fences: &[Fence],
     ) -> Result<Saved, Fault> {
         if self.place == StatePlace::ConfigStore {
-            let pointer = json!({"phase": phase, "memento": text}).to_string();
-            let write = Write::Put(self.pointer_key(&held.uid), pointer);
-            self.config.write(vec![write], fences).await?;
+            let pointer = json!({"phase": phase, "memento": text});
+            self.books.point(&held.uid, &pointer, fences).await?;
             return Ok(Saved::Stored);
         }
         let what = format!("the state of {}", held.key);
@@ -592,73 +536,6 @@ impl StateStore {
                     .await
             }
         }
-    }
-
-    /// The revision that the config store knows; 0 where it knows none.
-    async fn booked(&self, uid: &str) -> Result<u64, Fault> {
-        let number = self.value(&self.revision_key(uid)).await?;
-        Ok(number
-            .and_then(|number| number.parse().ok())
-            .unwrap_or_default())
-    }
-
-    /// The nodes and the engine's part of a state that is kept in the config store.
-    async fn moved(&self, uid: &str, revision: u64) -> Result<Option<(Value, String)>, Fault> {
-        let Some(text) = self.value(&self.moved_key(uid, revision)).await? else {
-            return Ok(None);
-        };
-        let mut moved: Value = serde_json::from_str(&text).unwrap_or_default();
-        let engine = objects::text(&moved, "/engine").to_owned();
-        let nodes = moved.get_mut("nodes").map(Value::take);
-        Ok(Some((nodes.unwrap_or_default(), engine)))
-    }
-
-    /// What the config store has under exactly this key.
-    async fn value(&self, key: &str) -> Result<Option<String>, Fault> {
-        let found = self.config.scan(key).await?;
-        let found = found.into_iter().find(|(found, _)| found == key);
-        Ok(found.map(|(_, value)| value))
-    }
-
-    async fn move_out(
-        &self,
-        uid: &str,
-        revision: u64,
-        memento: &Memento,
-        fences: &[Fence],
-    ) -> Result<(), Fault> {
-        let moved = json!({"nodes": memento.nodes, "engine": memento.engine.as_str()});
-        let write = Write::Put(self.moved_key(uid, revision), moved.to_string());
-        self.config.write(vec![write], fences).await
-    }
-
-    /// One that stays is only in the way.
-    async fn drop_moved(&self, uid: &str, revision: u64) {
-        let write = Write::Delete(self.moved_key(uid, revision));
-        if let Err(fault) = self.config.write(vec![write], &[]).await {
-            tracing::debug!(%fault, "an older state could not be removed");
-        }
-    }
-
-    fn revision_key(&self, uid: &str) -> String {
-        format!("{REVISIONS}{}/{uid}", self.uid)
-    }
-
-    fn moved_prefix(&self, uid: &str) -> String {
-        format!("{STATES}{}/{uid}/", self.uid)
-    }
-
-    fn moved_key(&self, uid: &str, revision: u64) -> String {
-        format!("{}{revision}", self.moved_prefix(uid))
-    }
-
-    fn tree_key(&self, digest: &str) -> String {
-        format!("{TREES}{}/{digest}", self.uid)
-    }
-
-    /// Of a state whose place is the config store.
-    fn pointer_key(&self, uid: &str) -> String {
-        format!("{}phase", self.moved_prefix(uid))
     }
 
     fn config_maps(&self, key: &ObjectRef) -> Api<DynamicObject> {

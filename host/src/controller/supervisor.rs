@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::keeper::{self, KeeperLife, RETRY_ANNOTATION};
 use super::report::{HostReport, Reporter};
-use super::state_store::StateStore;
+use super::state_books::StateBooks;
 use super::trial::ROLLBACK_ANNOTATION;
 use crate::cluster::WatchBackoff;
 use crate::declaration::Flows;
@@ -189,7 +189,7 @@ impl Supervisor {
         let stale = async {
             let said = |fault: Fault| fault.to_string();
             let recorded = Ledger::recorded_for(store).await.map_err(said)?;
-            let mut kept = StateStore::kept_for(store).await.map_err(said)?;
+            let mut kept = StateBooks::owners(store).await.map_err(said)?;
             kept.extend(recorded);
             if kept.is_empty() {
                 return Ok(());
@@ -205,7 +205,10 @@ impl Supervisor {
             for uid in kept {
                 let ledger = Ledger::new(self.shared.config_store.clone(), &uid);
                 ledger.close().await.map_err(said)?;
-                StateStore::close(store, &uid).await.map_err(said)?;
+                StateBooks::new(self.shared.config_store.clone(), &uid)
+                    .close()
+                    .await
+                    .map_err(said)?;
             }
             Ok::<(), String>(())
         };

@@ -32,6 +32,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::awaited::Awaited;
+use super::cleanup::{self, Departed, clean_up};
 use super::commands::{self, CLUSTER_NAMESPACE, CommandEvent, Errand, Errands, Read};
 use super::driver::{Driven, RunContext, drive};
 use super::finalizer::finalizer_name;
@@ -64,8 +65,6 @@ const MAX_MESSAGE: usize = 1024;
 const PAGE_SIZE: u32 = 500;
 /// At most this often the worker says something of itself: counting takes time.
 const REPORT_INTERVAL: Duration = Duration::from_millis(200);
-/// Deletions whose bookkeeping may be under way; more wait.
-const CHORES: usize = 64;
 /// Objects whose machine has something in memory between two of its turns. More begin their next turn with what is stored.
 const STANDINGS: usize = 1024;
 
@@ -305,7 +304,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         report_due: Timestamp::default(),
         is_unreported: true,
         has_said_settled: false,
-        chores: None,
+        cleanups: None,
         inboxes: HashMap::new(),
         standings: HashMap::new(),
         pending: PendingCommands::new(parts.command_limits),
@@ -369,7 +368,7 @@ struct Worker {
     report_due: Timestamp,
     is_unreported: bool,
     has_said_settled: bool,
-    chores: Option<mpsc::Sender<Chore>>,
+    cleanups: Option<mpsc::Sender<Departed>>,
     /// In mode Machine: what objects that are in a run, or will be next, are told.
     inboxes: HashMap<ObjectRef, Arc<Inbox>>,
     /// In mode Machine: what their machines have in memory.
@@ -382,14 +381,6 @@ struct Worker {
     has_swept: bool,
     /// In mode Machine: what machines wait for.
     awaited: Awaited,
-}
-
-/// Bookkeeping after a deletion.
-struct Chore {
-    key: ObjectRef,
-    uid: String,
-    /// Kept until it is done, so that no other host finds the object in the books.
-    _permit: Option<Arc<Permit>>,
 }
 
 /// The next thing that a worker deals with.
@@ -422,14 +413,11 @@ type ObjectStream = futures::stream::BoxStream<'static, (String, watcher::Result
 impl Worker {
     /// What may wait for a store is boxed, so that a worker without work is small.
     async fn run(mut self) {
-        let (chores, queue) = mpsc::channel(CHORES);
-        self.chores = Some(chores);
-        let keep_books = keep_books(
-            self.parts.context.clone(),
-            self.parts.declarative.clone(),
-            queue,
-        );
-        let books = self.parts.tasks.spawn(TaskKind::Publisher, keep_books);
+        let (cleanups, departures) = cleanup::queue();
+        self.cleanups = Some(cleanups);
+        let context = self.parts.context.clone();
+        let cleaning = clean_up(context, self.parts.declarative.clone(), departures);
+        let cleaning = self.parts.tasks.spawn(TaskKind::Publisher, cleaning);
         let shards = self.parts.shards.clone();
         let mut changes = shards.as_ref().map(|shards| shards.changes());
         let mut recorded = Vec::new();
@@ -532,9 +520,9 @@ impl Worker {
             self.is_unreported = true;
         }
         drop(streams);
-        self.chores = None;
-        // The bookkeeping that is under way is finished, so that it is not repeated after a restart.
-        let _ = books.await;
+        self.cleanups = None;
+        // Cleanups that are under way are finished, so that they are not repeated after a restart.
+        let _ = cleaning.await;
         self.report();
     }
 
@@ -702,7 +690,7 @@ impl Worker {
         let Some(machine) = self.parts.context.machine.clone() else {
             return;
         };
-        let known = match machine.store.known().await {
+        let known = match machine.store.books().objects().await {
             Ok(known) => known,
             Err(fault) => {
                 return tracing::warn!(%fault, "the books of states cannot be read; what has gone is removed at the next start");
@@ -715,7 +703,7 @@ impl Worker {
             .collect();
         let forgetting = async move {
             for uid in gone {
-                if let Err(fault) = machine.store.forget(&uid).await {
+                if let Err(fault) = machine.store.books().forget(&uid).await {
                     return tracing::warn!(%fault, "the state of an object that has gone could not be removed; it is at the next start");
                 }
             }
@@ -1227,10 +1215,10 @@ impl Worker {
     async fn forget(&mut self, key: ObjectRef, uid: String) {
         self.standings.remove(&key);
         self.awaited.wait(&key, Vec::new());
-        if let Some(chores) = &self.chores {
-            // The bookkeeper ends only after this worker.
-            let _permit = self.permit.clone();
-            let _ = chores.send(Chore { key, uid, _permit }).await;
+        if let Some(cleanups) = &self.cleanups {
+            let permit = self.permit.clone();
+            // The queue ends only after this worker.
+            let _ = cleanups.send(Departed { key, uid, permit }).await;
         }
     }
 
@@ -1453,46 +1441,6 @@ fn broken_off(members: Vec<Member>) -> Finished {
         own_writes: Vec::new(),
         has_written: false,
         holds_readiness: true,
-    }
-}
-
-/// Takes deleted objects out of the books. What fails is found again at the next start.
-async fn keep_books(
-    context: Arc<RunContext>,
-    declarative: DeclarativeRequests,
-    mut chores: mpsc::Receiver<Chore>,
-) {
-    let mut under_way = FuturesUnordered::new();
-    loop {
-        tokio::select! {
-            biased;
-            Some(()) = under_way.next(), if !under_way.is_empty() => {}
-            chore = chores.recv(), if under_way.len() < CHORES => match chore {
-                Some(chore) => {
-                    declarative.cancel(&chore.uid);
-                    under_way.push(strike(&context, chore).boxed());
-                }
-                None => break,
-            },
-        }
-    }
-    while under_way.next().await.is_some() {}
-}
-
-async fn strike(context: &RunContext, chore: Chore) {
-    let Chore { key, uid, _permit } = chore;
-    if let Some(machine) = &context.machine
-        && let Err(fault) = machine.store.forget(&uid).await
-    {
-        tracing::warn!(object = %key, %fault, "the state of an object that has gone could not be removed");
-    }
-    let struck = match (&context.ledger, &context.finalizer) {
-        (Some(ledger), _) => ledger.forget(&uid).await,
-        (None, Some(finalizer)) => finalizer.release(&key, &uid).await,
-        (None, None) => Ok(()),
-    };
-    if let Err(fault) = struck {
-        tracing::warn!(object = %key, %fault, "a deletion could not be recorded; it is dealt with again at the next start");
     }
 }
 
