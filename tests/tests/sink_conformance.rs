@@ -22,7 +22,7 @@ use configurator_core::request::{
 use configurator_host::sinks::Scope;
 use configurator_host::sinks::configstore::etcd::EtcdConfigStore;
 use configurator_host::sinks::configstore::{
-    ConfigStore, ConfigstoreSink, EmbeddedConfigStore, Fence,
+    Condition, ConfigStore, ConfigstoreSink, EmbeddedConfigStore, Fence,
 };
 use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, VaultSecretStore};
 use configurator_host::sinks::secretstore::{
@@ -234,6 +234,30 @@ async fn keys_outside_the_layout_are_written_together() -> Result<()> {
             .collect();
         assert_eq!(keys, ["ledger/ab/1", "x"]);
         store.probe().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn keys_are_written_only_where_every_condition_holds() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (name, store) in config_stores(folder.path()).await? {
+        let put = |value: &str| vec![Write::Put("a/1".into(), value.into())];
+        let absent = [Condition::is_absent("a/1")];
+        assert!(store.write_if(put("1"), &absent, &[]).await?, "{name}");
+        assert!(!store.write_if(put("2"), &absent, &[]).await?, "{name}");
+        let is_two = [Condition::is("a/1", "2")];
+        let remove = || vec![Write::Delete("a/1".into())];
+        assert!(!store.write_if(remove(), &is_two, &[]).await?, "{name}");
+        let one = Condition::is("a/1", "1");
+        let both = [one.clone(), Condition::is("a/2", "1")];
+        assert!(!store.write_if(remove(), &both, &[]).await?, "{name}");
+        let fence = [Fence::new("ring/1", 9, "one")];
+        let unraised = store.write_if(remove(), &both, &fence).await;
+        assert!(unraised.is_err(), "{name}: {unraised:?}");
+        assert_eq!(store.scan("a/").await?, [("a/1".into(), "1".into())]);
+        assert!(store.write_if(remove(), &[one], &[]).await?, "{name}");
+        assert_eq!(store.scan("a/").await?, [], "{name}");
     }
     Ok(())
 }

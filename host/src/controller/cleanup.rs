@@ -1,7 +1,12 @@
-//! Removes what the host keeps of objects that have gone.
+//! Removes what the host keeps of objects that have gone, or that a Configurator no longer selects.
+//!
+//! An object that is no longer selected can be selected again, under the same uid, before its cleanup is carried out. So no cleanup
+//! removes what a newer run has made: the ledger removes only the record that was meant, and a state goes only once the API no longer
+//! has its object, whose uid never comes back.
 
 use std::sync::Arc;
 
+use configurator_core::fault::Fault;
 use configurator_core::request::ObjectRef;
 use futures::FutureExt as _;
 use futures::StreamExt as _;
@@ -10,21 +15,31 @@ use tokio::sync::mpsc;
 
 use super::driver::RunContext;
 use crate::declarative::DeclarativeRequests;
+use crate::ledger::EndedRecord;
 use crate::shards::Permit;
 
 /// Cleanups that may be under way, and as many that may wait; more keep the worker waiting.
 const MAX_CLEANUPS: usize = 64;
 
-/// An object that has gone, or that the Configurator no longer selects.
-pub(super) struct Departed {
+/// What is to be removed of an object.
+pub(super) struct Cleanup {
     pub(super) key: ObjectRef,
     pub(super) uid: String,
-    /// Kept until its records are removed, so that no other host finds the object in them.
+    pub(super) records: Records,
+    /// Kept until the cleanup is over, so that no other host finds the object meanwhile.
     pub(super) permit: Option<Arc<Permit>>,
 }
 
+/// Which records of an object are removed.
+pub(super) enum Records {
+    /// All, with this one of the ledger.
+    All(Option<EndedRecord>),
+    /// Those of its state.
+    State,
+}
+
 /// The cleanup queue of a worker.
-pub(super) fn queue() -> (mpsc::Sender<Departed>, mpsc::Receiver<Departed>) {
+pub(super) fn queue() -> (mpsc::Sender<Cleanup>, mpsc::Receiver<Cleanup>) {
     mpsc::channel(MAX_CLEANUPS)
 }
 
@@ -32,17 +47,19 @@ pub(super) fn queue() -> (mpsc::Sender<Departed>, mpsc::Receiver<Departed>) {
 pub(super) async fn clean_up(
     context: Arc<RunContext>,
     declarative: DeclarativeRequests,
-    mut departures: mpsc::Receiver<Departed>,
+    mut cleanups: mpsc::Receiver<Cleanup>,
 ) {
     let mut under_way = FuturesUnordered::new();
     loop {
         tokio::select! {
             biased;
             Some(()) = under_way.next(), if !under_way.is_empty() => {}
-            departed = departures.recv(), if under_way.len() < MAX_CLEANUPS => match departed {
-                Some(departed) => {
-                    declarative.cancel(&departed.uid);
-                    under_way.push(remove_records(&context, departed).boxed());
+            cleanup = cleanups.recv(), if under_way.len() < MAX_CLEANUPS => match cleanup {
+                Some(cleanup) => {
+                    if let Records::All(_) = cleanup.records {
+                        declarative.cancel(&cleanup.uid);
+                    }
+                    under_way.push(carry_out(&context, cleanup).boxed());
                 }
                 None => break,
             },
@@ -51,23 +68,74 @@ pub(super) async fn clean_up(
     while under_way.next().await.is_some() {}
 }
 
-async fn remove_records(context: &RunContext, departed: Departed) {
-    let Departed {
+async fn carry_out(context: &RunContext, cleanup: Cleanup) {
+    let Cleanup {
         key,
         uid,
-        permit: _permit,
-    } = departed;
-    if let Some(machine) = &context.machine
-        && let Err(fault) = machine.store.books().forget(&uid).await
-    {
-        tracing::warn!(object = %key, %fault, "the state of an object that has gone could not be removed");
-    }
-    let removed = match (&context.ledger, &context.finalizer) {
-        (Some(ledger), _) => ledger.forget(&uid).await,
-        (None, Some(finalizer)) => finalizer.release(&key, &uid).await,
-        (None, None) => Ok(()),
+        records,
+        permit,
+    } = cleanup;
+    let permit = permit.as_deref();
+    let removing = async {
+        if let Err(fault) = remove_state(context, &key, &uid, permit).await {
+            tracing::warn!(object = %key, %fault, "the state of an object that has gone could not be removed; it is at the next start");
+        }
+        if let Records::All(recorded) = records
+            && let Err(fault) = remove_record(context, &key, &uid, recorded, permit).await
+        {
+            tracing::warn!(object = %key, %fault, "a deletion could not be recorded; it is dealt with again at the next start");
+        }
     };
-    if let Err(fault) = removed {
-        tracing::warn!(object = %key, %fault, "a deletion could not be recorded; it is dealt with again at the next start");
+    let lost = async {
+        match permit {
+            Some(permit) => permit.lost().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        // The next host of the shard finds what is left.
+        () = lost => {}
+        () = removing => {}
+    }
+}
+
+/// Removes the state of an object, if the API no longer has the object.
+async fn remove_state(
+    context: &RunContext,
+    key: &ObjectRef,
+    uid: &str,
+    permit: Option<&Permit>,
+) -> Result<(), Fault> {
+    let Some(machine) = &context.machine else {
+        return Ok(());
+    };
+    match machine.store.object(key, uid).await? {
+        Some(_) => Ok(()),
+        None => {
+            let fences = Permit::fences_of(permit);
+            machine.store.books().forget(uid, fences).await
+        }
+    }
+}
+
+async fn remove_record(
+    context: &RunContext,
+    key: &ObjectRef,
+    uid: &str,
+    recorded: Option<EndedRecord>,
+    permit: Option<&Permit>,
+) -> Result<(), Fault> {
+    match (&context.ledger, recorded, &context.finalizer) {
+        (Some(ledger), Some(recorded), _) => {
+            ledger.remove(recorded, Permit::fences_of(permit)).await
+        }
+        (None, _, Some(finalizer)) => {
+            if let Some(permit) = permit {
+                permit.ready(None).await;
+            }
+            finalizer.release(key, uid).await
+        }
+        _ => Ok(()),
     }
 }

@@ -680,9 +680,9 @@ impl MachineRun {
 
     /// Notes which revision is the newest. When that cannot be noted, an older one that is put back is not noticed.
     async fn book(&mut self) {
-        let fences = self.permit.as_ref().map(|permit| permit.fences());
+        let fences = Permit::fences_of(self.permit.as_deref());
         let held = &mut self.standing.held;
-        if let Err(fault) = self.own.store.book(held, fences.unwrap_or_default()).await {
+        if let Err(fault) = self.own.store.book(held, fences).await {
             tracing::warn!(object = %self.member.key, %fault, "which state of the object is the newest could not be noted");
         }
     }

@@ -26,6 +26,7 @@ mod state_schema;
 pub(crate) mod state_store;
 pub mod status;
 pub mod supervisor;
+mod sweep;
 pub mod trial;
 pub mod voice;
 pub mod watched;

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use configurator_core::fault::Fault;
 use configurator_core::layers::Write;
 use configurator_core::machine::memento::Memento;
+use configurator_core::request::ObjectRef;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::objects;
@@ -15,6 +17,16 @@ use crate::sinks::configstore::{ConfigStore, Fence};
 const REVISIONS: &str = "revisions/";
 const STATES: &str = "states/";
 const TREES: &str = "trees/";
+
+/// What the books say of the state of one object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    namespace: String,
+    name: String,
+    /// The newest revision that is known.
+    revision: u64,
+}
 
 /// The books of one Configurator.
 pub(crate) struct StateBooks {
@@ -53,31 +65,37 @@ impl StateBooks {
     ///
     /// # Errors
     /// When the config store cannot be written.
-    pub(crate) async fn close(&self) -> Result<(), Fault> {
+    pub(crate) async fn close(&self, fences: &[Fence]) -> Result<(), Fault> {
         let prefixes = [REVISIONS, STATES, TREES].map(|prefix| format!("{prefix}{}/", self.owner));
         let writes = prefixes.into_iter().map(Write::DeletePrefix).collect();
-        self.config.write(writes, &[]).await
+        self.config.write(writes, fences).await
     }
 
-    /// Uids of objects that are in the books.
+    /// The objects that are in the books, with their uids.
     ///
     /// # Errors
     /// When the config store cannot be read.
-    pub(crate) async fn objects(&self) -> Result<Vec<String>, Fault> {
+    pub(crate) async fn objects(&self) -> Result<Vec<(ObjectRef, String)>, Fault> {
         let prefix = self.revision_key("");
-        let keys = self.config.scan(&prefix).await?;
-        let uids = keys.iter().filter_map(|(key, _)| key.strip_prefix(&prefix));
-        Ok(uids.map(str::to_owned).collect())
+        let keys = self.config.scan(&prefix).await?.into_iter();
+        let objects = keys.filter_map(|(key, entry)| {
+            let uid = key.strip_prefix(&prefix)?.to_owned();
+            let Entry {
+                namespace, name, ..
+            } = serde_json::from_str(&entry).ok()?;
+            Some((ObjectRef { namespace, name }, uid))
+        });
+        Ok(objects.collect())
     }
 
     /// Removes an object that has gone.
     ///
     /// # Errors
     /// When the config store cannot be written.
-    pub(crate) async fn forget(&self, uid: &str) -> Result<(), Fault> {
+    pub(crate) async fn forget(&self, uid: &str, fences: &[Fence]) -> Result<(), Fault> {
         let states = Write::DeletePrefix(self.moved_prefix(uid));
         let revision = Write::Delete(self.revision_key(uid));
-        self.config.write(vec![states, revision], &[]).await
+        self.config.write(vec![states, revision], fences).await
     }
 
     /// The newest revision of the object's state that is known; 0 where none is.
@@ -85,10 +103,9 @@ impl StateBooks {
     /// # Errors
     /// When the config store cannot be read.
     pub(crate) async fn revision(&self, uid: &str) -> Result<u64, Fault> {
-        let number = self.value(&self.revision_key(uid)).await?;
-        Ok(number
-            .and_then(|number| number.parse().ok())
-            .unwrap_or_default())
+        let entry = self.value(&self.revision_key(uid)).await?;
+        let entry: Option<Entry> = entry.and_then(|entry| serde_json::from_str(&entry).ok());
+        Ok(entry.map_or(0, |entry| entry.revision))
     }
 
     /// Notes which revision is the newest.
@@ -97,11 +114,17 @@ impl StateBooks {
     /// When the config store cannot be written.
     pub(crate) async fn book(
         &self,
+        key: &ObjectRef,
         uid: &str,
         revision: u64,
         fences: &[Fence],
     ) -> Result<(), Fault> {
-        let write = Write::Put(self.revision_key(uid), revision.to_string());
+        let entry = json!(Entry {
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            revision,
+        });
+        let write = Write::Put(self.revision_key(uid), entry.to_string());
         self.config.write(vec![write], fences).await
     }
 
@@ -140,9 +163,9 @@ impl StateBooks {
     }
 
     /// Removes a state that a newer one has replaced. One that stays is only in the way.
-    pub(crate) async fn drop_moved(&self, uid: &str, revision: u64) {
+    pub(crate) async fn drop_moved(&self, uid: &str, revision: u64, fences: &[Fence]) {
         let write = Write::Delete(self.moved_key(uid, revision));
-        if let Err(fault) = self.config.write(vec![write], &[]).await {
+        if let Err(fault) = self.config.write(vec![write], fences).await {
             tracing::debug!(%fault, "an older state could not be removed");
         }
     }

@@ -293,7 +293,7 @@ impl StateStore {
             held.stored = Some(text);
             held.attempted = None;
             if is_moved && revision > 1 {
-                self.books.drop_moved(&held.uid, revision - 1).await;
+                self.books.drop_moved(&held.uid, revision - 1, fences).await;
             }
             // From now on the state cannot be taken away without a trace.
             if held.booked == 0 {
@@ -311,7 +311,8 @@ impl StateStore {
         if held.booked == held.revision {
             return Ok(());
         }
-        self.books.book(&held.uid, held.revision, fences).await?;
+        let Held { key, uid, .. } = held;
+        self.books.book(key, uid, held.revision, fences).await?;
         held.booked = held.revision;
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! Watches the Configurators and gives each a keeper.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use configurator_core::fault::Fault;
-use futures::StreamExt;
-use kube::api::{Api, ListParams};
+use futures::future::{BoxFuture, Fuse, FusedFuture as _};
+use futures::{FutureExt as _, StreamExt};
+use kube::api::Api;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch_kind};
@@ -14,16 +14,16 @@ use tokio::sync::watch;
 
 use super::keeper::{self, KeeperLife, RETRY_ANNOTATION};
 use super::report::{HostReport, Reporter};
-use super::state_books::StateBooks;
+use super::sweep::sweep;
 use super::trial::ROLLBACK_ANNOTATION;
 use crate::cluster::WatchBackoff;
 use crate::declaration::Flows;
 use crate::host::Shared;
-use crate::ledger::Ledger;
 use crate::objects;
 use crate::resource::flow::Flow;
 use crate::resource::machine::FlowSpec;
 use crate::resource::{Configurator, HostStatus};
+use crate::shards::changed;
 use crate::tasks::Tasks;
 
 struct Kept {
@@ -42,6 +42,8 @@ pub(crate) struct Supervisor {
     ending: BTreeMap<String, KeeperLife>,
     reports: watch::Sender<HostReport>,
     listing: Vec<String>,
+    /// Whether there may be books of Configurators that are gone.
+    is_sweep_due: bool,
     /// By the name of the resource: the name that each goes by, and what it says.
     flows: BTreeMap<String, (String, FlowSpec)>,
 }
@@ -59,6 +61,7 @@ impl Supervisor {
             ending: BTreeMap::new(),
             reports,
             listing: Vec::new(),
+            is_sweep_due: false,
             flows: BTreeMap::new(),
         }
     }
@@ -74,12 +77,24 @@ impl Supervisor {
             .backoff(WatchBackoff::new(self.shared.seed))
             .boxed();
         let drain = self.tasks.drain_token().clone();
+        let mut changes = self.shared.shards.as_ref().map(|shards| shards.changes());
+        let mut held = BTreeSet::new();
+        let mut sweeping: Fuse<BoxFuture<'static, ()>> = Fuse::terminated();
         loop {
+            if sweeping.is_terminated() && std::mem::take(&mut self.is_sweep_due) {
+                sweeping = sweep(self.shared.clone()).boxed().fuse();
+            }
             // A Configurator may need any of the flows.
             let has_flows = self.shared.flows.borrow().is_some();
             tokio::select! {
                 biased;
                 () = drain.cancelled() => return,
+                () = &mut sweeping, if !sweeping.is_terminated() => {}
+                () = changed(changes.as_mut()) => {
+                    let before = std::mem::replace(&mut held, self.held());
+                    // Before, another host had to remove what belongs to them.
+                    self.is_sweep_due |= held.difference(&before).next().is_some();
+                }
                 Some(event) = flows.next() => self.on_flow(event),
                 event = events.next(), if has_flows => match event {
                     Some(Ok(event)) => self.on_event(event).await,
@@ -92,6 +107,11 @@ impl Supervisor {
                 },
             }
         }
+    }
+
+    fn held(&self) -> BTreeSet<u16> {
+        let shards = self.shared.shards.as_ref();
+        shards.map(|shards| shards.held()).unwrap_or_default()
     }
 
     fn on_flow(&mut self, event: watcher::Result<Event<DeserializeGuard<Flow>>>) {
@@ -167,9 +187,7 @@ impl Supervisor {
                 let is_first = self
                     .reports
                     .send_if_modified(|report| !std::mem::replace(&mut report.is_listed, true));
-                if is_first {
-                    self.sweep().await;
-                }
+                self.is_sweep_due |= is_first;
             }
         }
     }
@@ -179,44 +197,6 @@ impl Supervisor {
             kept.reporter.retire();
             self.ending.retain(|_, life| !life.is_over());
             self.ending.insert(name.to_owned(), kept.life);
-        }
-    }
-
-    /// Removes the books of Configurators that went while no host was there. They are listed once more after the books were:
-    /// another host may have begun one meanwhile.
-    async fn sweep(&self) {
-        let store = self.shared.config_store.as_ref();
-        let stale = async {
-            let said = |fault: Fault| fault.to_string();
-            let recorded = Ledger::recorded_for(store).await.map_err(said)?;
-            let mut kept = StateBooks::owners(store).await.map_err(said)?;
-            kept.extend(recorded);
-            if kept.is_empty() {
-                return Ok(());
-            }
-            let all: Api<Configurator> = Api::all(self.shared.client.clone());
-            let there = all
-                .list_metadata(&ListParams::default())
-                .await
-                .map_err(|error| error.to_string())?;
-            for configurator in there {
-                kept.remove(&configurator.uid().unwrap_or_default());
-            }
-            for uid in kept {
-                let ledger = Ledger::new(self.shared.config_store.clone(), &uid);
-                ledger.close().await.map_err(said)?;
-                StateBooks::new(self.shared.config_store.clone(), &uid)
-                    .close()
-                    .await
-                    .map_err(said)?;
-            }
-            Ok::<(), String>(())
-        };
-        if let Err(error) = stale.await {
-            tracing::warn!(
-                error,
-                "stale ledgers and states could not be removed; they are at the next start"
-            );
         }
     }
 

@@ -32,7 +32,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::awaited::Awaited;
-use super::cleanup::{self, Departed, clean_up};
+use super::cleanup::{self, Cleanup, Records, clean_up};
 use super::commands::{self, CLUSTER_NAMESPACE, CommandEvent, Errand, Errands, Read};
 use super::driver::{Driven, RunContext, drive};
 use super::finalizer::finalizer_name;
@@ -52,7 +52,7 @@ use crate::objects;
 use crate::observer::Notice;
 use crate::resource::command::Command;
 use crate::resource::{DelayStatus, FailureStatus};
-use crate::shards::{Permit, Shards};
+use crate::shards::{Elsewhere, Permit, Shards, changed};
 use crate::tasks::{TaskKind, Tasks};
 
 /// Objects that were given up and are shown in the status.
@@ -368,7 +368,7 @@ struct Worker {
     report_due: Timestamp,
     is_unreported: bool,
     has_said_settled: bool,
-    cleanups: Option<mpsc::Sender<Departed>>,
+    cleanups: Option<mpsc::Sender<Cleanup>>,
     /// In mode Machine: what objects that are in a run, or will be next, are told.
     inboxes: HashMap<ObjectRef, Arc<Inbox>>,
     /// In mode Machine: what their machines have in memory.
@@ -413,10 +413,10 @@ type ObjectStream = futures::stream::BoxStream<'static, (String, watcher::Result
 impl Worker {
     /// What may wait for a store is boxed, so that a worker without work is small.
     async fn run(mut self) {
-        let (cleanups, departures) = cleanup::queue();
+        let (cleanups, queued) = cleanup::queue();
         self.cleanups = Some(cleanups);
         let context = self.parts.context.clone();
-        let cleaning = clean_up(context, self.parts.declarative.clone(), departures);
+        let cleaning = clean_up(context, self.parts.declarative.clone(), queued);
         let cleaning = self.parts.tasks.spawn(TaskKind::Publisher, cleaning);
         let shards = self.parts.shards.clone();
         let mut changes = shards.as_ref().map(|shards| shards.changes());
@@ -685,9 +685,10 @@ impl Worker {
         }
     }
 
-    /// Takes objects out of the books of states that went while no host was there.
+    /// Removes the states of objects that went while no host was there.
     async fn sweep(&mut self) {
-        let Some(machine) = self.parts.context.machine.clone() else {
+        let context = &self.parts.context;
+        let Some((machine, cleanups)) = context.machine.as_ref().zip(self.cleanups.clone()) else {
             return;
         };
         let known = match machine.store.books().objects().await {
@@ -697,18 +698,30 @@ impl Worker {
             }
         };
         let there = self.queue.uids();
-        let gone: Vec<String> = known
+        let gone: Vec<(ObjectRef, String)> = known
             .into_iter()
-            .filter(|uid| self.has(uid) && !there.contains(uid.as_str()))
+            .filter(|(_, uid)| self.has(uid) && !there.contains(uid.as_str()))
             .collect();
-        let forgetting = async move {
-            for uid in gone {
-                if let Err(fault) = machine.store.books().forget(&uid).await {
-                    return tracing::warn!(%fault, "the state of an object that has gone could not be removed; it is at the next start");
+        let (shards, stop) = (self.parts.shards.clone(), self.stop.clone());
+        let queueing = async move {
+            for (key, uid) in gone {
+                let Ok(permit) = Shards::permit(shards.as_ref(), &uid) else {
+                    continue;
+                };
+                let cleanup = Cleanup {
+                    key,
+                    uid,
+                    records: Records::State,
+                    permit: permit.map(Arc::new),
+                };
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return,
+                    _ = cleanups.send(cleanup) => {}
                 }
             }
         };
-        self.parts.tasks.spawn(TaskKind::Publisher, forgetting);
+        self.parts.tasks.spawn(TaskKind::Publisher, queueing);
     }
 
     /// In mode Machine: what people tell it to do.
@@ -1215,10 +1228,25 @@ impl Worker {
     async fn forget(&mut self, key: ObjectRef, uid: String) {
         self.standings.remove(&key);
         self.awaited.wait(&key, Vec::new());
+        let ledger = self.parts.context.ledger.as_ref();
+        let records = Records::All(ledger.and_then(|ledger| ledger.end(&key, &uid)));
+        let permit = match &self.permit {
+            Some(permit) => Some(permit.clone()),
+            None => match Shards::permit(self.parts.shards.as_ref(), &uid) {
+                Ok(permit) => permit.map(Arc::new),
+                // The next host of the shard finds the object in the records.
+                Err(Elsewhere) => return,
+            },
+        };
         if let Some(cleanups) = &self.cleanups {
-            let permit = self.permit.clone();
+            let cleanup = Cleanup {
+                key,
+                uid,
+                records,
+                permit,
+            };
             // The queue ends only after this worker.
-            let _ = cleanups.send(Departed { key, uid, permit }).await;
+            let _ = cleanups.send(cleanup).await;
         }
     }
 
@@ -1383,16 +1411,6 @@ fn watched_by(
 /// Whether a server answers that it does not know, or does not allow, what a streamed listing is asked for with.
 fn refuses_to_stream(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if matches!(status.code, 400 | 422))
-}
-
-/// Returns when shards were gained or lost; never where hosts do not share.
-async fn changed(changes: Option<&mut watch::Receiver<()>>) {
-    if let Some(changes) = changes
-        && changes.changed().await.is_ok()
-    {
-        return;
-    }
-    std::future::pending().await
 }
 
 fn delay_status(delayed: Delayed<'_>) -> DelayStatus {

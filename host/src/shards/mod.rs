@@ -118,6 +118,10 @@ enum Standing {
     Draining,
 }
 
+/// The shard is another host's, or is being given back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Elsewhere;
+
 #[derive(Debug)]
 struct Shard {
     standing: Standing,
@@ -233,6 +237,21 @@ impl Shards {
         Claim::new(self.clone(), numbers)
     }
 
+    /// A permit to write what belongs to this uid. Without other hosts it takes none.
+    ///
+    /// # Errors
+    /// When it belongs to another host.
+    pub(crate) fn permit(
+        shards: Option<&Arc<Self>>,
+        uid: &str,
+    ) -> Result<Option<Permit>, Elsewhere> {
+        let Some(shards) = shards else {
+            return Ok(None);
+        };
+        let permit = shards.claim([uid]).begin();
+        permit.map(Some).ok_or(Elsewhere)
+    }
+
     fn ring_options(&self) -> RingOptions {
         RingOptions {
             host: self.identity.clone(),
@@ -303,6 +322,16 @@ impl Shards {
         let passed = instant.elapsed().max(self.clock.now().since(time));
         self.sharding.lease.saturating_sub(passed)
     }
+}
+
+/// Returns when shards were gained or lost, or hosts came or went; never where hosts do not share.
+pub(crate) async fn changed(changes: Option<&mut watch::Receiver<()>>) {
+    if let Some(changes) = changes
+        && changes.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
 }
 
 #[cfg(test)]

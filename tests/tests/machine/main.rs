@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod books;
 mod control;
 mod failures;
 mod flows;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use configurator_core::time::Timestamp;
@@ -10,8 +11,9 @@ use configurator_host::controller::driver::CallMode;
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::resource::{Configurator, ConfiguratorStatus};
 use configurator_host::shards::Sharding;
+use configurator_host::sinks::configstore::ConfigStore;
 use configurator_tests::configurator::scripted;
-use configurator_tests::world::{Place, Servers, World};
+use configurator_tests::world::{Place, Servers, World, until};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
@@ -69,6 +71,20 @@ impl Fleet {
             modules: None,
             objects: BTreeMap::new(),
         })
+    }
+
+    /// With its config store behind what this returns.
+    pub fn with_config_store(
+        mut self,
+        before: impl FnOnce(Arc<dyn ConfigStore>) -> Arc<dyn ConfigStore>,
+    ) -> Self {
+        self.servers.config = before(self.servers.config);
+        self
+    }
+
+    /// Speaks to the API.
+    pub fn client(&self) -> Client {
+        self.servers.cluster.client.clone()
     }
 
     /// With the modules of this folder.
@@ -190,9 +206,9 @@ impl Fleet {
         number.parse().unwrap_or_default()
     }
 
-    async fn until(&self, what: &str, holds: impl Fn() -> bool) -> Result<()> {
-        let anyone = self.hosts.values().next().context("a host")?;
-        anyone.world.until(what, async || Ok(holds())).await
+    /// Returns when `holds` does.
+    pub async fn until(&self, what: &str, holds: impl Fn() -> bool) -> Result<()> {
+        until(what, async || Ok(holds())).await
     }
 
     /// Returns when every host has its share of the shards.

@@ -11,6 +11,7 @@
 #[path = "../../../host/guest/tests/fixture/mod.rs"]
 mod fixture;
 
+mod books;
 mod fleet;
 mod journal;
 mod partition;

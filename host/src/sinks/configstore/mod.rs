@@ -6,13 +6,14 @@ mod embedded;
 pub mod etcd;
 mod fence;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
-use configurator_core::layers::Write;
+use configurator_core::layers::{Read, Write};
 use configurator_core::request::{ConfigOperation, Operation, SinkName};
 use configurator_core::result::Answer;
 
@@ -43,6 +44,17 @@ pub trait ConfigStore: Send + Sync + 'static {
 
     /// Writes keys outside the layout of requests. When it fails, some may be written; to write them again is safe.
     async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault>;
+
+    /// Writes keys as [`write`](Self::write) does, all in one transaction, if every condition holds in it. `false`: one does
+    /// not. When an answer was lost, an earlier attempt of the same call may have been carried out all the same.
+    ///
+    /// At most 64 writes and conditions together.
+    async fn write_if(
+        &self,
+        writes: Vec<Write>,
+        conditions: &[Condition],
+        fences: &[Fence],
+    ) -> Result<bool, Fault>;
 
     /// From now on nothing comes through that relies on an earlier fence of the same name. To raise it again is safe.
     ///
@@ -89,6 +101,15 @@ impl ConfigStore for Arc<dyn ConfigStore> {
         (**self).write(writes, fences).await
     }
 
+    async fn write_if(
+        &self,
+        writes: Vec<Write>,
+        conditions: &[Condition],
+        fences: &[Fence],
+    ) -> Result<bool, Fault> {
+        (**self).write_if(writes, conditions, fences).await
+    }
+
     async fn raise(&self, fence: &Fence) -> Result<(), Fault> {
         (**self).raise(fence).await
     }
@@ -103,6 +124,43 @@ impl ConfigStore for Arc<dyn ConfigStore> {
 
     async fn probe(&self) -> Result<(), Fault> {
         (**self).probe().await
+    }
+}
+
+/// What a key must have for a write to be carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    key: String,
+    value: Option<String>,
+}
+
+impl Condition {
+    /// The key has this value.
+    #[must_use]
+    pub fn is(key: impl Into<String>, value: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            value: Some(value.into()),
+        }
+    }
+
+    /// There is no such key.
+    #[must_use]
+    pub fn is_absent(key: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            value: None,
+        }
+    }
+
+    /// What shows whether it holds.
+    fn read(&self) -> Read {
+        Read::Key(self.key.clone())
+    }
+
+    /// Whether it holds in what was read.
+    fn holds(&self, stored: &BTreeMap<String, String>) -> bool {
+        stored.get(&self.key) == self.value.as_ref()
     }
 }
 
