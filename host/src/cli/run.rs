@@ -437,6 +437,7 @@ fn builder(
         })
         .max_retry_after(settings.max_retry_after())
         .command_limits(settings.command_limits())
+        .state_retention(settings.state_retention())
         .grace(settings.grace());
     Ok(if is_person {
         builder.observer(Terminal::default())

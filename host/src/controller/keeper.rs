@@ -32,7 +32,7 @@ use super::rollout::Rollout;
 use super::state_schema;
 use super::state_store::StateStore;
 use super::status::{self, Known, Refusal};
-use super::sweep::remove_books;
+use super::sweep::{remove_ledger, retire_books};
 use super::trial::{self, Decided, ROLLBACK_ANNOTATION, Trial};
 use super::voice::{Said, Voice};
 use super::worker::{self, WorkerHandle, WorkerParts, WorkerReport, needs_ledger};
@@ -336,8 +336,16 @@ impl Keeper {
         if let Some(worker) = self.worker.take() {
             worker.stop().await;
         }
-        if let Err(fault) = remove_books(&self.shared, &uid).await {
-            tracing::warn!(configurator = name, %fault, "the books of the Configurator could not be removed; they are removed at the next start");
+        let is_machine = self.desired.borrow().spec.mode == ModeSpec::Machine;
+        let removing = async {
+            remove_ledger(&self.shared, &uid).await?;
+            match is_machine {
+                true => retire_books(&self.shared, &name).await,
+                false => Ok(()),
+            }
+        };
+        if let Err(fault) = removing.await {
+            tracing::warn!(configurator = name, %fault, "the records of the Configurator could not be removed; they are at the next start");
         }
         self.shared.observer.noticed(&name, &Notice::Stopped);
         tracing::info!(configurator = name, "stopped");

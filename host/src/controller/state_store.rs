@@ -1,15 +1,22 @@
 //! Keeps the states of objects in mode `Machine`: in the object's status, in a ConfigMap or in the config store.
 //!
 //! What is stored is the phase and the nodes, which people and programs read, and a text that only the host reads:
-//! `1.<revision>.<seal>.<engine>`. The seal is over the object's uid, the revision, the phase, the nodes and the engine's part, so that
-//! what somebody else wrote is noticed. The revision counts the writes; the newest one of each object is also in the config store,
-//! under `revisions/<uid of the Configurator>/<uid>`, so that an older state that was put back is noticed as well.
+//! `2.<revision>.<base>.<seal>.<engine>`. The revision counts the writes. The seal is over the base, the object's uid, the revision, the
+//! phase, the nodes and the engine's part, so that what somebody else wrote is noticed.
 //!
-//! A state of more than [`MAX_IN_OBJECT`] bytes is kept in the config store, under `states/<uid of the Configurator>/<uid>/<revision>`;
+//! A sealed state that was stored once can be put back, or copied to where another Configurator keeps its own. So the config store has an
+//! entry for each object and Configurator (`revisions/<name of the Configurator>/<uid>`): the revision and the seal of a state that was
+//! stored, the *booked* one. The base of a state is the seal of the one that was booked when it was stored. Accepted are the booked state,
+//! and later ones whose base it is. An entry begins with a random number in the place of a seal, so no state of another
+//! Configurator has a base here; and with each booking all that was stored before, or beside, is refused.
+//!
+//! Steps follow one another without being booked each. What must not be done twice is booked before it is done.
+//!
+//! A state of more than [`MAX_IN_OBJECT`] bytes is kept in the config store, under `states/<name of the Configurator>/<uid>/<revision>`;
 //! its place then has the phase and a memento without an engine's part.
 //!
 //! A flow goes on with the tree that it has begun with, whatever is declared meanwhile: before the first state is stored, the trees with
-//! flows are, under `trees/<uid of the Configurator>/<digest>`. They stay as long as the Configurator.
+//! flows are, under `trees/<name of the Configurator>/<digest>`. They stay as long as the other books.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,16 +34,16 @@ use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
 
 use super::commands::namespace_beside;
-use super::state_books::StateBooks;
+use super::state_books::{Entry, StateBooks};
 use crate::kubernetes_faults::{fault_of, is_of_another};
 use crate::objects;
-use crate::seal::{HostKey, StateKey};
+use crate::seal::HostKey;
 use crate::sinks::configstore::{ConfigStore, Fence};
 
 /// What an object or ConfigMap carries at most, in bytes.
 const MAX_IN_OBJECT: usize = 256 * 1024;
 /// The form of the memento's text.
-const FORM: &str = "1";
+const FORM: &str = "2";
 /// How often a write is tried again because somebody else wrote to the object meanwhile.
 const CONFLICTS: usize = 10;
 
@@ -67,10 +74,14 @@ pub(crate) struct Held {
     revision: u64,
     /// The memento that is stored.
     stored: Option<String>,
+    /// Its seal.
+    seal: String,
     /// One whose write was not answered.
     attempted: Option<String>,
-    /// The newest revision that the config store knows.
-    booked: u64,
+    /// What the config store knows.
+    booked: Option<Entry>,
+    /// Whether what is stored is not trusted, so that nothing follows it.
+    begins_anew: bool,
 }
 
 impl Held {
@@ -128,7 +139,7 @@ impl StateStore {
             kept: OnceCell::new(),
             place: mode.place.clone(),
             name: configurator.name.clone(),
-            books: StateBooks::new(config, &configurator.uid),
+            books: StateBooks::new(config, &configurator.name),
             key,
         })
     }
@@ -143,30 +154,38 @@ impl StateStore {
             return Ok(Found::Gone);
         };
         let carried = self.carried(key, uid, &object).await?;
-        let booked = self.books.revision(uid).await?;
+        let booked = self.books.entry(uid).await?;
         let mut held = Box::new(Held {
             key: key.clone(),
             uid: uid.to_owned(),
             object,
             version: carried.version.clone(),
-            revision: booked,
+            revision: booked.as_ref().map_or(0, Entry::revision),
             stored: carried.memento.clone(),
+            seal: String::new(),
             attempted: None,
             booked,
+            begins_anew: false,
         });
-        let untrusted = |held, why: &str| Ok(Found::Untrusted(held, why.to_owned()));
+        let untrusted = |mut held: Box<Held>, why: &str| {
+            held.begins_anew = true;
+            Ok(Found::Untrusted(held, why.to_owned()))
+        };
         let Some(text) = carried.memento else {
             let is_begun = carried
                 .phase
                 .is_some_and(|phase| phase != self.machine().initial && !phase.is_empty());
-            return match (booked, is_begun || has_nodes(carried.nodes.as_ref())) {
+            return match (held.revision, is_begun || has_nodes(carried.nodes.as_ref())) {
                 (0, false) => Ok(Found::State(held, Box::default())),
                 (0, true) => untrusted(held, "it has a phase or nodes that no host has written"),
                 _ => untrusted(held, "its memento was taken away"),
             };
         };
-        let Some((revision, seal, engine)) = parts(&text) else {
-            return untrusted(held, "its memento is none that a host has written");
+        let Some((revision, base, seal, engine)) = parts(&text) else {
+            return untrusted(
+                held,
+                "its memento is none that a host of this version has written",
+            );
         };
         let phase = carried.phase.unwrap_or_default();
         let (nodes, engine) = match engine {
@@ -192,14 +211,16 @@ impl StateStore {
         let Some(state) = state else {
             return untrusted(held, CHANGED);
         };
-        if !self.is_sealed(seals, uid, revision, &state, &engine, seal) {
+        let is_sealed = Memento::sealed_nodes(&state).is_ok_and(|nodes| {
+            let number = revision.to_string();
+            let parts = sealed(base, uid, &number, &state.phase, &nodes, &engine);
+            seals.is_seal(&parts, seal)
+        });
+        if !is_sealed {
             return untrusted(held, CHANGED);
         }
-        if revision < booked {
-            let why = format!(
-                "an older state was put back: revision {revision}, after {booked} was stored"
-            );
-            return Ok(Found::Untrusted(held, why));
+        if let Err(why) = follows(held.booked.as_ref(), revision, base, seal) {
+            return untrusted(held, &why);
         }
         let machine = self.machine();
         for (phase, root) in &state.nodes {
@@ -211,10 +232,11 @@ impl StateStore {
                 let why = format!(
                     "its phase {phase:?} began under an earlier declaration, whose tree {digest} the config store does not have as a host has stored it"
                 );
-                return Ok(Found::Untrusted(held, why));
+                return untrusted(held, &why);
             }
         }
         held.revision = revision;
+        held.seal = seal.to_owned();
         Ok(Found::State(held, Box::new(state)))
     }
 
@@ -266,54 +288,121 @@ impl StateStore {
             .get_or_try_init(|| self.keep_trees(fences))
             .await?;
         let (memento, bare) = Memento::of(&self.machine(), state).map_err(deep)?;
+        let base = match &held.booked {
+            Some(booked) if !held.begins_anew => booked.clone(),
+            _ => self.begin(held, fences).await?,
+        };
         let number = revision.to_string();
         let seal = seals.seal(&sealed(
+            base.seal(),
             &held.uid,
             &number,
             &memento.phase,
             &bare,
             memento.engine.as_str(),
         ));
+        let prefix = format!("{FORM}.{number}.{}.{seal}.", base.seal());
+        if self.place == StatePlace::ConfigStore {
+            return self.save_here(held, &memento, prefix, seal, fences).await;
+        }
         let size = nodes_size(&memento.nodes) + memento.engine.size();
-        let is_moved = size > MAX_IN_OBJECT || self.place == StatePlace::ConfigStore;
-        let (nodes, engine) = if is_moved {
+        let is_moved = size > MAX_IN_OBJECT;
+        let (nodes, text) = if is_moved {
             self.books
                 .move_out(&held.uid, revision, &memento, fences)
                 .await?;
-            (json!({}), "")
+            (json!({}), prefix)
         } else {
-            (memento.nodes, memento.engine.as_str())
+            (memento.nodes, prefix + memento.engine.as_str())
         };
-        let text = format!("{FORM}.{number}.{seal}.{engine}");
-        let saved = self
-            .write(held, &memento.phase, nodes, &text, fences)
-            .await?;
+        let saved = self.write(held, &memento.phase, nodes, &text).await?;
         if saved == Saved::Stored {
+            if is_moved && held.revision > 0 {
+                self.books
+                    .drop_moved(&held.uid, held.revision, fences)
+                    .await;
+            }
             held.revision = revision;
+            held.seal = seal;
             held.stored = Some(text);
             held.attempted = None;
-            if is_moved && revision > 1 {
-                self.books.drop_moved(&held.uid, revision - 1, fences).await;
-            }
-            // From now on the state cannot be taken away without a trace.
-            if held.booked == 0 {
-                self.book(held, fences).await?;
-            }
         }
         Ok(saved)
     }
 
-    /// Notes in the config store which revision is the newest.
+    /// Stores a state whose place is the config store, and books it, all in one transaction.
+    async fn save_here(
+        &self,
+        held: &mut Held,
+        memento: &Memento,
+        text: String,
+        seal: String,
+        fences: &[Fence],
+    ) -> Result<Saved, Fault> {
+        let revision = held.revision + 1;
+        let Some(known) = &held.booked else {
+            return Ok(Saved::Foreign);
+        };
+        let entry = known.follow(revision, &seal);
+        let pointer = json!({"phase": memento.phase, "memento": text});
+        let mut writes = vec![
+            self.books.moving(&held.uid, revision, memento),
+            self.books.pointing(&held.uid, &pointer),
+        ];
+        if held.revision > 0 {
+            writes.push(self.books.dropping(&held.uid, held.revision));
+        }
+        held.attempted = Some(text.clone());
+        let booked = self
+            .books
+            .book(&held.uid, Some(known), &entry, writes, fences);
+        if !booked.await? {
+            return Ok(Saved::Foreign);
+        }
+        held.revision = revision;
+        held.seal = seal;
+        held.stored = Some(text);
+        held.attempted = None;
+        held.booked = Some(entry);
+        Ok(Saved::Stored)
+    }
+
+    /// Books that a state is about to be stored which follows none that is there. From then on it cannot be taken away without a trace.
+    async fn begin(&self, held: &mut Held, fences: &[Fence]) -> Result<Entry, Fault> {
+        let entry = Entry::begin(&held.key, held.revision)?;
+        self.replace(held, entry.clone(), fences).await?;
+        held.begins_anew = false;
+        Ok(entry)
+    }
+
+    /// Books the state that is stored.
     ///
     /// # Errors
-    /// When the config store cannot be written.
+    /// When the config store cannot be written, or somebody else has booked a state of the object.
     pub(crate) async fn book(&self, held: &mut Held, fences: &[Fence]) -> Result<(), Fault> {
-        if held.booked == held.revision {
+        let Some(booked) = &held.booked else {
+            return Ok(());
+        };
+        if booked.revision() == held.revision {
             return Ok(());
         }
-        let Held { key, uid, .. } = held;
-        self.books.book(key, uid, held.revision, fences).await?;
-        held.booked = held.revision;
+        let entry = booked.follow(held.revision, &held.seal);
+        self.replace(held, entry, fences).await
+    }
+
+    async fn replace(&self, held: &mut Held, entry: Entry, fences: &[Fence]) -> Result<(), Fault> {
+        let known = held.booked.as_ref();
+        let booked = self
+            .books
+            .book(&held.uid, known, &entry, Vec::new(), fences);
+        if !booked.await? {
+            let message = format!(
+                "somebody else has booked a state of {} meanwhile; it is read again",
+                held.key
+            );
+            return Err(Fault::new(FaultKind::ResourceConflict, message));
+        }
+        held.booked = Some(entry);
         Ok(())
     }
 
@@ -386,21 +475,6 @@ impl StateStore {
         })
     }
 
-    fn is_sealed(
-        &self,
-        seals: &StateKey,
-        uid: &str,
-        revision: u64,
-        state: &State,
-        engine: &str,
-        seal: &str,
-    ) -> bool {
-        Memento::sealed_nodes(state).is_ok_and(|nodes| {
-            let number = revision.to_string();
-            seals.is_seal(&sealed(uid, &number, &state.phase, &nodes, engine), seal)
-        })
-    }
-
     async fn carried(&self, key: &ObjectRef, uid: &str, object: &Value) -> Result<Carried, Fault> {
         match &self.place {
             StatePlace::Status { .. } => Ok(carried_by(&self.place, object)),
@@ -436,13 +510,7 @@ impl StateStore {
         phase: &str,
         nodes: Value,
         text: &str,
-        fences: &[Fence],
     ) -> Result<Saved, Fault> {
-        if self.place == StatePlace::ConfigStore {
-            let pointer = json!({"phase": phase, "memento": text});
-            self.books.point(&held.uid, &pointer, fences).await?;
-            return Ok(Saved::Stored);
-        }
         let what = format!("the state of {}", held.key);
         for _ in 0..CONFLICTS {
             held.attempted = Some(text.to_owned());
@@ -559,7 +627,8 @@ pub(crate) fn read_unverified(place: &StatePlace, carrier: &Value) -> Result<Sta
     let Some(text) = carried.memento else {
         return Ok(State::default());
     };
-    let (_, _, engine) = parts(&text).ok_or("its memento is none that a host has written")?;
+    let (_, _, _, engine) =
+        parts(&text).ok_or("its memento is none that a host of this version has written")?;
     if engine.is_empty() {
         return Err("it is so large that it is kept in the config store".to_owned());
     }
@@ -604,22 +673,43 @@ fn text_of(value: Option<&Value>) -> Option<String> {
 
 /// What a seal is over.
 fn sealed<'a>(
+    base: &'a str,
     uid: &'a str,
     revision: &'a str,
     phase: &'a str,
     nodes: &'a Document,
     engine: &'a str,
-) -> [&'a [u8]; 6] {
-    [FORM, uid, revision, phase, nodes.as_str(), engine].map(str::as_bytes)
+) -> [&'a [u8]; 7] {
+    [FORM, base, uid, revision, phase, nodes.as_str(), engine].map(str::as_bytes)
 }
 
-/// Revision, seal and engine's part.
-fn parts(text: &str) -> Option<(u64, &str, &str)> {
-    let mut parts = text.splitn(4, '.');
+/// Revision, base, seal and engine's part.
+fn parts(text: &str) -> Option<(u64, &str, &str, &str)> {
+    let mut parts = text.splitn(5, '.');
     let form = parts.next()?;
     let revision = parts.next()?.parse().ok()?;
-    let (seal, engine) = (parts.next()?, parts.next()?);
-    (form == FORM).then_some((revision, seal, engine))
+    let (base, seal, engine) = (parts.next()?, parts.next()?, parts.next()?);
+    (form == FORM).then_some((revision, base, seal, engine))
+}
+
+/// Whether a sealed state is the one that was booked or follows it, or why it is refused.
+fn follows(booked: Option<&Entry>, revision: u64, base: &str, seal: &str) -> Result<(), String> {
+    let Some(booked) = booked else {
+        return Err("the config store has no record of it: it is a state of another Configurator, or the record was removed".to_owned());
+    };
+    let newest = booked.revision();
+    if (revision == newest && seal == booked.seal()) || (revision > newest && base == booked.seal())
+    {
+        return Ok(());
+    }
+    Err(match revision < newest {
+        true => {
+            format!("an older state was put back: revision {revision}, after {newest} was stored")
+        }
+        false => format!(
+            "it does not follow revision {newest}, the newest on record: it is a state of another Configurator, or one that was replaced"
+        ),
+    })
 }
 
 /// In bytes, as text.
@@ -658,4 +748,49 @@ fn put(object: &mut Value, path: &[String], value: Value) {
 fn value_of(object: &DynamicObject) -> Result<Value, Fault> {
     serde_json::to_value(object)
         .map_err(|error| Fault::new(FaultKind::ResourceGeneric, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use configurator_core::request::ObjectRef;
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_state_is_accepted_only_where_it_follows_the_booked_one() {
+        let object = ObjectRef {
+            namespace: "shop".into(),
+            name: "web".into(),
+        };
+        let begun = Entry::begin(&object, 0).unwrap();
+        let booked = begun.follow(7, "seal-7");
+        let states = [
+            ("booked", 7, "seal-4", "seal-7"),
+            ("later", 8, "seal-7", "seal-8"),
+            ("much later", 11, "seal-7", "seal-11"),
+            ("older", 3, "seal-2", "seal-3"),
+            ("of another branch", 7, "seal-4", "other"),
+            ("later, of another branch", 9, "seal-4", "seal-9"),
+        ];
+        let told = states.map(|(what, revision, base, seal)| {
+            let follows = follows(Some(&booked), revision, base, seal);
+            format!(
+                "{what}: {}\n",
+                follows.err().as_deref().unwrap_or("accepted")
+            )
+        });
+        expect![[r#"
+            booked: accepted
+            later: accepted
+            much later: accepted
+            older: an older state was put back: revision 3, after 7 was stored
+            of another branch: it does not follow revision 7, the newest on record: it is a state of another Configurator, or one that was replaced
+            later, of another branch: it does not follow revision 7, the newest on record: it is a state of another Configurator, or one that was replaced
+        "#]]
+        .assert_eq(&told.concat());
+        assert!(follows(Some(&begun), 1, begun.seal(), "seal-1").is_ok());
+        assert!(follows(Some(&begun), 1, "", "seal-1").is_err());
+        assert!(follows(None, 1, "", "seal-1").is_err());
+    }
 }

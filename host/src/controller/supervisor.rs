@@ -42,8 +42,8 @@ pub(crate) struct Supervisor {
     ending: BTreeMap<String, KeeperLife>,
     reports: watch::Sender<HostReport>,
     listing: Vec<String>,
-    /// Whether there may be books of Configurators that are gone.
-    is_sweep_due: bool,
+    /// Whether something may be left of Configurators that are gone; `Some(true)`: also of some that nobody saw go.
+    sweep_due: Option<bool>,
     /// By the name of the resource: the name that each goes by, and what it says.
     flows: BTreeMap<String, (String, FlowSpec)>,
 }
@@ -61,7 +61,7 @@ impl Supervisor {
             ending: BTreeMap::new(),
             reports,
             listing: Vec::new(),
-            is_sweep_due: false,
+            sweep_due: None,
             flows: BTreeMap::new(),
         }
     }
@@ -81,8 +81,10 @@ impl Supervisor {
         let mut held = BTreeSet::new();
         let mut sweeping: Fuse<BoxFuture<'static, ()>> = Fuse::terminated();
         loop {
-            if sweeping.is_terminated() && std::mem::take(&mut self.is_sweep_due) {
-                sweeping = sweep(self.shared.clone()).boxed().fuse();
+            if sweeping.is_terminated()
+                && let Some(is_thorough) = self.sweep_due.take()
+            {
+                sweeping = sweep(self.shared.clone(), is_thorough).boxed().fuse();
             }
             // A Configurator may need any of the flows.
             let has_flows = self.shared.flows.borrow().is_some();
@@ -93,7 +95,9 @@ impl Supervisor {
                 () = changed(changes.as_mut()) => {
                     let before = std::mem::replace(&mut held, self.held());
                     // Before, another host had to remove what belongs to them.
-                    self.is_sweep_due |= held.difference(&before).next().is_some();
+                    if held.difference(&before).next().is_some() {
+                        self.sweep_due = Some(true);
+                    }
                 }
                 Some(event) = flows.next() => self.on_flow(event),
                 event = events.next(), if has_flows => match event {
@@ -187,13 +191,16 @@ impl Supervisor {
                 let is_first = self
                     .reports
                     .send_if_modified(|report| !std::mem::replace(&mut report.is_listed, true));
-                self.is_sweep_due |= is_first;
+                if is_first {
+                    self.sweep_due = Some(true);
+                }
             }
         }
     }
 
     fn let_go(&mut self, name: &str) {
         if let Some(kept) = self.kept.remove(name) {
+            self.sweep_due.get_or_insert(false);
             kept.reporter.retire();
             self.ending.retain(|_, life| !life.is_over());
             self.ending.insert(name.to_owned(), kept.life);

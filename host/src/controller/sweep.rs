@@ -1,5 +1,10 @@
 //! Removes what the host keeps for Configurators that are gone.
+//!
+//! The ledger belongs to the uid of a Configurator and goes with it. The books of states belong to its name. They outlive it, since a
+//! state in an object does as well: a Configurator that is made again goes on with its machines, and still refuses states that are
+//! older than those it knew. When nobody makes it again they are removed, and every state that they knew is refused from then on.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use configurator_core::fault::Fault;
@@ -8,53 +13,100 @@ use kube::api::{Api, ListParams};
 
 use super::state_books::StateBooks;
 use crate::host::Shared;
+use crate::kubernetes_faults::fault_of;
 use crate::ledger::Ledger;
 use crate::resource::Configurator;
 use crate::shards::{Permit, Shards};
 
-/// Removes the books of the Configurator that had this uid. Where hosts share objects, the one that has the shard of the uid does.
+/// The names and uids of Configurators.
+#[derive(Default)]
+struct Names {
+    names: BTreeSet<String>,
+    uids: BTreeSet<String>,
+}
+
+/// Removes the ledger of the Configurator that had this uid. Where hosts share objects, the one that has the shard of the uid does.
 ///
 /// # Errors
 /// When the config store cannot be written.
-pub(super) async fn remove_books(shared: &Shared, uid: &str) -> Result<(), Fault> {
+pub(super) async fn remove_ledger(shared: &Shared, uid: &str) -> Result<(), Fault> {
     let Ok(permit) = Shards::permit(shared.shards.as_ref(), uid) else {
         return Ok(());
     };
-    let fences = Permit::fences_of(permit.as_ref());
-    let store = &shared.config_store;
-    Ledger::new(store.clone(), uid).close(fences).await?;
-    StateBooks::new(store.clone(), uid).close(fences).await
+    let ledger = Ledger::new(shared.config_store.clone(), uid);
+    ledger.close(Permit::fences_of(permit.as_ref())).await
 }
 
-/// Removes the books of Configurators that went while no host was there to do so. They are listed after the books were: another
-/// host may have begun one meanwhile.
-pub(super) async fn sweep(shared: Arc<Shared>) {
-    let store = shared.config_store.as_ref();
+/// Notes that the Configurator of this name is gone, and removes its books of states once they have been kept long enough.
+///
+/// # Errors
+/// When the config store cannot be written.
+pub(super) async fn retire_books(shared: &Shared, name: &str) -> Result<(), Fault> {
+    let Ok(permit) = Shards::permit(shared.shards.as_ref(), name) else {
+        return Ok(());
+    };
+    let fences = Permit::fences_of(permit.as_ref());
+    let books = StateBooks::new(shared.config_store.clone(), name);
+    let now = shared.clock.now();
+    books.retire(now, fences).await?;
+    match shared.state_retention.is_zero() {
+        true => books.close(now, fences).await,
+        false => Ok(()),
+    }
+}
+
+/// Removes what is left of Configurators that are gone. With `is_thorough` also that of those which went while no host was there to note
+/// it, for which every record is read.
+pub(super) async fn sweep(shared: Arc<Shared>, is_thorough: bool) {
     let sweeping = async {
-        let said = |fault: Fault| fault.to_string();
-        let recorded = Ledger::recorded_for(store).await.map_err(said)?;
-        let mut kept = StateBooks::owners(store).await.map_err(said)?;
-        kept.extend(recorded);
-        if kept.is_empty() {
+        let store = shared.config_store.as_ref();
+        let mut kept = Names::default();
+        if is_thorough {
+            kept.uids.extend(Ledger::recorded_for(store).await?);
+            kept.names = StateBooks::owners(store).await?;
+        }
+        let retired = StateBooks::retired(store).await?;
+        kept.names.extend(retired.keys().cloned());
+        if kept.names.is_empty() && kept.uids.is_empty() {
             return Ok(());
         }
-        let all: Api<Configurator> = Api::all(shared.client.clone());
-        let there = all
-            .list_metadata(&ListParams::default())
-            .await
-            .map_err(|error| error.to_string())?;
-        for configurator in there {
-            kept.remove(&configurator.uid().unwrap_or_default());
+        // They are listed after the books were: another host may have begun some meanwhile.
+        let there = configurators(&shared).await?;
+        for uid in kept.uids.difference(&there.uids) {
+            remove_ledger(&shared, uid).await?;
         }
-        for uid in kept {
-            remove_books(&shared, &uid).await.map_err(said)?;
+        for name in &kept.names {
+            let Ok(permit) = Shards::permit(shared.shards.as_ref(), name) else {
+                continue;
+            };
+            let fences = Permit::fences_of(permit.as_ref());
+            let books = StateBooks::new(shared.config_store.clone(), name);
+            match (there.names.contains(name), retired.get(name)) {
+                (true, None) => {}
+                (true, Some(_)) => books.resume(fences).await?,
+                (false, None) => retire_books(&shared, name).await?,
+                (false, Some(since)) => {
+                    if shared.clock.now() >= since.after(shared.state_retention) {
+                        books.close(*since, fences).await?;
+                    }
+                }
+            }
         }
-        Ok::<(), String>(())
+        Ok::<(), Fault>(())
     };
-    if let Err(error) = sweeping.await {
-        tracing::warn!(
-            error,
-            "stale ledgers and states could not be removed; they are at the next start"
-        );
+    if let Err(fault) = sweeping.await {
+        tracing::warn!(%fault, "what is left of Configurators that are gone could not be removed; it is at the next start");
     }
+}
+
+async fn configurators(shared: &Shared) -> Result<Names, Fault> {
+    let all: Api<Configurator> = Api::all(shared.client.clone());
+    let listed = all.list_metadata(&ListParams::default()).await;
+    let listed = listed.map_err(|error| fault_of("the Configurators", false, &error))?;
+    let mut there = Names::default();
+    for configurator in listed {
+        there.uids.extend(configurator.uid());
+        there.names.insert(configurator.name_any());
+    }
+    Ok(there)
 }

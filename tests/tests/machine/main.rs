@@ -12,6 +12,7 @@ mod books;
 mod control;
 mod failures;
 mod flows;
+mod lineage;
 mod phases;
 mod restarts;
 mod stores;
