@@ -469,6 +469,7 @@ impl Host {
                 shared.client.clone(),
                 shared.config_store.clone(),
                 shared.metrics.clone(),
+                shared.publisher.clone(),
             );
             tasks.spawn(TaskKind::Election, election.run(tasks.clone()));
         }

@@ -230,10 +230,6 @@ mod tests {
             self.write(writes, &[]).await.map(|()| true)
         }
 
-        async fn raise(&self, _: &Fence) -> Result<(), Fault> {
-            Ok(())
-        }
-
         async fn probe(&self) -> Result<(), Fault> {
             Ok(())
         }

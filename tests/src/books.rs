@@ -99,10 +99,6 @@ impl ConfigStore for Books {
         self.inner.write_if(writes, conditions, fences).await
     }
 
-    async fn raise(&self, fence: &Fence) -> Result<(), Fault> {
-        self.inner.raise(fence).await
-    }
-
     async fn probe(&self) -> Result<(), Fault> {
         self.inner.probe().await
     }

@@ -277,6 +277,20 @@ impl Shards {
         self.renewed.send_replace(());
     }
 
+    /// Returns when a renewal of the shard's Lease has gone through that was sent after this.
+    async fn renewed_after(&self, number: u16, asked: Instant) {
+        let mut renewed = self.renewed.subscribe();
+        let is_renewed = || {
+            let shards = self.shards();
+            let shard = shards.get(usize::from(number));
+            shard.is_some_and(|shard| shard.renewed.0 > asked)
+        };
+        while !is_renewed() {
+            // The sender lives as long as this.
+            let _ = renewed.changed().await;
+        }
+    }
+
     /// Runs may begin.
     fn begin(&self, number: u16, fence: Fence) {
         self.change(number, |shard| {

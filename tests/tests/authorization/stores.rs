@@ -63,10 +63,6 @@ impl ConfigStore for Recorded {
         panic!("no request writes outside the layout")
     }
 
-    async fn raise(&self, _: &Fence) -> Result<(), Fault> {
-        panic!("no request raises a fence")
-    }
-
     async fn probe(&self) -> Result<(), Fault> {
         Ok(())
     }

@@ -16,6 +16,7 @@ mod fleet;
 mod journal;
 mod partition;
 mod processes;
+mod restored;
 mod trial;
 
 use std::time::Duration;

@@ -82,10 +82,6 @@ impl ConfigStore for ClaimedStore {
         store.write_if(writes, conditions, fences).await
     }
 
-    async fn raise(&self, fence: &Fence) -> Result<(), Fault> {
-        self.store().await?.raise(fence).await
-    }
-
     async fn probe(&self) -> Result<(), Fault> {
         self.store().await?.probe().await
     }

@@ -130,19 +130,6 @@ impl ConfigStore for EmbeddedConfigStore {
         self.store.write(transaction).await.map_err(fault_of)
     }
 
-    async fn raise(&self, fence: &Fence) -> Result<(), Fault> {
-        let fence = fence.clone();
-        let transaction = move |transaction: &mut Transaction<'_>| {
-            let stored =
-                look_up(transaction, &[fence.read()]).map_err(|error| unavailable(&error))?;
-            if fence.is_missing(&stored)? {
-                transaction.put(fence.key().to_owned(), fence.value());
-            }
-            Ok(())
-        };
-        self.store.write(transaction).await.map_err(fault_of)
-    }
-
     async fn probe(&self) -> Result<(), Fault> {
         self.store
             .get(b"")

@@ -19,7 +19,7 @@ use configurator_core::result::Answer;
 
 pub(crate) use self::claimed::{CLUSTER, ClaimedStore};
 pub use self::embedded::EmbeddedConfigStore;
-pub use self::fence::Fence;
+pub use self::fence::{Fence, StandingFence};
 use super::{Scope, Sink, misrouted};
 
 /// Keeps configuration.
@@ -55,12 +55,6 @@ pub trait ConfigStore: Send + Sync + 'static {
         conditions: &[Condition],
         fences: &[Fence],
     ) -> Result<bool, Fault>;
-
-    /// From now on nothing comes through that relies on an earlier fence of the same name. To raise it again is safe.
-    ///
-    /// # Errors
-    /// When a later one stands.
-    async fn raise(&self, fence: &Fence) -> Result<(), Fault>;
 
     /// Whether hosts of other clusters may reach it as well, so that it must be claimed.
     fn is_shared(&self) -> bool {
@@ -108,10 +102,6 @@ impl ConfigStore for Arc<dyn ConfigStore> {
         fences: &[Fence],
     ) -> Result<bool, Fault> {
         (**self).write_if(writes, conditions, fences).await
-    }
-
-    async fn raise(&self, fence: &Fence) -> Result<(), Fault> {
-        (**self).raise(fence).await
     }
 
     fn is_shared(&self) -> bool {

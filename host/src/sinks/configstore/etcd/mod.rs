@@ -316,30 +316,6 @@ impl ConfigStore for EtcdConfigStore {
         self.commit_if(&writes, conditions, fences).await
     }
 
-    async fn raise(&self, fence: &Fence) -> Result<(), Fault> {
-        let reads = [fence.read()];
-        let mut snapshot = self.read(&reads).await?;
-        while fence.is_missing(&snapshot.stored)? {
-            let conditions = snapshot.conditions(&self.prefix, &[]);
-            let questions = snapshot::questions(&self.prefix, &reads);
-            let answer = self
-                .ask(|mut client| {
-                    let put = TxnOp::put(self.key(fence.key()), fence.value(), None);
-                    let txn = Txn::new()
-                        .when(conditions.clone())
-                        .and_then([put])
-                        .or_else(questions.clone());
-                    async move { client.txn(txn).await }
-                })
-                .await?;
-            if answer.succeeded() {
-                break;
-            }
-            snapshot = self.snapshot(&reads, &answer);
-        }
-        Ok(())
-    }
-
     fn is_shared(&self) -> bool {
         true
     }
