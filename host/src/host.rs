@@ -63,6 +63,7 @@ pub(crate) struct Shared {
     pub(crate) availability: Arc<Availability>,
     pub(crate) max_retry_after: Duration,
     pub(crate) command_limits: CommandLimits,
+    pub(crate) state_retention: Duration,
     pub(crate) seed: u64,
     /// Where hosts share the objects: which are this host's.
     pub(crate) shards: Option<Arc<Shards>>,
@@ -99,6 +100,9 @@ pub enum BuildError {
     Sharding(#[from] ShardingError),
 }
 
+/// How long the states of machines outlive their Configurator unless the builder says otherwise.
+pub const DEFAULT_STATE_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// Builds a [`Host`]. Only [`client`](Self::client) must be given; what is left out is kept in memory.
 #[derive(Default)]
 pub struct HostBuilder {
@@ -122,6 +126,7 @@ pub struct HostBuilder {
     grace: Option<Duration>,
     max_retry_after: Option<Duration>,
     command_limits: CommandLimits,
+    state_retention: Option<Duration>,
     seed: Option<u64>,
     sharding: Option<Sharding>,
     state_key: Option<StateKey>,
@@ -258,6 +263,14 @@ impl HostBuilder {
     #[must_use]
     pub fn max_retry_after(mut self, max_retry_after: Duration) -> Self {
         self.max_retry_after = Some(max_retry_after);
+        self
+    }
+
+    /// How long the states of machines are still accepted after their Configurator was deleted, should one of the same name be
+    /// made; zero: not at all. Default: 30 days.
+    #[must_use]
+    pub fn state_retention(mut self, retention: Duration) -> Self {
+        self.state_retention = Some(retention);
         self
     }
 
@@ -398,6 +411,7 @@ impl HostBuilder {
             availability,
             max_retry_after,
             command_limits: self.command_limits,
+            state_retention: self.state_retention.unwrap_or(DEFAULT_STATE_RETENTION),
             seed,
         });
         let (reports, _) = watch::channel(HostReport::default());
@@ -472,6 +486,7 @@ impl Host {
                 shared.client.clone(),
                 shared.config_store.clone(),
                 shared.metrics.clone(),
+                shared.publisher.clone(),
             );
             tasks.spawn(TaskKind::Election, election.run(tasks.clone()));
         }

@@ -6,7 +6,7 @@
 //! was until an answer has come. Both are in the config store:
 //!
 //! ```text
-//! effects/{uid of the configurator}/{uid of the object}/{scope}/cause      {"trigger", "resync", "cause"}
+//! effects/{uid of the configurator}/{uid of the object}/{scope}/cause      {"object", "trigger", "occasion", "cause"}
 //! effects/{uid of the configurator}/{uid of the object}/{scope}/{entry}    a request that is not answered yet
 //! ```
 
@@ -17,11 +17,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use configurator_core::configurator::Configurator;
 use configurator_core::digest::digest_of;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::layers::Write;
 use configurator_core::plan::{Plan, PlannedAction, PlannedStep};
-use configurator_core::request::{HttpRequest, Operation};
+use configurator_core::request::{HttpRequest, ObjectRef, Operation};
 use configurator_core::result::RequestResult;
 use configurator_core::run::{Member, Run};
 use configurator_core::time::Timestamp;
@@ -51,6 +52,8 @@ pub(crate) struct Effects {
     store: Arc<dyn ConfigStore>,
     key: Arc<HostKey>,
     prefix: String,
+    /// Whether there may be any.
+    is_used: bool,
     clock: SharedClock,
     /// Keys of requests that were answered, and could not be removed.
     answered: Mutex<HashSet<String>>,
@@ -90,9 +93,10 @@ struct Stored {
 
 #[derive(Serialize, Deserialize)]
 struct CauseRecord {
+    object: ObjectRef,
     trigger: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    resync: Option<Timestamp>,
+    occasion: Option<Timestamp>,
     cause: String,
 }
 
@@ -100,13 +104,14 @@ impl Effects {
     pub(crate) fn new(
         store: Arc<dyn ConfigStore>,
         key: Arc<HostKey>,
-        configurator_uid: &str,
+        configurator: &Configurator,
         clock: SharedClock,
     ) -> Self {
         Self {
             store,
             key,
-            prefix: format!("{EFFECTS}{configurator_uid}/"),
+            prefix: format!("{EFFECTS}{}/", configurator.uid),
+            is_used: configurator.capabilities.allows_http(),
             clock,
             answered: Mutex::default(),
         }
@@ -222,6 +227,9 @@ impl Effects {
     /// # Errors
     /// When the config store cannot be written.
     pub(crate) async fn forget(&self, uid: &str, fences: &[Fence]) -> Result<(), Fault> {
+        if !self.is_used {
+            return Ok(());
+        }
         let prefix = format!("{}{uid}/", self.prefix);
         self.answered().retain(|key| !key.starts_with(&prefix));
         self.store
@@ -229,21 +237,26 @@ impl Effects {
             .await
     }
 
-    /// Uids of objects about which something is stored.
+    /// Whether there may be any: the Configurator may send HTTP requests.
+    pub(crate) fn is_used(&self) -> bool {
+        self.is_used
+    }
+
+    /// The objects that a cause is stored for, with their uids.
     ///
     /// # Errors
     /// When the config store cannot be read.
-    pub(crate) async fn known(&self) -> Result<BTreeSet<String>, Fault> {
-        let keys = self.store.scan(&self.prefix).await?;
-        let segment = |key: &str| {
-            Some(
-                key.strip_prefix(&self.prefix)?
-                    .split_once('/')?
-                    .0
-                    .to_owned(),
-            )
+    pub(crate) async fn objects(&self) -> Result<BTreeSet<(ObjectRef, String)>, Fault> {
+        if !self.is_used {
+            return Ok(BTreeSet::new());
+        }
+        let records = self.store.scan(&self.prefix).await?;
+        let object = |(key, text): (String, String)| {
+            let (uid, _) = key.strip_prefix(&self.prefix)?.split_once('/')?;
+            let record: CauseRecord = serde_json::from_str(&text).ok()?;
+            Some((record.object, uid.to_owned()))
         };
-        Ok(keys.iter().filter_map(|(key, _)| segment(key)).collect())
+        Ok(records.into_iter().filter_map(object).collect())
     }
 
     /// Uids of Configurators about whose objects something is stored.
@@ -263,9 +276,10 @@ impl Effects {
     pub(crate) async fn close(
         store: &dyn ConfigStore,
         configurator_uid: &str,
+        fences: &[Fence],
     ) -> Result<(), Fault> {
         let prefix = format!("{EFFECTS}{configurator_uid}/");
-        store.write(vec![Write::DeletePrefix(prefix)], &[]).await
+        store.write(vec![Write::DeletePrefix(prefix)], fences).await
     }
 
     /// Reads what is not known yet of these members. Returns what must be written before a request of them is sent.
@@ -276,13 +290,13 @@ impl Effects {
         module: &[u8],
         known: &mut RunEffects,
     ) -> Result<Vec<Write>, Fault> {
-        let unknown: BTreeMap<String, Trigger> = members
+        let unknown: BTreeMap<&str, &Member> = members
             .filter(|member| !known.objects.contains_key(&member.uid))
-            .map(|member| (member.uid.clone(), Trigger::of(run, member, module)))
+            .map(|member| (member.uid.as_str(), member))
             .collect();
         let mut reads = Vec::with_capacity(unknown.len());
-        for (uid, trigger) in unknown {
-            reads.push(self.read(uid, trigger));
+        for member in unknown.into_values() {
+            reads.push(self.read(member, Trigger::of(run, member, module)));
         }
         let mut read = stream::iter(reads).buffer_unordered(READS);
         let mut all = Vec::new();
@@ -295,9 +309,10 @@ impl Effects {
 
     async fn read(
         &self,
-        uid: String,
+        member: &Member,
         trigger: Trigger,
     ) -> Result<(String, ObjectEffects, Vec<Write>), Fault> {
+        let uid = member.uid.clone();
         let prefix = format!("{}{uid}/{}/", self.prefix, trigger.scope);
         let mut unanswered: BTreeMap<String, String> =
             self.store.scan(&prefix).await?.into_iter().collect();
@@ -307,7 +322,7 @@ impl Effects {
         let record: Option<CauseRecord> =
             record.and_then(|record| serde_json::from_str(&record).ok());
         if let Some(record) = &record
-            && trigger.is_same(&record.trigger, record.resync)
+            && trigger.is_same(&record.trigger, record.occasion)
         {
             let cause = record.cause.clone();
             return Ok((uid, ObjectEffects { cause, unanswered }, Vec::new()));
@@ -317,8 +332,9 @@ impl Effects {
         let last = record.map(|record| record.cause).unwrap_or_default();
         let cause = digest_of([&trigger.digest, &last, &now].map(|part| part.as_bytes()));
         let record = CauseRecord {
+            object: member.key.clone(),
             trigger: trigger.digest.clone(),
-            resync: trigger.resync,
+            occasion: trigger.occasion,
             cause: cause.clone(),
         };
         let text = serde_json::to_string(&record).map_err(|error| broken(&error))?;

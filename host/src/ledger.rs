@@ -1,9 +1,12 @@
 //! Which objects have been handled, so that a deletion is noticed although nobody watched.
 //!
-//! One key for each object in the config store: `ledger/{uid of the configurator}/{uid}` with `{"namespace", "name"}`. It is
+//! One key for each object in the config store: `ledger/{uid of the configurator}/{uid}` with `{"namespace", "name", "life"}`. It is
 //! written before the first effect for the object, and removed when the deletion phases are done.
+//!
+//! An object can come back under its uid while its record is being removed, because a label selects it again. So each time that it is
+//! recorded begins a life, a random number, and the removal is carried out only on the life that ended.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use configurator_core::fault::Fault;
@@ -11,14 +14,16 @@ use configurator_core::layers::Write;
 use configurator_core::request::ObjectRef;
 use serde::{Deserialize, Serialize};
 
-use crate::sinks::configstore::{ConfigStore, Fence};
+use crate::seal::random;
+use crate::sinks::configstore::{Condition, ConfigStore, Fence};
 
 /// The record of one Configurator.
 #[derive(Clone)]
 pub struct Ledger {
     store: Arc<dyn ConfigStore>,
     prefix: String,
-    recorded: Arc<Mutex<HashSet<String>>>,
+    /// The life of each object that is recorded, by uid.
+    recorded: Arc<Mutex<HashMap<String, u64>>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -26,6 +31,15 @@ struct Record {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     namespace: String,
     name: String,
+    #[serde(default)]
+    life: u64,
+}
+
+/// A record that is to be removed. One that is made later for the same object is another.
+#[derive(Debug)]
+pub struct EndedRecord {
+    key: String,
+    text: String,
 }
 
 impl Ledger {
@@ -46,6 +60,7 @@ impl Ledger {
     pub async fn read(&self) -> Result<Vec<(ObjectRef, String)>, Fault> {
         let entries = self.store.scan(&self.prefix).await?;
         let mut found = Vec::with_capacity(entries.len());
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, value) in entries {
             let uid = key
                 .strip_prefix(&self.prefix)
@@ -53,6 +68,7 @@ impl Ledger {
                 .to_owned();
             match serde_json::from_str::<Record>(&value) {
                 Ok(record) => {
+                    recorded.insert(uid.clone(), record.life);
                     found.push((
                         ObjectRef {
                             namespace: record.namespace,
@@ -66,8 +82,6 @@ impl Ledger {
                 }
             }
         }
-        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
-        recorded.extend(found.iter().map(|(_, uid)| uid.clone()));
         Ok(found)
     }
 
@@ -84,26 +98,20 @@ impl Ledger {
             let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
             objects
                 .iter()
-                .filter(|(_, uid)| !recorded.contains(uid))
+                .filter(|(_, uid)| !recorded.contains_key(uid))
                 .collect()
         };
         if new.is_empty() {
             return Ok(());
         }
+        let life = u64::from_be_bytes(random()?);
         let writes = new
             .iter()
-            .filter_map(|(key, uid)| {
-                let record = Record {
-                    namespace: key.namespace.clone(),
-                    name: key.name.clone(),
-                };
-                let text = serde_json::to_string(&record).ok()?;
-                Some(Write::Put(format!("{}{uid}", self.prefix), text))
-            })
+            .map(|(key, uid)| Write::Put(self.key(uid), text(key, life)))
             .collect();
         self.store.write(writes, fences).await?;
         let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
-        recorded.extend(new.into_iter().map(|(_, uid)| uid.clone()));
+        recorded.extend(new.into_iter().map(|(_, uid)| (uid.clone(), life)));
         Ok(())
     }
 
@@ -111,9 +119,9 @@ impl Ledger {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub async fn close(self) -> Result<(), Fault> {
+    pub async fn close(self, fences: &[Fence]) -> Result<(), Fault> {
         self.store
-            .write(vec![Write::DeletePrefix(self.prefix)], &[])
+            .write(vec![Write::DeletePrefix(self.prefix)], fences)
             .await
     }
 
@@ -131,25 +139,45 @@ impl Ledger {
     /// Another host records these objects from now on.
     pub fn let_go(&self, is_let_go: impl Fn(&str) -> bool) {
         let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
-        recorded.retain(|uid| !is_let_go(uid));
+        recorded.retain(|uid, _| !is_let_go(uid));
     }
 
-    /// Forgets an object.
+    /// Ends the life of an object in the ledger, and returns what is to be [removed](Self::remove). From now on the object is
+    /// recorded again before it is handled.
+    #[must_use]
+    pub fn end(&self, key: &ObjectRef, uid: &str) -> Option<EndedRecord> {
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let life = recorded.remove(uid)?;
+        Some(EndedRecord {
+            key: self.key(uid),
+            text: text(key, life),
+        })
+    }
+
+    /// Removes a record, unless the object was recorded again meanwhile.
     ///
     /// # Errors
     /// When the store cannot be written; the object will be found missing once more.
-    pub async fn forget(&self, uid: &str) -> Result<(), Fault> {
-        let is_recorded = {
-            let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
-            recorded.remove(uid)
-        };
-        if is_recorded {
-            self.store
-                .write(vec![Write::Delete(format!("{}{uid}", self.prefix))], &[])
-                .await?;
-        }
-        Ok(())
+    pub async fn remove(&self, ended: EndedRecord, fences: &[Fence]) -> Result<(), Fault> {
+        let EndedRecord { key, text } = ended;
+        let is_it = [Condition::is(key.as_str(), text)];
+        let removal = vec![Write::Delete(key)];
+        self.store.write_if(removal, &is_it, fences).await.map(drop)
     }
+
+    fn key(&self, uid: &str) -> String {
+        format!("{}{uid}", self.prefix)
+    }
+}
+
+fn text(key: &ObjectRef, life: u64) -> String {
+    let record = Record {
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        life,
+    };
+    // A record of texts and a number is always JSON.
+    serde_json::to_string(&record).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -161,7 +189,7 @@ mod tests {
     use configurator_core::request::ConfigOperation;
 
     use super::*;
-    use crate::sinks::configstore::Transacted;
+    use crate::sinks::configstore::{EmbeddedConfigStore, Transacted};
 
     /// Notes what is written, unless it is away.
     #[derive(Default)]
@@ -193,8 +221,13 @@ mod tests {
             Ok(())
         }
 
-        async fn raise(&self, _: &Fence) -> Result<(), Fault> {
-            Ok(())
+        async fn write_if(
+            &self,
+            writes: Vec<Write>,
+            _: &[Condition],
+            _: &[Fence],
+        ) -> Result<bool, Fault> {
+            self.write(writes, &[]).await.map(|()| true)
         }
 
         async fn probe(&self) -> Result<(), Fault> {
@@ -217,7 +250,36 @@ mod tests {
         ledger.record(&objects, &[]).await.unwrap();
         ledger.record(&objects, &[]).await.unwrap();
         let written = store.written.lock().unwrap().clone();
-        let record = r#"{"namespace":"shop","name":"web"}"#;
-        assert_eq!(written, [Write::Put("ledger/c/uid".into(), record.into())]);
+        let [Write::Put(key, record)] = written.as_slice() else {
+            panic!("{written:?}");
+        };
+        assert_eq!(key, "ledger/c/uid");
+        let record: serde_json::Value = serde_json::from_str(record).unwrap();
+        assert_eq!(
+            (&record["namespace"], &record["name"]),
+            (&"shop".into(), &"web".into())
+        );
+    }
+
+    #[tokio::test]
+    async fn a_record_that_was_made_again_is_not_removed() {
+        let store = Arc::new(EmbeddedConfigStore::memory());
+        let ledger = Ledger::new(store.clone(), "c");
+        let key = ObjectRef {
+            namespace: "shop".into(),
+            name: "web".into(),
+        };
+        let objects = [(key.clone(), "uid".to_owned())];
+        ledger.record(&objects, &[]).await.unwrap();
+        let first = ledger.end(&key, "uid").unwrap();
+        ledger.record(&objects, &[]).await.unwrap();
+        ledger.remove(first, &[]).await.unwrap();
+        assert_eq!(store.scan("ledger/").await.unwrap().len(), 1);
+        // Another host finds it, and removes it.
+        let other = Ledger::new(store.clone(), "c");
+        assert_eq!(other.read().await.unwrap(), objects);
+        let second = other.end(&key, "uid").unwrap();
+        other.remove(second, &[]).await.unwrap();
+        assert_eq!(store.scan("ledger/").await.unwrap(), []);
     }
 }

@@ -32,6 +32,7 @@ pub struct Metrics {
     log_lines_dropped: Counter,
     shards: Gauge,
     shards_lost: Counter,
+    lease_rollbacks: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -102,6 +103,7 @@ impl Default for Metrics {
             log_lines_dropped: Counter::default(),
             shards: Gauge::default(),
             shards_lost: Counter::default(),
+            lease_rollbacks: Counter::default(),
             registry: Registry::default(),
         };
         registry.register(
@@ -178,6 +180,11 @@ impl Default for Metrics {
             "shards_lost",
             "Shards that were lost instead of given back",
             metrics.shards_lost.clone(),
+        );
+        registry.register(
+            "lease_rollbacks",
+            "Leases that were found in an older state than they had been",
+            metrics.lease_rollbacks.clone(),
         );
         Self {
             registry,
@@ -311,6 +318,10 @@ impl Metrics {
 
     pub(crate) fn shard_lost(&self) {
         self.shards_lost.inc();
+    }
+
+    pub(crate) fn lease_rolled_back(&self) {
+        self.lease_rollbacks.inc();
     }
 
     pub(crate) fn event_dropped(&self) {

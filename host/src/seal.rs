@@ -70,6 +70,19 @@ impl StateKey {
     }
 }
 
+/// Random bytes that no seed decides.
+///
+/// # Errors
+/// When the operating system has none.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], Fault> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        let message = format!("the operating system gave no random bytes: {error}");
+        Fault::new(FaultKind::ResourceGeneric, message)
+    })?;
+    Ok(bytes)
+}
+
 /// The key of a host: one that its embedder gave, or one that the secret store has.
 pub(crate) struct HostKey {
     store: Arc<dyn SecretStore>,
@@ -97,13 +110,7 @@ impl HostKey {
         let secret = match self.store.get(KEY_NAME).await? {
             Some(secret) => secret,
             None => {
-                let mut bytes = [0; 32];
-                getrandom::fill(&mut bytes).map_err(|error| {
-                    wrong(format!(
-                        "the operating system gave no random bytes: {error}"
-                    ))
-                })?;
-                let text = URL_SAFE_NO_PAD.encode(bytes);
+                let text = URL_SAFE_NO_PAD.encode(random::<32>()?);
                 let text = Document::of(&text).map_err(|error| wrong(error.to_string()))?;
                 // Another host may have been first; then its key counts.
                 self.store.create(KEY_NAME, text).await?.0

@@ -55,6 +55,12 @@ impl Gate {
             .await;
     }
 
+    /// How many operations have come to the gate.
+    #[must_use]
+    pub fn arrived(&self) -> u64 {
+        *self.arrived.borrow()
+    }
+
     /// How many operations failed because nobody answered.
     #[must_use]
     pub fn refused(&self) -> u64 {

@@ -1,5 +1,6 @@
 //! A host on embedded stores, and real servers, as tests want them.
 
+pub mod books;
 pub mod cloud;
 pub mod configurator;
 pub mod controlplane;

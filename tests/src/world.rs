@@ -250,7 +250,15 @@ impl World {
     /// When the store cannot be read.
     pub async fn keys(&self) -> Result<Vec<(String, String)>> {
         let mut keys = self.config.scan("").await?;
-        let own = ["ledger/", "fences/", "revisions/", "states/", "effects/"];
+        let own = [
+            "effects/",
+            "ledger/",
+            "fences/",
+            "retired/",
+            "revisions/",
+            "states/",
+            "trees/",
+        ];
         keys.retain(|(key, _)| !own.iter().any(|prefix| key.starts_with(prefix)));
         Ok(keys)
     }

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use configurator_core::fault::Fault;
 use configurator_core::layers::Write;
 use configurator_core::request::ConfigOperation;
-use configurator_host::sinks::configstore::{ConfigStore, Fence, Transacted};
+use configurator_host::sinks::configstore::{Condition, ConfigStore, Fence, Transacted};
 use configurator_tests::configurator;
 use configurator_tests::endpoint::Endpoint;
 use configurator_tests::guests;
@@ -248,8 +248,14 @@ impl ConfigStore for Fuse {
         self.burn(self.inner.write(writes, fences)).await
     }
 
-    async fn raise(&self, fence: &Fence) -> Result<(), Fault> {
-        self.inner.raise(fence).await
+    async fn write_if(
+        &self,
+        writes: Vec<Write>,
+        conditions: &[Condition],
+        fences: &[Fence],
+    ) -> Result<bool, Fault> {
+        self.burn(self.inner.write_if(writes, conditions, fences))
+            .await
     }
 
     async fn probe(&self) -> Result<(), Fault> {

@@ -22,7 +22,7 @@ use configurator_core::request::{
 use configurator_host::sinks::Scope;
 use configurator_host::sinks::configstore::etcd::EtcdConfigStore;
 use configurator_host::sinks::configstore::{
-    ConfigStore, ConfigstoreSink, EmbeddedConfigStore, Fence,
+    Condition, ConfigStore, ConfigstoreSink, EmbeddedConfigStore, Fence, StandingFence,
 };
 use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, VaultSecretStore};
 use configurator_host::sinks::secretstore::{
@@ -239,11 +239,34 @@ async fn keys_outside_the_layout_are_written_together() -> Result<()> {
 }
 
 #[tokio::test]
+async fn keys_are_written_only_where_every_condition_holds() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (name, store) in config_stores(folder.path()).await? {
+        let put = |value: &str| vec![Write::Put("a/1".into(), value.into())];
+        let absent = [Condition::is_absent("a/1")];
+        assert!(store.write_if(put("1"), &absent, &[]).await?, "{name}");
+        assert!(!store.write_if(put("2"), &absent, &[]).await?, "{name}");
+        let is_two = [Condition::is("a/1", "2")];
+        let remove = || vec![Write::Delete("a/1".into())];
+        assert!(!store.write_if(remove(), &is_two, &[]).await?, "{name}");
+        let one = Condition::is("a/1", "1");
+        let both = [one.clone(), Condition::is("a/2", "1")];
+        assert!(!store.write_if(remove(), &both, &[]).await?, "{name}");
+        let standing = StandingFence::read(store.as_ref(), "ring/1").await?;
+        let fence = [standing.next("one", 9)];
+        let unraised = store.write_if(remove(), &both, &fence).await;
+        assert!(unraised.is_err(), "{name}: {unraised:?}");
+        assert_eq!(store.scan("a/").await?, [("a/1".into(), "1".into())]);
+        assert!(store.write_if(remove(), &[one], &[]).await?, "{name}");
+        assert_eq!(store.scan("a/").await?, [], "{name}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn nothing_comes_through_past_a_later_fence() -> Result<()> {
     let folder = tempfile::tempdir()?;
     for (name, store) in config_stores(folder.path()).await? {
-        let earlier = Fence::new("ring/1", 9, "one");
-        let later = Fence::new("ring/1", 10, "two");
         let write = async |fence: &Fence, value: &str| {
             let fences = std::slice::from_ref(fence);
             let leaf = two(Create, "leaf", Some(value));
@@ -256,25 +279,36 @@ async fn nothing_comes_through_past_a_later_fence() -> Result<()> {
                 (one, other) => panic!("{name}: {one:?} {other:?}"),
             }
         };
+        let read = async || StandingFence::read(store.as_ref(), "ring/1").await;
+        let none = read().await?;
+        let earlier = none.next("one", 100);
         let unraised = write(&earlier, "0").await;
-        store.raise(&earlier).await?;
-        store.raise(&earlier).await?;
+        assert!(earlier.raise(store.as_ref(), &none).await?, "{name}");
+        assert!(earlier.raise(store.as_ref(), &none).await?, "{name}");
         let first = write(&earlier, "1").await;
-        store.raise(&later).await?;
+        // The right to write has gone back to an earlier state: the next holder knows of fewer hand-overs.
+        let seen = read().await?;
+        let later = seen.next("two", 5);
+        assert!(seen.is_ahead_of(&later), "{name}");
+        assert!(!seen.is_ahead_of(&seen.next("one", 5)), "{name}");
+        assert!(!seen.is_ahead_of(&seen.next("two", 101)), "{name}");
+        assert!(later.raise(store.as_ref(), &seen).await?, "{name}");
         let late = write(&earlier, "2").await;
-        let raised_late = store.raise(&earlier).await.unwrap_err().to_string();
+        // Who has not seen the fence that stands replaces none.
+        let stalled = none.next("three", 101);
+        assert!(!stalled.raise(store.as_ref(), &none).await?, "{name}");
+        assert!(!earlier.raise(store.as_ref(), &none).await?, "{name}");
         let second = write(&later, "3").await;
         expect![[r#"
-            ConfigstoreUnavailable: the config store: nothing was written for "9 one", because fences/ring/1 names "nobody": another host has taken over
+            ConfigstoreUnavailable: the config store: nothing was written for "1 one 100", because fences/ring/1 names "nobody": another host has taken over
             through
-            ConfigstoreUnavailable: the config store: nothing was written for "9 one", because fences/ring/1 names "10 two": another host has taken over
-            ConfigstoreUnavailable: the config store: nothing was written for "9 one", because fences/ring/1 names "10 two": another host has taken over
+            ConfigstoreUnavailable: the config store: nothing was written for "1 one 100", because fences/ring/1 names "2 two 5": another host has taken over
             through"#]]
-        .assert_eq(&[unraised, first, late, raised_late, second].join("\n"));
+        .assert_eq(&[unraised, first, late, second].join("\n"));
         let mut keys = store.scan("").await?;
         keys.retain(|(key, _)| key != "two/index");
         let expected = [
-            ("fences/ring/1", "10 two"),
+            ("fences/ring/1", "2 two 5"),
             ("ledger/a/1", "3"),
             ("two/index/leaf", "1"),
         ];

@@ -77,7 +77,7 @@ pub(crate) fn member(name: &str) -> Member {
         object: Document::empty_object(),
         event: WatchEvent::Added,
         content: content(0),
-        resync: None,
+        occasion: None,
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Observed {
     pub object: Document,
     /// Its deletionTimestamp, when it waits for this Configurator's finalizer.
     pub deleting_since: Option<Timestamp>,
+    /// When it appeared, if it is known that it was not there before, or not selected.
+    pub appeared: Option<Timestamp>,
 }
 
 /// Identifies a run under way.
@@ -203,8 +205,8 @@ struct Live {
     is_untried: bool,
     guard: LoopGuard,
     resync: Option<TimerKey>,
-    /// When its last scheduled resync was due.
-    resynced: Option<Timestamp>,
+    /// See [`Member::occasion`].
+    occasion: Option<Timestamp>,
     deletion_done: bool,
 }
 
@@ -863,7 +865,7 @@ impl Queue {
                 {
                     live.resync = None;
                     if is_idle {
-                        live.resynced = Some(at.0);
+                        live.occasion = Some(at.0);
                         live.vain = Vain::default();
                         live.pending.get_or_insert(WatchEvent::Resync);
                         self.wake(&key, now);
@@ -945,7 +947,7 @@ impl Queue {
                     awaited: None,
                     guard: LoopGuard::default(),
                     resync: None,
-                    resynced: None,
+                    occasion: observed.appeared,
                     deletion_done: false,
                     renews: false,
                 });
@@ -1402,7 +1404,7 @@ impl Queue {
                 object: gone.object.clone(),
                 event: WatchEvent::Deleted,
                 content: gone.content,
-                resync: None,
+                occasion: None,
             });
         }
         let live = slot.live.as_ref()?;
@@ -1412,7 +1414,7 @@ impl Queue {
             object: live.object.clone(),
             event: live.pending?,
             content: live.content,
-            resync: live.resynced,
+            occasion: live.occasion,
         })
     }
 

@@ -120,8 +120,8 @@ pub enum RingAction {
     Begin {
         /// Which.
         shard: u16,
-        /// The version of the Lease with which it became so: that of a later owner is higher.
-        version: String,
+        /// How often its lease had changed hands. With a later owner it is more often.
+        transitions: u32,
     },
     /// No new runs begin in the shard; say [`Ring::quiet`] when those under way have ended.
     Drain(u16),
@@ -147,6 +147,8 @@ struct Known {
     lease: Lease,
     /// When it was first seen so.
     since: Timestamp,
+    /// Its place in the order in which the ring has learned things.
+    learned: u64,
 }
 
 #[derive(Debug)]
@@ -154,7 +156,13 @@ struct Held {
     /// When the renewal was sent that went through last.
     renewed: Timestamp,
     is_draining: bool,
+    /// The server has its lease in an older state than it was.
+    is_void: bool,
 }
+
+/// What the ring knew when a question was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked(u64);
 
 /// One host's part in sharing the objects.
 #[derive(Debug)]
@@ -172,6 +180,10 @@ pub struct Ring {
     again: BTreeMap<LeaseId, Timestamp>,
     /// Shards that were claimed since the last [`act`](Self::act).
     begun: Vec<u16>,
+    /// How much was learned so far.
+    learned: u64,
+    /// Leases that the server has in an older state than they were.
+    rolled_back: Vec<LeaseId>,
     is_listed: bool,
     is_leaving: bool,
 }
@@ -189,29 +201,80 @@ impl Ring {
             busy: BTreeSet::new(),
             again: BTreeMap::new(),
             begun: Vec::new(),
+            learned: 0,
+            rolled_back: Vec::new(),
             is_listed: false,
             is_leaving: false,
         }
     }
 
-    /// Every lease that there is.
-    pub fn listed(&mut self, leases: Vec<(LeaseId, Lease)>, now: Timestamp) {
+    /// A question about leases is asked now. The answer is newer than all that is known, whatever its versions say.
+    #[must_use]
+    pub const fn asked(&self) -> Asked {
+        Asked(self.learned)
+    }
+
+    /// Every lease that there is, as the server has answered.
+    pub fn listed(&mut self, leases: Vec<(LeaseId, Lease)>, asked: Asked, now: Timestamp) {
         let there: BTreeSet<LeaseId> = leases.iter().map(|(id, _)| id.clone()).collect();
-        self.known.retain(|id, _| there.contains(id));
+        self.known
+            .retain(|id, known| there.contains(id) || known.learned > asked.0);
         for (id, lease) in leases {
-            self.observe(id, lease, now);
+            // While nothing was heard of it, it may have been renewed, and the server restored.
+            if let Some(known) = self.known.get_mut(&id)
+                && matches!(id, LeaseId::Shard(_))
+                && known.lease.version == lease.version
+            {
+                known.since = now;
+            }
+            self.found(id, lease, asked, now);
         }
         self.is_listed = true;
     }
 
-    /// A lease is so. What is older than what is known is ignored.
+    /// A lease is so, as the server has answered.
+    ///
+    /// Versions of one server only grow. One that answers with an older version than it had before the question was restored from a
+    /// backup: what it says counts, and a shard that was held under the lease is lost, since others may rely on what it says now.
+    pub fn found(&mut self, id: LeaseId, lease: Lease, asked: Asked, now: Timestamp) {
+        let is_rolled_back = self.known.get(&id).is_some_and(|known| {
+            known.learned <= asked.0 && is_older(&lease.version, &known.lease.version)
+        });
+        if !is_rolled_back {
+            return self.observe(id, lease, now);
+        }
+        if let LeaseId::Shard(shard) = &id
+            && let Some(held) = self.held.get_mut(shard)
+        {
+            held.is_void = true;
+        }
+        self.rolled_back.push(id.clone());
+        self.learn(id, lease, now);
+    }
+
+    /// A lease is so, as the server has told by itself. What is older than what is known is ignored: it was on its way for longer.
     pub fn observe(&mut self, id: LeaseId, lease: Lease, now: Timestamp) {
         if let Some(known) = self.known.get(&id)
             && !is_newer(&lease.version, &known.lease.version)
         {
             return;
         }
-        self.known.insert(id, Known { lease, since: now });
+        self.learn(id, lease, now);
+    }
+
+    fn learn(&mut self, id: LeaseId, lease: Lease, now: Timestamp) {
+        self.learned += 1;
+        let known = Known {
+            lease,
+            since: now,
+            learned: self.learned,
+        };
+        self.known.insert(id, known);
+    }
+
+    /// The leases that the server was found to have in an older state than they were, since this was asked last.
+    pub fn take_rolled_back(&mut self) -> Vec<LeaseId> {
+        std::mem::take(&mut self.rolled_back)
     }
 
     /// A lease is gone.
@@ -242,6 +305,7 @@ impl Ring {
                     let held = Held {
                         renewed,
                         is_draining,
+                        is_void: false,
                     };
                     self.held.insert(*shard, held);
                     self.busy.insert(*shard);
@@ -302,8 +366,8 @@ impl Ring {
         }
         for shard in std::mem::take(&mut self.begun) {
             let known = self.known.get(&LeaseId::Shard(shard));
-            let version = known.map_or_else(String::new, |known| known.lease.version.clone());
-            actions.push(RingAction::Begin { shard, version });
+            let transitions = known.map_or(0, |known| known.lease.transitions);
+            actions.push(RingAction::Begin { shard, transitions });
         }
         self.lose(now, &mut actions);
         let wanted = self.wanted(now);
@@ -320,7 +384,8 @@ impl Ring {
             .held
             .iter()
             .filter(|(shard, held)| {
-                !self.is_mine(&LeaseId::Shard(**shard))
+                held.is_void
+                    || !self.is_mine(&LeaseId::Shard(**shard))
                     || now >= held.renewed.after(self.options.lease)
             })
             .map(|(shard, _)| *shard)
@@ -406,7 +471,7 @@ impl Ring {
             Some(Known { lease, .. }) if is_mine => {
                 (Some(lease.version.clone()), lease.transitions)
             }
-            Some(Known { lease, since }) => {
+            Some(Known { lease, since, .. }) => {
                 let ends = since.after(lease.duration).after(self.options.patience);
                 if lease.holder.is_some() && now < ends {
                     return;
@@ -489,6 +554,14 @@ fn is_newer(version: &str, than: &str) -> bool {
     match (version.parse::<u64>(), than.parse::<u64>()) {
         (Ok(version), Ok(than)) => version > than,
         _ => version != than,
+    }
+}
+
+/// Whether a version is older than another. Where they are no numbers, that cannot be told.
+fn is_older(version: &str, than: &str) -> bool {
+    match (version.parse::<u64>(), than.parse::<u64>()) {
+        (Ok(version), Ok(than)) => version < than,
+        _ => false,
     }
 }
 

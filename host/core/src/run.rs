@@ -48,8 +48,8 @@ pub struct Member {
     pub event: WatchEvent,
     /// Of its content when the run began.
     pub content: ContentDigest,
-    /// When its last scheduled resync was due; `None`: there was none since the host watches it.
-    pub resync: Option<Timestamp>,
+    /// When its last scheduled resync was due, or when it appeared. `None`: neither has happened since this host watches it.
+    pub occasion: Option<Timestamp>,
 }
 
 /// Which chain of phases a run goes through.

@@ -13,9 +13,9 @@ pub struct Trigger {
     /// Of a chain, the content of the object, the parameters and the module; an object is deleted once, whatever it contains.
     /// Of a leaf, the visit to its phase and the entry.
     pub digest: String,
-    /// When the last scheduled resync of the object was due. `None` says nothing: there was none since this host watches
-    /// the object.
-    pub resync: Option<Timestamp>,
+    /// When the last scheduled resync of the object was due, or when it appeared. `None` says nothing: neither has happened since this
+    /// host watches the object.
+    pub occasion: Option<Timestamp>,
 }
 
 impl Trigger {
@@ -29,7 +29,7 @@ impl Trigger {
             return Self {
                 scope: format!("leaf-{path}"),
                 digest: digest_of([entry.run, &number].map(str::as_bytes)),
-                resync: None,
+                occasion: None,
             };
         }
         let (chain, content) = match run.chain() {
@@ -40,14 +40,14 @@ impl Trigger {
         Self {
             scope: chain.to_owned(),
             digest: digest_of([&content, parameters.as_bytes(), module]),
-            resync: member.resync,
+            occasion: member.occasion,
         }
     }
 
-    /// Whether this is one with a trigger of `digest` and `resync` that is known: nothing has happened since.
+    /// Whether this is the trigger with `digest` and `occasion` that is known: nothing has happened since.
     #[must_use]
-    pub fn is_same(&self, digest: &str, resync: Option<Timestamp>) -> bool {
-        self.digest == digest && (self.resync.is_none() || self.resync == resync)
+    pub fn is_same(&self, digest: &str, occasion: Option<Timestamp>) -> bool {
+        self.digest == digest && (self.occasion.is_none() || self.occasion == occasion)
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_trigger_changes_with_what_has_happened_and_not_with_a_restart() {
         let first = trigger(|_| (), b"module");
-        let is_same = |other: &Trigger| other.is_same(&first.digest, first.resync);
+        let is_same = |other: &Trigger| other.is_same(&first.digest, first.occasion);
         assert!(is_same(&trigger(|_| (), b"module")));
         assert!(!is_same(&trigger(|_| (), b"another module")));
         let changed = |start: &mut RunStart| start.members[0].content = content(1);
@@ -93,13 +93,13 @@ mod tests {
 
     #[test]
     fn a_resync_changes_it_once() {
-        let resynced = |due| trigger(|start| start.members[0].resync = due, b"module");
+        let resynced = |due| trigger(|start| start.members[0].occasion = due, b"module");
         let [first, second, next] = [None, Some(at(1)), Some(at(2))].map(resynced);
-        assert!(!second.is_same(&first.digest, first.resync));
-        assert!(second.is_same(&second.digest, second.resync));
-        assert!(!next.is_same(&second.digest, second.resync));
+        assert!(!second.is_same(&first.digest, first.occasion));
+        assert!(second.is_same(&second.digest, second.occasion));
+        assert!(!next.is_same(&second.digest, second.occasion));
         // After a restart nothing is known of the resync whose effects may be under way.
-        assert!(first.is_same(&second.digest, second.resync));
+        assert!(first.is_same(&second.digest, second.occasion));
     }
 
     #[test]

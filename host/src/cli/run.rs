@@ -458,6 +458,7 @@ fn builder(
         })
         .max_retry_after(settings.max_retry_after())
         .command_limits(settings.command_limits())
+        .state_retention(settings.state_retention())
         .grace(settings.grace());
     let builder = match settings.answer_memory {
         Some(memory) => builder.answer_memory(memory.0),

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::servers::{EtcdSettings, RegistrySettings, ShardingSettings};
 use crate::controller::pending::CommandLimits;
 use crate::declaration::{format_bytes, parse_bytes};
+use crate::host::DEFAULT_STATE_RETENTION;
 use crate::network::{DEFAULT_IDLE_CONNECTIONS, DEFAULT_IDLE_TIMEOUT, InnerHost};
 use crate::sinks::secretstore::vault::VaultOptions;
 
@@ -70,6 +71,8 @@ pub struct Settings {
     pub max_pending_commands: usize,
     /// Seconds after which finished Commands are deleted, and waiting ones refused; 0: never.
     pub command_ttl_seconds: u64,
+    /// Seconds for which states of machines are kept after their Configurator was deleted; 0: not at all.
+    pub state_retention_seconds: u64,
     /// How lines are logged.
     pub log_format: LogFormat,
     /// What is logged, as in `info,configurator=debug`; by default `warn` for people, who see a line for each run
@@ -164,6 +167,7 @@ impl Default for Settings {
             max_retry_after_seconds: DEFAULT_MAX_RETRY_AFTER.as_secs(),
             max_pending_commands: CommandLimits::default().max_pending,
             command_ttl_seconds: CommandLimits::default().ttl.as_secs(),
+            state_retention_seconds: DEFAULT_STATE_RETENTION.as_secs(),
             log_format: LogFormat::Text,
             log: None,
             otlp_endpoint: None,
@@ -265,6 +269,12 @@ impl Settings {
             max_pending: self.max_pending_commands,
             ttl: Duration::from_secs(self.command_ttl_seconds),
         }
+    }
+
+    /// How long states outlive their Configurator.
+    #[must_use]
+    pub fn state_retention(&self) -> Duration {
+        Duration::from_secs(self.state_retention_seconds)
     }
 
     /// The longest `Retry-After` that is honored.

@@ -436,8 +436,8 @@ impl Drive {
                     .iter()
                     .map(|member| (member.key.clone(), member.uid.clone()))
                     .collect();
-                let fences = self.permit.as_ref().map(|permit| permit.fences());
-                ledger.record(&objects, fences.unwrap_or_default()).await
+                let fences = Permit::fences_of(self.permit.as_deref());
+                ledger.record(&objects, fences).await
             }
             DeletionBy::Finalizer => {
                 let Some(finalizer) = &self.context.finalizer else {

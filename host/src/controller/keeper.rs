@@ -33,6 +33,7 @@ use super::rollout::Rollout;
 use super::state_schema;
 use super::state_store::StateStore;
 use super::status::{self, Known, Refusal};
+use super::sweep::{remove_records, retire_books};
 use super::trial::{self, Decided, ROLLBACK_ANNOTATION, Trial};
 use super::voice::{Said, Voice};
 use super::worker::{self, WorkerHandle, WorkerParts, WorkerReport, needs_ledger};
@@ -51,6 +52,7 @@ use crate::resource;
 use crate::resource::RolledBackStatus;
 use crate::resource::machine::ModeSpec;
 use crate::rights::Watched;
+use crate::shards::changed;
 use crate::tasks::{TaskKind, Tasks};
 
 /// The longest wait before a module or a kind that was missing is looked for again.
@@ -233,7 +235,7 @@ impl Keeper {
                     self.known.report = report;
                     self.voice.speak_soon();
                 }
-                () = next_change(changes.as_mut()) => self.voice.speak_soon(),
+                () = changed(changes.as_mut()) => self.voice.speak_soon(),
                 () = self.voice.hear() => {
                     Box::pin(self.heed()).await;
                     self.voice.speak_soon();
@@ -336,17 +338,16 @@ impl Keeper {
         if let Some(worker) = self.worker.take() {
             worker.stop().await;
         }
-        if let Err(fault) = Ledger::new(self.shared.config_store.clone(), &uid)
-            .close()
-            .await
-        {
-            tracing::warn!(configurator = name, %fault, "the ledger could not be removed; it is removed at the next start");
-        }
-        if let Err(fault) = StateStore::close(self.shared.config_store.as_ref(), &uid).await {
-            tracing::warn!(configurator = name, %fault, "the books of states could not be removed; they are removed at the next start");
-        }
-        if let Err(fault) = Effects::close(self.shared.config_store.as_ref(), &uid).await {
-            tracing::warn!(configurator = name, %fault, "the causes of HTTP requests could not be removed; they are removed at the next start");
+        let is_machine = self.desired.borrow().spec.mode == ModeSpec::Machine;
+        let removing = async {
+            remove_records(&self.shared, &uid).await?;
+            match is_machine {
+                true => retire_books(&self.shared, &name).await,
+                false => Ok(()),
+            }
+        };
+        if let Err(fault) = removing.await {
+            tracing::warn!(configurator = name, %fault, "the records of the Configurator could not be removed; they are at the next start");
         }
         self.shared.observer.noticed(&name, &Notice::Stopped);
         tracing::info!(configurator = name, "stopped");
@@ -826,7 +827,7 @@ impl Keeper {
             effects: Effects::new(
                 shared.config_store.clone(),
                 shared.state_key.clone(),
-                &configurator.uid,
+                &configurator,
                 shared.clock.clone(),
             ),
             ledger,
@@ -1180,16 +1181,6 @@ async fn next_of<T>(under_way: &mut Option<BoxFuture<'static, T>>) -> T {
     let came = future.await;
     *under_way = None;
     came
-}
-
-/// Returns when shards were gained or lost, or hosts came or went; never where hosts do not share.
-async fn next_change(changes: Option<&mut watch::Receiver<()>>) {
-    if let Some(changes) = changes
-        && changes.changed().await.is_ok()
-    {
-        return;
-    }
-    std::future::pending().await
 }
 
 async fn next_report(worker: Option<&mut WorkerHandle>) -> WorkerReport {

@@ -537,7 +537,7 @@ impl MachineRun {
                 return Ok(());
             }
         }
-        self.book().await;
+        self.try_to_book().await;
         if let Some(parked) = self.standing.parked.iter().min_by_key(|parked| parked.due) {
             return Err(self.over_by_refusal(&parked.run, &parked.failure, parked.due.since(now)));
         }
@@ -649,7 +649,7 @@ impl MachineRun {
         let now = self.context.clock.now();
         if now >= self.book_due {
             self.book_due = now.after(BOOK_AFTER);
-            self.book().await;
+            self.try_to_book().await;
         }
         Ok(())
     }
@@ -678,11 +678,15 @@ impl MachineRun {
         beside(leaves, ended, saving).await
     }
 
-    /// Notes which revision is the newest. When that cannot be noted, an older one that is put back is not noticed.
-    async fn book(&mut self) {
-        let fences = self.permit.as_ref().map(|permit| permit.fences());
-        let held = &mut self.standing.held;
-        if let Err(fault) = self.own.store.book(held, fences.unwrap_or_default()).await {
+    /// Notes which state is the newest.
+    async fn book(&mut self) -> Result<(), Fault> {
+        let fences = Permit::fences_of(self.permit.as_deref());
+        self.own.store.book(&mut self.standing.held, fences).await
+    }
+
+    /// The same where nothing depends on it: until it is noted, an older state that is put back is not noticed.
+    async fn try_to_book(&mut self) {
+        if let Err(fault) = self.book().await {
             tracing::warn!(object = %self.member.key, %fault, "which state of the object is the newest could not be noted");
         }
     }
@@ -697,7 +701,15 @@ impl MachineRun {
             return Ok(());
         }
         self.standing.state = state;
-        match self.persist().await {
+        let announced = match self.persist().await {
+            // No state from before may be accepted once something was sent.
+            Ok(()) => self
+                .book()
+                .await
+                .map_err(|fault| over_by(&self.start, fault)),
+            Err(over) => Err(over),
+        };
+        match announced {
             Ok(()) => {
                 // Who has been abandoned meanwhile sends nothing.
                 let _ = go.send(());

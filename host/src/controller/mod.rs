@@ -7,6 +7,7 @@
 
 mod awaited;
 pub mod call_mode;
+mod cleanup;
 pub(crate) mod commands;
 pub mod driver;
 mod earlier;
@@ -21,10 +22,12 @@ pub mod report;
 pub mod rights;
 pub mod rollout;
 mod round_robin;
+pub(crate) mod state_books;
 mod state_schema;
 pub(crate) mod state_store;
 pub mod status;
 pub mod supervisor;
+mod sweep;
 pub mod trial;
 pub mod voice;
 pub mod watched;

@@ -1,23 +1,28 @@
 //! Keeps the states of objects in mode `Machine`: in the object's status, in a ConfigMap or in the config store.
 //!
 //! What is stored is the phase and the nodes, which people and programs read, and a text that only the host reads:
-//! `1.<revision>.<seal>.<engine>`. The seal is over the object's uid, the revision, the phase, the nodes and the engine's part, so that
-//! what somebody else wrote is noticed. The revision counts the writes; the newest one of each object is also in the config store,
-//! under `revisions/<uid of the Configurator>/<uid>`, so that an older state that was put back is noticed as well.
+//! `2.<revision>.<base>.<seal>.<engine>`. The revision counts the writes. The seal is over the base, the object's uid, the revision, the
+//! phase, the nodes and the engine's part, so that what somebody else wrote is noticed.
 //!
-//! A state of more than [`MAX_IN_OBJECT`] bytes is kept in the config store, under `states/<uid of the Configurator>/<uid>/<revision>`;
+//! A sealed state that was stored once can be put back, or copied to where another Configurator keeps its own. So the config store has an
+//! entry for each object and Configurator (`revisions/<name of the Configurator>/<uid>`): the revision and the seal of a state that was
+//! stored, the *booked* one. The base of a state is the seal of the one that was booked when it was stored. Accepted are the booked state,
+//! and later ones whose base it is. An entry begins with a random number in the place of a seal, so no state of another
+//! Configurator has a base here; and with each booking all that was stored before, or beside, is refused.
+//!
+//! Steps follow one another without being booked each. What must not be done twice is booked before it is done.
+//!
+//! A state of more than [`MAX_IN_OBJECT`] bytes is kept in the config store, under `states/<name of the Configurator>/<uid>/<revision>`;
 //! its place then has the phase and a memento without an engine's part.
 //!
 //! A flow goes on with the tree that it has begun with, whatever is declared meanwhile: before the first state is stored, the trees with
-//! flows are, under `trees/<uid of the Configurator>/<digest>`. They stay as long as the Configurator.
+//! flows are, under `trees/<name of the Configurator>/<digest>`. They stay as long as the other books.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use configurator_core::configurator::{Configurator, StatePlace, state_manager};
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
-use configurator_core::layers::Write;
 use configurator_core::machine::memento::Memento;
 use configurator_core::machine::phase::Machine;
 use configurator_core::machine::state::State;
@@ -29,19 +34,16 @@ use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
 
 use super::commands::namespace_beside;
+use super::state_books::{Entry, StateBooks};
 use crate::kubernetes_faults::{fault_of, is_of_another};
 use crate::objects;
-use crate::seal::{HostKey, StateKey};
+use crate::seal::HostKey;
 use crate::sinks::configstore::{ConfigStore, Fence};
 
 /// What an object or ConfigMap carries at most, in bytes.
 const MAX_IN_OBJECT: usize = 256 * 1024;
-/// Where revisions and states are in the config store.
-const REVISIONS: &str = "revisions/";
-const STATES: &str = "states/";
-const TREES: &str = "trees/";
 /// The form of the memento's text.
-const FORM: &str = "1";
+const FORM: &str = "2";
 /// How often a write is tried again because somebody else wrote to the object meanwhile.
 const CONFLICTS: usize = 10;
 
@@ -54,10 +56,9 @@ pub(crate) struct StateStore {
     /// Whether the trees are stored.
     kept: OnceCell<()>,
     place: StatePlace,
-    /// Name and uid of the Configurator.
+    /// The name of the Configurator.
     name: String,
-    uid: String,
-    config: Arc<dyn ConfigStore>,
+    books: StateBooks,
     key: Arc<HostKey>,
 }
 
@@ -73,10 +74,14 @@ pub(crate) struct Held {
     revision: u64,
     /// The memento that is stored.
     stored: Option<String>,
+    /// Its seal.
+    seal: String,
     /// One whose write was not answered.
     attempted: Option<String>,
-    /// The newest revision that the config store knows.
-    booked: u64,
+    /// What the config store knows.
+    booked: Option<Entry>,
+    /// Whether what is stored is not trusted, so that nothing follows it.
+    begins_anew: bool,
 }
 
 impl Held {
@@ -134,8 +139,7 @@ impl StateStore {
             kept: OnceCell::new(),
             place: mode.place.clone(),
             name: configurator.name.clone(),
-            uid: configurator.uid.clone(),
-            config,
+            books: StateBooks::new(config, &configurator.name),
             key,
         })
     }
@@ -150,34 +154,42 @@ impl StateStore {
             return Ok(Found::Gone);
         };
         let carried = self.carried(key, uid, &object).await?;
-        let booked = self.booked(uid).await?;
+        let booked = self.books.entry(uid).await?;
         let mut held = Box::new(Held {
             key: key.clone(),
             uid: uid.to_owned(),
             object,
             version: carried.version.clone(),
-            revision: booked,
+            revision: booked.as_ref().map_or(0, Entry::revision),
             stored: carried.memento.clone(),
+            seal: String::new(),
             attempted: None,
             booked,
+            begins_anew: false,
         });
-        let untrusted = |held, why: &str| Ok(Found::Untrusted(held, why.to_owned()));
+        let untrusted = |mut held: Box<Held>, why: &str| {
+            held.begins_anew = true;
+            Ok(Found::Untrusted(held, why.to_owned()))
+        };
         let Some(text) = carried.memento else {
             let is_begun = carried
                 .phase
                 .is_some_and(|phase| phase != self.machine().initial && !phase.is_empty());
-            return match (booked, is_begun || has_nodes(carried.nodes.as_ref())) {
+            return match (held.revision, is_begun || has_nodes(carried.nodes.as_ref())) {
                 (0, false) => Ok(Found::State(held, Box::default())),
                 (0, true) => untrusted(held, "it has a phase or nodes that no host has written"),
                 _ => untrusted(held, "its memento was taken away"),
             };
         };
-        let Some((revision, seal, engine)) = parts(&text) else {
-            return untrusted(held, "its memento is none that a host has written");
+        let Some((revision, base, seal, engine)) = parts(&text) else {
+            return untrusted(
+                held,
+                "its memento is none that a host of this version has written",
+            );
         };
         let phase = carried.phase.unwrap_or_default();
         let (nodes, engine) = match engine {
-            "" => match self.moved(uid, revision).await? {
+            "" => match self.books.moved(uid, revision).await? {
                 Some(moved) => moved,
                 None => return untrusted(held, "the config store does not have the rest of it"),
             },
@@ -199,14 +211,16 @@ impl StateStore {
         let Some(state) = state else {
             return untrusted(held, CHANGED);
         };
-        if !self.is_sealed(seals, uid, revision, &state, &engine, seal) {
+        let is_sealed = Memento::sealed_nodes(&state).is_ok_and(|nodes| {
+            let number = revision.to_string();
+            let parts = sealed(base, uid, &number, &state.phase, &nodes, &engine);
+            seals.is_seal(&parts, seal)
+        });
+        if !is_sealed {
             return untrusted(held, CHANGED);
         }
-        if revision < booked {
-            let why = format!(
-                "an older state was put back: revision {revision}, after {booked} was stored"
-            );
-            return Ok(Found::Untrusted(held, why));
+        if let Err(why) = follows(held.booked.as_ref(), revision, base, seal) {
+            return untrusted(held, &why);
         }
         let machine = self.machine();
         for (phase, root) in &state.nodes {
@@ -218,10 +232,11 @@ impl StateStore {
                 let why = format!(
                     "its phase {phase:?} began under an earlier declaration, whose tree {digest} the config store does not have as a host has stored it"
                 );
-                return Ok(Found::Untrusted(held, why));
+                return untrusted(held, &why);
             }
         }
         held.revision = revision;
+        held.seal = seal.to_owned();
         Ok(Found::State(held, Box::new(state)))
     }
 
@@ -233,7 +248,7 @@ impl StateStore {
 
     /// Makes a tree of an earlier declaration known. `false`: it is not there as a host has stored it.
     async fn recall(&self, digest: &str) -> Result<bool, Fault> {
-        let tree = self.value(&self.tree_key(digest)).await?;
+        let tree = self.books.tree(digest).await?;
         let Some(tree) = tree.and_then(|tree| Node::restored(digest, &tree)) else {
             return Ok(false);
         };
@@ -245,14 +260,10 @@ impl StateStore {
     /// Stores the trees with flows that are declared.
     async fn keep_trees(&self, fences: &[Fence]) -> Result<(), Fault> {
         let machine = self.machine();
-        let writes: Vec<Write> = machine
+        let trees = machine
             .kept()
-            .map(|(_, digest, tree)| Write::Put(self.tree_key(&digest), tree.to_string()))
-            .collect();
-        match writes.is_empty() {
-            true => Ok(()),
-            false => self.config.write(writes, fences).await,
-        }
+            .map(|(_, digest, tree)| (digest, tree.to_string()));
+        self.books.keep_trees(trees, fences).await
     }
 
     /// Stores the state. On success, `held` is what is stored now.
@@ -277,102 +288,127 @@ impl StateStore {
             .get_or_try_init(|| self.keep_trees(fences))
             .await?;
         let (memento, bare) = Memento::of(&self.machine(), state).map_err(deep)?;
+        let base = match &held.booked {
+            Some(booked) if !held.begins_anew => booked.clone(),
+            _ => self.begin(held, fences).await?,
+        };
         let number = revision.to_string();
         let seal = seals.seal(&sealed(
+            base.seal(),
             &held.uid,
             &number,
             &memento.phase,
             &bare,
             memento.engine.as_str(),
         ));
+        let prefix = format!("{FORM}.{number}.{}.{seal}.", base.seal());
+        if self.place == StatePlace::ConfigStore {
+            return self.save_here(held, &memento, prefix, seal, fences).await;
+        }
         let size = nodes_size(&memento.nodes) + memento.engine.size();
-        let is_moved = size > MAX_IN_OBJECT || self.place == StatePlace::ConfigStore;
-        let (nodes, engine) = if is_moved {
-            self.move_out(&held.uid, revision, &memento, fences).await?;
-            (json!({}), "")
+        let is_moved = size > MAX_IN_OBJECT;
+        let (nodes, text) = if is_moved {
+            self.books
+                .move_out(&held.uid, revision, &memento, fences)
+                .await?;
+            (json!({}), prefix)
         } else {
-            (memento.nodes, memento.engine.as_str())
+            (memento.nodes, prefix + memento.engine.as_str())
         };
-        let text = format!("{FORM}.{number}.{seal}.{engine}");
-        let saved = self
-            .write(held, &memento.phase, nodes, &text, fences)
-            .await?;
+        let saved = self.write(held, &memento.phase, nodes, &text).await?;
         if saved == Saved::Stored {
+            if is_moved && held.revision > 0 {
+                self.books
+                    .drop_moved(&held.uid, held.revision, fences)
+                    .await;
+            }
             held.revision = revision;
+            held.seal = seal;
             held.stored = Some(text);
             held.attempted = None;
-            if is_moved && revision > 1 {
-                self.drop_moved(&held.uid, revision - 1).await;
-            }
-            // From now on the state cannot be taken away without a trace.
-            if held.booked == 0 {
-                self.book(held, fences).await?;
-            }
         }
         Ok(saved)
     }
 
-    /// Notes in the config store which revision is the newest.
+    /// Stores a state whose place is the config store, and books it, all in one transaction.
+    async fn save_here(
+        &self,
+        held: &mut Held,
+        memento: &Memento,
+        text: String,
+        seal: String,
+        fences: &[Fence],
+    ) -> Result<Saved, Fault> {
+        let revision = held.revision + 1;
+        let Some(known) = &held.booked else {
+            return Ok(Saved::Foreign);
+        };
+        let entry = known.follow(revision, &seal);
+        let pointer = json!({"phase": memento.phase, "memento": text});
+        let mut writes = vec![
+            self.books.moving(&held.uid, revision, memento),
+            self.books.pointing(&held.uid, &pointer),
+        ];
+        if held.revision > 0 {
+            writes.push(self.books.dropping(&held.uid, held.revision));
+        }
+        held.attempted = Some(text.clone());
+        let booked = self
+            .books
+            .book(&held.uid, Some(known), &entry, writes, fences);
+        if !booked.await? {
+            return Ok(Saved::Foreign);
+        }
+        held.revision = revision;
+        held.seal = seal;
+        held.stored = Some(text);
+        held.attempted = None;
+        held.booked = Some(entry);
+        Ok(Saved::Stored)
+    }
+
+    /// Books that a state is about to be stored which follows none that is there. From then on it cannot be taken away without a trace.
+    async fn begin(&self, held: &mut Held, fences: &[Fence]) -> Result<Entry, Fault> {
+        let entry = Entry::begin(&held.key, held.revision)?;
+        self.replace(held, entry.clone(), fences).await?;
+        held.begins_anew = false;
+        Ok(entry)
+    }
+
+    /// Books the state that is stored.
     ///
     /// # Errors
-    /// When the config store cannot be written.
+    /// When the config store cannot be written, or somebody else has booked a state of the object.
     pub(crate) async fn book(&self, held: &mut Held, fences: &[Fence]) -> Result<(), Fault> {
-        if held.booked == held.revision {
+        let Some(booked) = &held.booked else {
+            return Ok(());
+        };
+        if booked.revision() == held.revision {
             return Ok(());
         }
-        let key = self.revision_key(&held.uid);
-        let write = Write::Put(key, held.revision.to_string());
-        self.config.write(vec![write], fences).await?;
-        held.booked = held.revision;
+        let entry = booked.follow(held.revision, &held.seal);
+        self.replace(held, entry, fences).await
+    }
+
+    async fn replace(&self, held: &mut Held, entry: Entry, fences: &[Fence]) -> Result<(), Fault> {
+        let known = held.booked.as_ref();
+        let booked = self
+            .books
+            .book(&held.uid, known, &entry, Vec::new(), fences);
+        if !booked.await? {
+            let message = format!(
+                "somebody else has booked a state of {} meanwhile; it is read again",
+                held.key
+            );
+            return Err(Fault::new(FaultKind::ResourceConflict, message));
+        }
+        held.booked = Some(entry);
         Ok(())
     }
 
-    /// Takes the object out of the books: it has gone.
-    ///
-    /// # Errors
-    /// When the config store cannot be written.
-    pub(crate) async fn forget(&self, uid: &str) -> Result<(), Fault> {
-        let states = Write::DeletePrefix(self.moved_prefix(uid));
-        let revision = Write::Delete(self.revision_key(uid));
-        self.config.write(vec![states, revision], &[]).await
-    }
-
-    /// Uids of objects that are in the books.
-    ///
-    /// # Errors
-    /// When the config store cannot be read.
-    pub(crate) async fn known(&self) -> Result<Vec<String>, Fault> {
-        let prefix = self.revision_key("");
-        let keys = self.config.scan(&prefix).await?;
-        let uids = keys.iter().filter_map(|(key, _)| key.strip_prefix(&prefix));
-        Ok(uids.map(str::to_owned).collect())
-    }
-
-    /// Of which Configurators, by uid, there are states.
-    ///
-    /// # Errors
-    /// When the config store cannot be read.
-    pub(crate) async fn kept_for(config: &dyn ConfigStore) -> Result<BTreeSet<String>, Fault> {
-        let mut uids = BTreeSet::new();
-        for prefix in [REVISIONS, STATES, TREES] {
-            let keys = config.scan(prefix).await?;
-            let owners = keys.iter().filter_map(|(key, _)| {
-                let (owner, _) = key.strip_prefix(prefix)?.split_once('/')?;
-                Some(owner.to_owned())
-            });
-            uids.extend(owners);
-        }
-        Ok(uids)
-    }
-
-    /// Removes what is kept for the objects of a Configurator that is gone.
-    ///
-    /// # Errors
-    /// When the config store cannot be written.
-    pub(crate) async fn close(config: &dyn ConfigStore, uid: &str) -> Result<(), Fault> {
-        let prefixes = [REVISIONS, STATES, TREES].map(|prefix| format!("{prefix}{uid}/"));
-        let writes = prefixes.into_iter().map(Write::DeletePrefix).collect();
-        config.write(writes, &[]).await
+    /// What the config store has of the states.
+    pub(crate) const fn books(&self) -> &StateBooks {
+        &self.books
     }
 
     /// The object as it is now; `None`: it has gone.
@@ -439,21 +475,6 @@ impl StateStore {
         })
     }
 
-    fn is_sealed(
-        &self,
-        seals: &StateKey,
-        uid: &str,
-        revision: u64,
-        state: &State,
-        engine: &str,
-        seal: &str,
-    ) -> bool {
-        Memento::sealed_nodes(state).is_ok_and(|nodes| {
-            let number = revision.to_string();
-            seals.is_seal(&sealed(uid, &number, &state.phase, &nodes, engine), seal)
-        })
-    }
-
     async fn carried(&self, key: &ObjectRef, uid: &str, object: &Value) -> Result<Carried, Fault> {
         match &self.place {
             StatePlace::Status { .. } => Ok(carried_by(&self.place, object)),
@@ -471,10 +492,9 @@ impl StateStore {
                     .unwrap_or_default())
             }
             StatePlace::ConfigStore => {
-                let Some(stored) = self.value(&self.pointer_key(uid)).await? else {
+                let Some(stored) = self.books.pointer(uid).await? else {
                     return Ok(Carried::default());
                 };
-                let stored: Value = serde_json::from_str(&stored).unwrap_or_default();
                 Ok(Carried {
                     phase: text_of(stored.get("phase")),
                     memento: text_of(stored.get("memento")),
@@ -490,14 +510,7 @@ impl StateStore {
         phase: &str,
         nodes: Value,
         text: &str,
-        fences: &[Fence],
     ) -> Result<Saved, Fault> {
-        if self.place == StatePlace::ConfigStore {
-            let pointer = json!({"phase": phase, "memento": text}).to_string();
-            let write = Write::Put(self.pointer_key(&held.uid), pointer);
-            self.config.write(vec![write], fences).await?;
-            return Ok(Saved::Stored);
-        }
         let what = format!("the state of {}", held.key);
         for _ in 0..CONFLICTS {
             held.attempted = Some(text.to_owned());
@@ -594,73 +607,6 @@ impl StateStore {
         }
     }
 
-    /// The revision that the config store knows; 0 where it knows none.
-    async fn booked(&self, uid: &str) -> Result<u64, Fault> {
-        let number = self.value(&self.revision_key(uid)).await?;
-        Ok(number
-            .and_then(|number| number.parse().ok())
-            .unwrap_or_default())
-    }
-
-    /// The nodes and the engine's part of a state that is kept in the config store.
-    async fn moved(&self, uid: &str, revision: u64) -> Result<Option<(Value, String)>, Fault> {
-        let Some(text) = self.value(&self.moved_key(uid, revision)).await? else {
-            return Ok(None);
-        };
-        let mut moved: Value = serde_json::from_str(&text).unwrap_or_default();
-        let engine = objects::text(&moved, "/engine").to_owned();
-        let nodes = moved.get_mut("nodes").map(Value::take);
-        Ok(Some((nodes.unwrap_or_default(), engine)))
-    }
-
-    /// What the config store has under exactly this key.
-    async fn value(&self, key: &str) -> Result<Option<String>, Fault> {
-        let found = self.config.scan(key).await?;
-        let found = found.into_iter().find(|(found, _)| found == key);
-        Ok(found.map(|(_, value)| value))
-    }
-
-    async fn move_out(
-        &self,
-        uid: &str,
-        revision: u64,
-        memento: &Memento,
-        fences: &[Fence],
-    ) -> Result<(), Fault> {
-        let moved = json!({"nodes": memento.nodes, "engine": memento.engine.as_str()});
-        let write = Write::Put(self.moved_key(uid, revision), moved.to_string());
-        self.config.write(vec![write], fences).await
-    }
-
-    /// One that stays is only in the way.
-    async fn drop_moved(&self, uid: &str, revision: u64) {
-        let write = Write::Delete(self.moved_key(uid, revision));
-        if let Err(fault) = self.config.write(vec![write], &[]).await {
-            tracing::debug!(%fault, "an older state could not be removed");
-        }
-    }
-
-    fn revision_key(&self, uid: &str) -> String {
-        format!("{REVISIONS}{}/{uid}", self.uid)
-    }
-
-    fn moved_prefix(&self, uid: &str) -> String {
-        format!("{STATES}{}/{uid}/", self.uid)
-    }
-
-    fn moved_key(&self, uid: &str, revision: u64) -> String {
-        format!("{}{revision}", self.moved_prefix(uid))
-    }
-
-    fn tree_key(&self, digest: &str) -> String {
-        format!("{TREES}{}/{digest}", self.uid)
-    }
-
-    /// Of a state whose place is the config store.
-    fn pointer_key(&self, uid: &str) -> String {
-        format!("{}phase", self.moved_prefix(uid))
-    }
-
     fn config_maps(&self, key: &ObjectRef) -> Api<DynamicObject> {
         let kind = ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());
         Api::namespaced_with(self.client.clone(), namespace_beside(&key.namespace), &kind)
@@ -681,7 +627,8 @@ pub(crate) fn read_unverified(place: &StatePlace, carrier: &Value) -> Result<Sta
     let Some(text) = carried.memento else {
         return Ok(State::default());
     };
-    let (_, _, engine) = parts(&text).ok_or("its memento is none that a host has written")?;
+    let (_, _, _, engine) =
+        parts(&text).ok_or("its memento is none that a host of this version has written")?;
     if engine.is_empty() {
         return Err("it is so large that it is kept in the config store".to_owned());
     }
@@ -726,22 +673,43 @@ fn text_of(value: Option<&Value>) -> Option<String> {
 
 /// What a seal is over.
 fn sealed<'a>(
+    base: &'a str,
     uid: &'a str,
     revision: &'a str,
     phase: &'a str,
     nodes: &'a Document,
     engine: &'a str,
-) -> [&'a [u8]; 6] {
-    [FORM, uid, revision, phase, nodes.as_str(), engine].map(str::as_bytes)
+) -> [&'a [u8]; 7] {
+    [FORM, base, uid, revision, phase, nodes.as_str(), engine].map(str::as_bytes)
 }
 
-/// Revision, seal and engine's part.
-fn parts(text: &str) -> Option<(u64, &str, &str)> {
-    let mut parts = text.splitn(4, '.');
+/// Revision, base, seal and engine's part.
+fn parts(text: &str) -> Option<(u64, &str, &str, &str)> {
+    let mut parts = text.splitn(5, '.');
     let form = parts.next()?;
     let revision = parts.next()?.parse().ok()?;
-    let (seal, engine) = (parts.next()?, parts.next()?);
-    (form == FORM).then_some((revision, seal, engine))
+    let (base, seal, engine) = (parts.next()?, parts.next()?, parts.next()?);
+    (form == FORM).then_some((revision, base, seal, engine))
+}
+
+/// Whether a sealed state is the one that was booked or follows it, or why it is refused.
+fn follows(booked: Option<&Entry>, revision: u64, base: &str, seal: &str) -> Result<(), String> {
+    let Some(booked) = booked else {
+        return Err("the config store has no record of it: it is a state of another Configurator, or the record was removed".to_owned());
+    };
+    let newest = booked.revision();
+    if (revision == newest && seal == booked.seal()) || (revision > newest && base == booked.seal())
+    {
+        return Ok(());
+    }
+    Err(match revision < newest {
+        true => {
+            format!("an older state was put back: revision {revision}, after {newest} was stored")
+        }
+        false => format!(
+            "it does not follow revision {newest}, the newest on record: it is a state of another Configurator, or one that was replaced"
+        ),
+    })
 }
 
 /// In bytes, as text.
@@ -780,4 +748,49 @@ fn put(object: &mut Value, path: &[String], value: Value) {
 fn value_of(object: &DynamicObject) -> Result<Value, Fault> {
     serde_json::to_value(object)
         .map_err(|error| Fault::new(FaultKind::ResourceGeneric, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use configurator_core::request::ObjectRef;
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_state_is_accepted_only_where_it_follows_the_booked_one() {
+        let object = ObjectRef {
+            namespace: "shop".into(),
+            name: "web".into(),
+        };
+        let begun = Entry::begin(&object, 0).unwrap();
+        let booked = begun.follow(7, "seal-7");
+        let states = [
+            ("booked", 7, "seal-4", "seal-7"),
+            ("later", 8, "seal-7", "seal-8"),
+            ("much later", 11, "seal-7", "seal-11"),
+            ("older", 3, "seal-2", "seal-3"),
+            ("of another branch", 7, "seal-4", "other"),
+            ("later, of another branch", 9, "seal-4", "seal-9"),
+        ];
+        let told = states.map(|(what, revision, base, seal)| {
+            let follows = follows(Some(&booked), revision, base, seal);
+            format!(
+                "{what}: {}\n",
+                follows.err().as_deref().unwrap_or("accepted")
+            )
+        });
+        expect![[r#"
+            booked: accepted
+            later: accepted
+            much later: accepted
+            older: an older state was put back: revision 3, after 7 was stored
+            of another branch: it does not follow revision 7, the newest on record: it is a state of another Configurator, or one that was replaced
+            later, of another branch: it does not follow revision 7, the newest on record: it is a state of another Configurator, or one that was replaced
+        "#]]
+        .assert_eq(&told.concat());
+        assert!(follows(Some(&begun), 1, begun.seal(), "seal-1").is_ok());
+        assert!(follows(Some(&begun), 1, "", "seal-1").is_err());
+        assert!(follows(None, 1, "", "seal-1").is_err());
+    }
 }

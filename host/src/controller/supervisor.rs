@@ -1,11 +1,11 @@
 //! Watches the Configurators and gives each a keeper.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use configurator_core::fault::Fault;
-use futures::StreamExt;
-use kube::api::{Api, ListParams};
+use futures::future::{BoxFuture, Fuse, FusedFuture as _};
+use futures::{FutureExt as _, StreamExt};
+use kube::api::Api;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch_kind};
@@ -14,17 +14,16 @@ use tokio::sync::watch;
 
 use super::keeper::{self, KeeperLife, RETRY_ANNOTATION};
 use super::report::{HostReport, Reporter};
-use super::state_store::StateStore;
+use super::sweep::sweep;
 use super::trial::ROLLBACK_ANNOTATION;
 use crate::cluster::WatchBackoff;
 use crate::declaration::Flows;
 use crate::host::Shared;
-use crate::idempotency::Effects;
-use crate::ledger::Ledger;
 use crate::objects;
 use crate::resource::flow::Flow;
 use crate::resource::machine::FlowSpec;
 use crate::resource::{Configurator, HostStatus};
+use crate::shards::changed;
 use crate::tasks::Tasks;
 
 struct Kept {
@@ -43,6 +42,8 @@ pub(crate) struct Supervisor {
     ending: BTreeMap<String, KeeperLife>,
     reports: watch::Sender<HostReport>,
     listing: Vec<String>,
+    /// Whether something may be left of Configurators that are gone; `Some(true)`: also of some that nobody saw go.
+    sweep_due: Option<bool>,
     /// By the name of the resource: the name that each goes by, and what it says.
     flows: BTreeMap<String, (String, FlowSpec)>,
 }
@@ -60,6 +61,7 @@ impl Supervisor {
             ending: BTreeMap::new(),
             reports,
             listing: Vec::new(),
+            sweep_due: None,
             flows: BTreeMap::new(),
         }
     }
@@ -75,12 +77,28 @@ impl Supervisor {
             .backoff(WatchBackoff::new(self.shared.seed))
             .boxed();
         let drain = self.tasks.drain_token().clone();
+        let mut changes = self.shared.shards.as_ref().map(|shards| shards.changes());
+        let mut held = BTreeSet::new();
+        let mut sweeping: Fuse<BoxFuture<'static, ()>> = Fuse::terminated();
         loop {
+            if sweeping.is_terminated()
+                && let Some(is_thorough) = self.sweep_due.take()
+            {
+                sweeping = sweep(self.shared.clone(), is_thorough).boxed().fuse();
+            }
             // A Configurator may need any of the flows.
             let has_flows = self.shared.flows.borrow().is_some();
             tokio::select! {
                 biased;
                 () = drain.cancelled() => return,
+                () = &mut sweeping, if !sweeping.is_terminated() => {}
+                () = changed(changes.as_mut()) => {
+                    let before = std::mem::replace(&mut held, self.held());
+                    // Before, another host had to remove what belongs to them.
+                    if held.difference(&before).next().is_some() {
+                        self.sweep_due = Some(true);
+                    }
+                }
                 Some(event) = flows.next() => self.on_flow(event),
                 event = events.next(), if has_flows => match event {
                     Some(Ok(event)) => self.on_event(event).await,
@@ -93,6 +111,11 @@ impl Supervisor {
                 },
             }
         }
+    }
+
+    fn held(&self) -> BTreeSet<u16> {
+        let shards = self.shared.shards.as_ref();
+        shards.map(|shards| shards.held()).unwrap_or_default()
     }
 
     fn on_flow(&mut self, event: watcher::Result<Event<DeserializeGuard<Flow>>>) {
@@ -169,7 +192,7 @@ impl Supervisor {
                     .reports
                     .send_if_modified(|report| !std::mem::replace(&mut report.is_listed, true));
                 if is_first {
-                    self.sweep().await;
+                    self.sweep_due = Some(true);
                 }
             }
         }
@@ -177,46 +200,10 @@ impl Supervisor {
 
     fn let_go(&mut self, name: &str) {
         if let Some(kept) = self.kept.remove(name) {
+            self.sweep_due.get_or_insert(false);
             kept.reporter.retire();
             self.ending.retain(|_, life| !life.is_over());
             self.ending.insert(name.to_owned(), kept.life);
-        }
-    }
-
-    /// Removes the books of Configurators that went while no host was there. They are listed once more after the books were:
-    /// another host may have begun one meanwhile.
-    async fn sweep(&self) {
-        let store = self.shared.config_store.as_ref();
-        let stale = async {
-            let said = |fault: Fault| fault.to_string();
-            let recorded = Ledger::recorded_for(store).await.map_err(said)?;
-            let mut kept = StateStore::kept_for(store).await.map_err(said)?;
-            kept.extend(recorded);
-            kept.extend(Effects::kept_for(store).await.map_err(said)?);
-            if kept.is_empty() {
-                return Ok(());
-            }
-            let all: Api<Configurator> = Api::all(self.shared.client.clone());
-            let there = all
-                .list_metadata(&ListParams::default())
-                .await
-                .map_err(|error| error.to_string())?;
-            for configurator in there {
-                kept.remove(&configurator.uid().unwrap_or_default());
-            }
-            for uid in kept {
-                let ledger = Ledger::new(self.shared.config_store.clone(), &uid);
-                ledger.close().await.map_err(said)?;
-                StateStore::close(store, &uid).await.map_err(said)?;
-                Effects::close(store, &uid).await.map_err(said)?;
-            }
-            Ok::<(), String>(())
-        };
-        if let Err(error) = stale.await {
-            tracing::warn!(
-                error,
-                "what is stored for Configurators that are gone could not be removed; it is removed at the next start"
-            );
         }
     }
 

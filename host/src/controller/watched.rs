@@ -159,6 +159,7 @@ impl Watched {
             content,
             object,
             deleting_since,
+            appeared: None,
         })
     }
 }

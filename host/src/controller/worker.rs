@@ -13,7 +13,7 @@ use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::machine::state::Seen;
 use configurator_core::parking::Server;
 use configurator_core::plan::Failure;
-use configurator_core::queue::{Action, Counts, Delayed, Finished, Queue, Ticket, Tried};
+use configurator_core::queue::{Action, Counts, Delayed, Finished, Observed, Queue, Ticket, Tried};
 use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::retry::Tries;
 use configurator_core::run::{Chain, Finish, Member, Pause, Run, RunStart, Step, host_failure};
@@ -32,6 +32,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::awaited::Awaited;
+use super::cleanup::{self, Cleanup, Records, clean_up};
 use super::commands::{self, CLUSTER_NAMESPACE, CommandEvent, Errand, Errands, Read};
 use super::driver::{Driven, RunContext, drive};
 use super::finalizer::finalizer_name;
@@ -51,7 +52,7 @@ use crate::objects;
 use crate::observer::Notice;
 use crate::resource::command::Command;
 use crate::resource::{DelayStatus, FailureStatus};
-use crate::shards::{Permit, Shards};
+use crate::shards::{Elsewhere, Permit, Shards, changed};
 use crate::tasks::{TaskKind, Tasks};
 
 /// Objects that were given up and are shown in the status.
@@ -64,8 +65,6 @@ const MAX_MESSAGE: usize = 1024;
 const PAGE_SIZE: u32 = 500;
 /// At most this often the worker says something of itself: counting takes time.
 const REPORT_INTERVAL: Duration = Duration::from_millis(200);
-/// Deletions whose bookkeeping may be under way; more wait.
-const CHORES: usize = 64;
 /// Objects whose machine has something in memory between two of its turns. More begin their next turn with what is stored.
 const STANDINGS: usize = 1024;
 
@@ -305,7 +304,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         report_due: Timestamp::default(),
         is_unreported: true,
         has_said_settled: false,
-        chores: None,
+        cleanups: None,
         inboxes: HashMap::new(),
         standings: HashMap::new(),
         pending: PendingCommands::new(parts.command_limits),
@@ -369,7 +368,7 @@ struct Worker {
     report_due: Timestamp,
     is_unreported: bool,
     has_said_settled: bool,
-    chores: Option<mpsc::Sender<Chore>>,
+    cleanups: Option<mpsc::Sender<Cleanup>>,
     /// In mode Machine: what objects that are in a run, or will be next, are told.
     inboxes: HashMap<ObjectRef, Arc<Inbox>>,
     /// In mode Machine: what their machines have in memory.
@@ -382,14 +381,6 @@ struct Worker {
     has_swept: bool,
     /// In mode Machine: what machines wait for.
     awaited: Awaited,
-}
-
-/// Bookkeeping after a deletion.
-struct Chore {
-    key: ObjectRef,
-    uid: String,
-    /// Kept until it is done, so that no other host finds the object in the books.
-    _permit: Option<Arc<Permit>>,
 }
 
 /// The next thing that a worker deals with.
@@ -422,15 +413,11 @@ type ObjectStream = futures::stream::BoxStream<'static, (String, watcher::Result
 impl Worker {
     /// What may wait for a store is boxed, so that a worker without work is small.
     async fn run(mut self) {
-        let (chores, queue) = mpsc::channel(CHORES);
-        self.chores = Some(chores);
-        let keep_books = keep_books(
-            self.parts.context.clone(),
-            self.parts.configurator.clone(),
-            self.parts.declarative.clone(),
-            queue,
-        );
-        let books = self.parts.tasks.spawn(TaskKind::Publisher, keep_books);
+        let (cleanups, queued) = cleanup::queue();
+        self.cleanups = Some(cleanups);
+        let context = self.parts.context.clone();
+        let cleaning = clean_up(context, self.parts.declarative.clone(), queued);
+        let cleaning = self.parts.tasks.spawn(TaskKind::Publisher, cleaning);
         let shards = self.parts.shards.clone();
         let mut changes = shards.as_ref().map(|shards| shards.changes());
         let mut recorded = Vec::new();
@@ -533,9 +520,9 @@ impl Worker {
             self.is_unreported = true;
         }
         drop(streams);
-        self.chores = None;
-        // The bookkeeping that is under way is finished, so that it is not repeated after a restart.
-        let _ = books.await;
+        self.cleanups = None;
+        // Cleanups that are under way are finished, so that they are not repeated after a restart.
+        let _ = cleaning.await;
         self.report();
     }
 
@@ -657,9 +644,15 @@ impl Worker {
                 self.queue.list(scope);
                 Vec::new()
             }
-            Event::InitApply(object) | Event::Apply(object) => {
+            Event::InitApply(object) => {
                 shown = Some(object.key());
-                self.observe(object)
+                // Where hosts share objects, another may have handled it until now.
+                let is_known_new = self.is_listed && self.parts.shards.is_none();
+                self.observe(object, is_known_new.then_some(now))
+            }
+            Event::Apply(object) => {
+                shown = Some(object.key());
+                self.observe(object, Some(now))
             }
             Event::Delete(object) => {
                 if let Some(inbox) = self.inboxes.get(&object.key()) {
@@ -700,30 +693,40 @@ impl Worker {
 
     /// Removes what is stored of objects that went while no host was there.
     async fn sweep(&mut self) {
-        let context = self.parts.context.clone();
-        let known = match stored_objects(&context, &self.parts.configurator).await {
+        let Some(cleanups) = self.cleanups.clone() else {
+            return;
+        };
+        let known = match cleanup::stored_objects(&self.parts.context).await {
             Ok(known) => known,
             Err(fault) => {
                 return tracing::warn!(%fault, "it cannot be read which objects something is stored of; what has gone is removed at the next start");
             }
         };
         let there = self.queue.uids();
-        let gone: Vec<String> = known
+        let gone: Vec<(ObjectRef, String)> = known
             .into_iter()
-            .filter(|uid| self.has(uid) && !there.contains(uid.as_str()))
+            .filter(|(_, uid)| self.has(uid) && !there.contains(uid.as_str()))
             .collect();
-        if gone.is_empty() {
-            return;
-        }
-        let configurator = self.parts.configurator.clone();
-        let forgetting = async move {
-            for uid in gone {
-                if let Err(fault) = forget_stored(&context, &configurator, &uid).await {
-                    return tracing::warn!(%fault, "what is stored of an object that has gone could not be removed; it is removed at the next start");
+        let (shards, stop) = (self.parts.shards.clone(), self.stop.clone());
+        let queueing = async move {
+            for (key, uid) in gone {
+                let Ok(permit) = Shards::permit(shards.as_ref(), &uid) else {
+                    continue;
+                };
+                let cleanup = Cleanup {
+                    key,
+                    uid,
+                    records: Records::Stored,
+                    permit: permit.map(Arc::new),
+                };
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return,
+                    _ = cleanups.send(cleanup) => {}
                 }
             }
         };
-        self.parts.tasks.spawn(TaskKind::Publisher, forgetting);
+        self.parts.tasks.spawn(TaskKind::Publisher, queueing);
     }
 
     /// In mode Machine: what people tell it to do.
@@ -900,7 +903,8 @@ impl Worker {
         self.act(actions).await;
     }
 
-    fn observe(&mut self, object: Watched) -> Vec<Action> {
+    /// `appeared`: where it was not there before, it has appeared now.
+    fn observe(&mut self, object: Watched, appeared: Option<Timestamp>) -> Vec<Action> {
         if !self.has(object.uid()) {
             let now = self.now();
             return self.queue.displaced(&object.key(), object.uid(), now);
@@ -923,6 +927,10 @@ impl Worker {
                         inbox.put(Wake::Observed { is_cancelled });
                     }
                 }
+                let observed = Observed {
+                    appeared,
+                    ..observed
+                };
                 self.queue.observe(observed, now)
             }
             Err(error) => {
@@ -1230,10 +1238,25 @@ impl Worker {
     async fn forget(&mut self, key: ObjectRef, uid: String) {
         self.standings.remove(&key);
         self.awaited.wait(&key, Vec::new());
-        if let Some(chores) = &self.chores {
-            // The bookkeeper ends only after this worker.
-            let _permit = self.permit.clone();
-            let _ = chores.send(Chore { key, uid, _permit }).await;
+        let ledger = self.parts.context.ledger.as_ref();
+        let records = Records::All(ledger.and_then(|ledger| ledger.end(&key, &uid)));
+        let permit = match &self.permit {
+            Some(permit) => Some(permit.clone()),
+            None => match Shards::permit(self.parts.shards.as_ref(), &uid) {
+                Ok(permit) => permit.map(Arc::new),
+                // The next host of the shard finds the object in the records.
+                Err(Elsewhere) => return,
+            },
+        };
+        if let Some(cleanups) = &self.cleanups {
+            let cleanup = Cleanup {
+                key,
+                uid,
+                records,
+                permit,
+            };
+            // The queue ends only after this worker.
+            let _ = cleanups.send(cleanup).await;
         }
     }
 
@@ -1400,16 +1423,6 @@ fn refuses_to_stream(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if matches!(status.code, 400 | 422))
 }
 
-/// Returns when shards were gained or lost; never where hosts do not share.
-async fn changed(changes: Option<&mut watch::Receiver<()>>) {
-    if let Some(changes) = changes
-        && changes.changed().await.is_ok()
-    {
-        return;
-    }
-    std::future::pending().await
-}
-
 fn delay_status(delayed: Delayed<'_>) -> DelayStatus {
     let Delayed {
         key,
@@ -1457,75 +1470,6 @@ fn broken_off(members: Vec<Member>) -> Finished {
         has_written: false,
         holds_readiness: true,
     }
-}
-
-/// Takes deleted objects out of the books. What fails is found again at the next start.
-async fn keep_books(
-    context: Arc<RunContext>,
-    configurator: Arc<Configurator>,
-    declarative: DeclarativeRequests,
-    mut chores: mpsc::Receiver<Chore>,
-) {
-    let mut under_way = FuturesUnordered::new();
-    loop {
-        tokio::select! {
-            biased;
-            Some(()) = under_way.next(), if !under_way.is_empty() => {}
-            chore = chores.recv(), if under_way.len() < CHORES => match chore {
-                Some(chore) => {
-                    declarative.cancel(&chore.uid);
-                    under_way.push(strike(&context, &configurator, chore).boxed());
-                }
-                None => break,
-            },
-        }
-    }
-    while under_way.next().await.is_some() {}
-}
-
-async fn strike(context: &RunContext, configurator: &Configurator, chore: Chore) {
-    let Chore { key, uid, _permit } = chore;
-    if let Err(fault) = forget_stored(context, configurator, &uid).await {
-        tracing::warn!(object = %key, %fault, "what is stored of an object that has gone could not be removed; it is removed at the next start");
-    }
-    let struck = match (&context.ledger, &context.finalizer) {
-        (Some(ledger), _) => ledger.forget(&uid).await,
-        (None, Some(finalizer)) => finalizer.release(&key, &uid).await,
-        (None, None) => Ok(()),
-    };
-    if let Err(fault) = struck {
-        tracing::warn!(object = %key, %fault, "a deletion could not be recorded; it is dealt with again at the next start");
-    }
-}
-
-/// The uids of the objects that a state, or the cause of an HTTP request, is stored of.
-async fn stored_objects(
-    context: &RunContext,
-    configurator: &Configurator,
-) -> Result<BTreeSet<String>, Fault> {
-    let mut known = BTreeSet::new();
-    if let Some(machine) = &context.machine {
-        known.extend(machine.store.known().await?);
-    }
-    if configurator.capabilities.allows_http() {
-        known.extend(context.effects.known().await?);
-    }
-    Ok(known)
-}
-
-/// Removes what is stored of an object that has gone.
-async fn forget_stored(
-    context: &RunContext,
-    configurator: &Configurator,
-    uid: &str,
-) -> Result<(), Fault> {
-    if let Some(machine) = &context.machine {
-        machine.store.forget(uid).await?;
-    }
-    if configurator.capabilities.allows_http() {
-        context.effects.forget(uid, &[]).await?;
-    }
-    Ok(())
 }
 
 /// Whether deletions of this Configurator's objects must be noticed although nobody watched.

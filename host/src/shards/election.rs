@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use configurator_core::backoff::jittered;
-use configurator_core::ring::{Lease, LeaseId, Ring, RingAction};
+use configurator_core::fault::Fault;
+use configurator_core::request::ObjectRef;
+use configurator_core::ring::{Asked, Lease, LeaseId, Ring, RingAction};
 use configurator_core::time::Timestamp;
-use futures::future::BoxFuture;
+use futures::future::{AbortHandle, BoxFuture, abortable};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::coordination::v1 as api;
@@ -24,8 +26,9 @@ use tokio::time::Instant;
 use super::Shards;
 use crate::clock::SharedClock;
 use crate::controller::status::MANAGER;
+use crate::events::{HostEvent, Publisher, Subject};
 use crate::metrics::Metrics;
-use crate::sinks::configstore::{ConfigStore, Fence};
+use crate::sinks::configstore::{ConfigStore, Fence, StandingFence};
 use crate::tasks::Tasks;
 
 /// Marks the Leases of hosts that share their objects; its value is their common name.
@@ -44,8 +47,14 @@ pub(crate) struct Election {
     listing: Vec<(LeaseId, Lease)>,
     /// Shards that the ring wants to hear of when they are quiet.
     ending: BTreeSet<u16>,
-    /// Fences that are being raised.
-    unfenced: BTreeMap<u16, Fence>,
+    listing_asked: Asked,
+    /// The fence of each shard, as it was read before the shard was claimed.
+    standing: BTreeMap<u16, StandingFence>,
+    /// Fences that are being raised, and what was begun with the shard before.
+    unfenced: BTreeMap<u16, AbortHandle>,
+    /// Shards whose Lease went back: until then another host may work in them, and they are not given back.
+    unsettled: BTreeMap<u16, Timestamp>,
+    publisher: Publisher,
 }
 
 /// What something under way came to.
@@ -53,17 +62,42 @@ enum Done {
     Written {
         lease: LeaseId,
         sent: (Instant, Timestamp),
-        outcome: Result<Option<api::Lease>, kube::Error>,
+        outcome: Result<Written, WriteError>,
     },
     /// A write was refused because the lease had changed, and this is how.
     Looked {
         lease: LeaseId,
+        asked: Asked,
         found: Result<Option<api::Lease>, kube::Error>,
     },
+    /// The fence of a shard stands. `is_behind`: the Lease is older than the fence before.
     Fenced {
         shard: u16,
         fence: Fence,
+        is_behind: bool,
     },
+    /// Nobody else works in the shard any more.
+    Settled { shard: u16, fence: Fence },
+    /// It was called off.
+    Abandoned,
+}
+
+/// A Lease that was written.
+struct Written {
+    /// `None`: it was removed.
+    lease: Option<api::Lease>,
+    /// What stood before, where a shard was claimed.
+    standing: Option<StandingFence>,
+}
+
+/// Why a Lease was not written.
+#[derive(Debug, thiserror::Error)]
+enum WriteError {
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    /// A shard is not claimed without its fence.
+    #[error("{0}")]
+    Store(Fault),
 }
 
 impl Election {
@@ -72,9 +106,12 @@ impl Election {
         client: Client,
         store: Arc<dyn ConfigStore>,
         metrics: Arc<Metrics>,
+        publisher: Publisher,
     ) -> Self {
+        let ring = Ring::new(shards.ring_options());
         Self {
-            ring: Ring::new(shards.ring_options()),
+            listing_asked: ring.asked(),
+            ring,
             leases: Api::namespaced(client, &shards.sharding.namespace),
             store,
             clock: shards.clock.clone(),
@@ -83,7 +120,10 @@ impl Election {
             under_way: FuturesUnordered::new(),
             listing: Vec::new(),
             ending: BTreeSet::new(),
+            standing: BTreeMap::new(),
             unfenced: BTreeMap::new(),
+            unsettled: BTreeMap::new(),
+            publisher,
             shards,
         }
     }
@@ -92,16 +132,33 @@ impl Election {
     pub(crate) async fn run(mut self, tasks: Tasks) {
         let labels = format!("{LABEL}={}", self.shards.sharding.name);
         let config = watcher::Config::default().labels(&labels);
-        let mut events = watch(self.leases.clone(), config).default_backoff().boxed();
+        let leases = self.leases.clone();
+        let watch = || {
+            watch(leases.clone(), config.clone())
+                .default_backoff()
+                .boxed()
+        };
+        let mut events = watch();
         let drain = tasks.drain_token().clone();
         let mut is_leaving = false;
         let quiet = self.shards.clone();
         loop {
-            let is_quiet = |shard: &u16| self.shards.is_quiet(*shard);
+            let now = self.now();
+            self.unsettled.retain(|_, until| now < *until);
+            let is_quiet =
+                |shard: &u16| self.shards.is_quiet(*shard) && !self.unsettled.contains_key(shard);
             for shard in self.ending.extract_if(.., is_quiet) {
                 self.ring.quiet(shard);
             }
-            let now = self.now();
+            let rolled_back = self.ring.take_rolled_back();
+            if !rolled_back.is_empty() {
+                for lease in rolled_back {
+                    let message = "the API server has the Lease in an older state than it was: the control plane was restored from a backup. What was known of Leases is read again. Watches of other objects may see no change until the host is restarted";
+                    self.warn_about(&lease, message);
+                }
+                // A watch that goes on from a version which is yet to come tells nothing.
+                events = watch();
+            }
             if self.ring.is_gone(now) {
                 return;
             }
@@ -131,11 +188,14 @@ impl Election {
 
     fn on_event(&mut self, event: watcher::Result<Event<api::Lease>>) {
         match event {
-            Ok(Event::Init) => self.listing.clear(),
+            Ok(Event::Init) => {
+                self.listing.clear();
+                self.listing_asked = self.ring.asked();
+            }
             Ok(Event::InitApply(lease)) => self.listing.extend(self.read(&lease)),
             Ok(Event::InitDone) => {
                 let listed = std::mem::take(&mut self.listing);
-                self.ring.listed(listed, self.now());
+                self.ring.listed(listed, self.listing_asked, self.now());
             }
             Ok(Event::Apply(lease)) => {
                 if let Some((id, lease)) = self.read(&lease) {
@@ -161,13 +221,19 @@ impl Election {
                 sent,
                 outcome,
             } => match outcome {
-                Ok(written) => {
+                Ok(Written {
+                    lease: written,
+                    standing,
+                }) => {
                     let is_mine = written
                         .as_ref()
                         .and_then(|written| written.spec.as_ref()?.holder_identity.as_deref())
                         == Some(self.shards.identity());
                     if let (LeaseId::Shard(shard), true) = (&lease, is_mine) {
                         self.shards.note_renewal(*shard, sent);
+                        if let Some(standing) = standing {
+                            self.standing.insert(*shard, standing);
+                        }
                     }
                     let written = written.and_then(|written| Some(self.read(&written)?.1));
                     let sent = Timestamp::from_millis(
@@ -176,12 +242,19 @@ impl Election {
                     );
                     self.ring.wrote(&lease, written, sent, now);
                 }
-                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
+                Err(WriteError::Api(kube::Error::Api(status)))
+                    if matches!(status.code, 404 | 409) =>
+                {
                     let leases = self.leases.clone();
                     let name = self.name_of(&lease);
+                    let asked = self.ring.asked();
                     let look = async move {
                         let found = leases.get_opt(&name).await;
-                        Done::Looked { lease, found }
+                        Done::Looked {
+                            lease,
+                            asked,
+                            found,
+                        }
                     };
                     self.under_way.push(look.boxed());
                 }
@@ -190,11 +263,15 @@ impl Election {
                     self.ring.failed(&lease, now);
                 }
             },
-            Done::Looked { lease, found } => {
+            Done::Looked {
+                lease,
+                asked,
+                found,
+            } => {
                 match found {
                     Ok(Some(found)) => {
                         if let Some((id, found)) = self.read(&found) {
-                            self.ring.observe(id, found, now);
+                            self.ring.found(id, found, asked, now);
                         }
                     }
                     Ok(None) => self.ring.gone(&lease),
@@ -202,15 +279,69 @@ impl Election {
                 }
                 self.ring.failed(&lease, now);
             }
-            Done::Fenced { shard, fence } => {
-                if self.unfenced.get(&shard) == Some(&fence) {
-                    self.unfenced.remove(&shard);
-                    tracing::info!(shard, "the objects of the shard are this host's");
-                    self.shards.begin(shard, fence);
-                    self.count();
-                }
+            Done::Fenced {
+                shard,
+                fence,
+                is_behind: false,
             }
+            | Done::Settled { shard, fence } => {
+                self.unfenced.remove(&shard);
+                self.unsettled.remove(&shard);
+                tracing::info!(shard, "the objects of the shard are this host's");
+                self.shards.begin(shard, fence);
+                self.count();
+            }
+            Done::Fenced {
+                shard,
+                fence,
+                is_behind: true,
+            } => {
+                let message = "the config store knows of a later owner of the shard than its Lease: the control plane was restored from a backup, or the Lease was deleted. The host waits until nobody else can be working in the shard";
+                self.warn_about(&LeaseId::Shard(shard), message);
+                let sharding = &self.shards.sharding;
+                let span = sharding.lease + sharding.patience();
+                self.unsettled.insert(shard, now.after(span));
+                let clock = self.clock.clone();
+                self.begin_fencing(shard, async move {
+                    clock.sleep(span).await;
+                    Done::Settled { shard, fence }
+                });
+            }
+            Done::Abandoned => {}
         }
+    }
+
+    /// Starts something without which a shard does not begin. It is called off when the shard goes.
+    fn begin_fencing(&mut self, shard: u16, fencing: impl Future<Output = Done> + Send + 'static) {
+        let (fencing, handle) = abortable(fencing);
+        self.unfenced.insert(shard, handle);
+        let fencing = async move { fencing.await.unwrap_or(Done::Abandoned) };
+        self.under_way.push(fencing.boxed());
+    }
+
+    fn call_off(&mut self, shard: u16) {
+        if let Some(handle) = self.unfenced.remove(&shard) {
+            handle.abort();
+        }
+    }
+
+    /// Says that a Lease went back to an earlier state.
+    fn warn_about(&self, lease: &LeaseId, message: &str) {
+        let name = self.name_of(lease);
+        tracing::warn!(lease = name, "{message}");
+        self.metrics.lease_rolled_back();
+        let subject = Subject {
+            api_version: "coordination.k8s.io/v1".into(),
+            kind: "Lease".into(),
+            // It is published where Events about Configurators are, for which the host has the right.
+            key: ObjectRef {
+                namespace: String::new(),
+                name,
+            },
+            uid: String::new(),
+        };
+        let event = HostEvent::warning(subject, "LeaseRolledBack", message.to_owned());
+        self.publisher.publish(event);
     }
 
     fn carry_out(&mut self, action: RingAction) {
@@ -223,16 +354,34 @@ impl Election {
                 let body = self.claim(&lease, version.as_deref(), transitions);
                 let leases = self.leases.clone();
                 let name = self.name_of(&lease);
+                let store = self.store.clone();
+                let fence = match &lease {
+                    LeaseId::Shard(shard) if self.ring.ends(*shard).is_none() => {
+                        Some(self.fence_name(*shard))
+                    }
+                    LeaseId::Shard(_) | LeaseId::Host(_) => None,
+                };
                 self.write(lease, async move {
-                    let written = if version.is_some() {
+                    // What is read before the claim is replaced after it.
+                    let standing = match fence {
+                        Some(fence) => {
+                            let read = StandingFence::read(store.as_ref(), &fence).await;
+                            Some(read.map_err(WriteError::Store)?)
+                        }
+                        None => None,
+                    };
+                    let lease = if version.is_some() {
                         let params = PatchParams::default();
-                        leases.patch(&name, &params, &Patch::Merge(&body)).await
+                        leases.patch(&name, &params, &Patch::Merge(&body)).await?
                     } else {
                         let lease =
                             serde_json::from_value(body).map_err(kube::Error::SerdeError)?;
-                        leases.create(&PostParams::default(), &lease).await
+                        leases.create(&PostParams::default(), &lease).await?
                     };
-                    written.map(Some)
+                    Ok(Written {
+                        lease: Some(lease),
+                        standing,
+                    })
                 });
             }
             RingAction::Release { lease, version } => {
@@ -244,10 +393,11 @@ impl Election {
                 let name = self.name_of(&lease);
                 self.write(lease, async move {
                     let params = PatchParams::default();
-                    leases
-                        .patch(&name, &params, &Patch::Merge(&body))
-                        .await
-                        .map(Some)
+                    let lease = leases.patch(&name, &params, &Patch::Merge(&body)).await?;
+                    Ok(Written {
+                        lease: Some(lease),
+                        standing: None,
+                    })
                 });
             }
             RingAction::Remove { lease, version } => {
@@ -261,13 +411,17 @@ impl Election {
                     ..DeleteParams::default()
                 };
                 self.write(lease, async move {
-                    leases.delete(&name, &params).await.map(|_| None)
+                    leases.delete(&name, &params).await?;
+                    Ok(Written {
+                        lease: None,
+                        standing: None,
+                    })
                 });
             }
-            RingAction::Begin { shard, version } => self.raise(shard, &version),
+            RingAction::Begin { shard, transitions } => self.raise(shard, transitions),
             RingAction::Drain(shard) => {
                 tracing::info!(shard, "the shard is given back when its runs have ended");
-                self.unfenced.remove(&shard);
+                self.call_off(shard);
                 self.ending.insert(shard);
                 self.shards.drain(shard);
                 self.count();
@@ -278,7 +432,7 @@ impl Election {
                     "the shard was lost: its Lease was not renewed in time, or another host has it"
                 );
                 self.metrics.shard_lost();
-                self.unfenced.remove(&shard);
+                self.call_off(shard);
                 self.ending.insert(shard);
                 self.shards.lose(shard);
                 self.count();
@@ -291,39 +445,70 @@ impl Election {
     }
 
     /// From now on nothing of whoever had the shard before comes through to the config store. Only then do runs begin.
-    fn raise(&mut self, shard: u16, version: &str) {
-        let name = format!("{}/{shard}", self.shards.sharding.name);
-        let number = version.parse().unwrap_or_default();
-        let fence = Fence::new(&name, number, self.shards.identity());
+    ///
+    /// The fence takes the place of the one that was read before the shard was claimed. When another has been raised meanwhile, it is
+    /// read again, and only a renewal that was sent after that shows that the shard is still this host's.
+    fn raise(&mut self, shard: u16, transitions: u32) {
+        let name = self.fence_name(shard);
+        let shards = self.shards.clone();
         let store = self.store.clone();
         let clock = self.clock.clone();
-        self.unfenced.insert(shard, fence.clone());
+        let mut standing = self.standing.remove(&shard);
         let raise = async move {
             let mut failures = 0;
-            while let Err(fault) = store.raise(&fence).await {
-                failures += 1;
-                tracing::warn!(shard, %fault, "the shard waits for the config store");
-                let wait = Duration::from_millis(500 << failures.min(3));
-                clock
-                    .sleep(jittered(wait, failures ^ u64::from(shard)))
-                    .await;
+            loop {
+                let raising = async {
+                    let known = match standing.take() {
+                        Some(known) => known,
+                        None => {
+                            let asked = Instant::now();
+                            let read = StandingFence::read(store.as_ref(), &name).await?;
+                            shards.renewed_after(shard, asked).await;
+                            read
+                        }
+                    };
+                    let fence = known.next(shards.identity(), transitions);
+                    let is_raised = fence.raise(store.as_ref(), &known).await?;
+                    let is_behind = known.is_ahead_of(&fence);
+                    Ok::<_, Fault>(is_raised.then_some((fence, is_behind)))
+                };
+                match raising.await {
+                    Ok(Some((fence, is_behind))) => {
+                        break Done::Fenced {
+                            shard,
+                            fence,
+                            is_behind,
+                        };
+                    }
+                    Ok(None) => {}
+                    Err(fault) => {
+                        failures += 1;
+                        tracing::warn!(shard, %fault, "the shard waits for the config store");
+                        let wait = Duration::from_millis(500 << failures.min(3));
+                        let chance = failures ^ u64::from(shard);
+                        clock.sleep(jittered(wait, chance)).await;
+                    }
+                }
             }
-            Done::Fenced { shard, fence }
         };
-        self.under_way.push(raise.boxed());
+        self.begin_fencing(shard, raise);
+    }
+
+    fn fence_name(&self, shard: u16) -> String {
+        format!("{}/{shard}", self.shards.sharding.name)
     }
 
     fn write(
         &self,
         lease: LeaseId,
-        write: impl Future<Output = Result<Option<api::Lease>, kube::Error>> + Send + 'static,
+        write: impl Future<Output = Result<Written, WriteError>> + Send + 'static,
     ) {
         let sent = (Instant::now(), self.clock.now());
         let patience = self.shards.sharding.lease / 3;
         let write = async move {
             let outcome = tokio::time::timeout(patience, write).await;
-            let outcome =
-                outcome.unwrap_or_else(|elapsed| Err(kube::Error::Service(Box::new(elapsed))));
+            let outcome = outcome
+                .unwrap_or_else(|elapsed| Err(kube::Error::Service(Box::new(elapsed)).into()));
             Done::Written {
                 lease,
                 sent,

@@ -118,6 +118,10 @@ enum Standing {
     Draining,
 }
 
+/// The shard is another host's, or is being given back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Elsewhere;
+
 #[derive(Debug)]
 struct Shard {
     standing: Standing,
@@ -233,6 +237,21 @@ impl Shards {
         Claim::new(self.clone(), numbers)
     }
 
+    /// A permit to write what belongs to this uid. Without other hosts it takes none.
+    ///
+    /// # Errors
+    /// When it belongs to another host.
+    pub(crate) fn permit(
+        shards: Option<&Arc<Self>>,
+        uid: &str,
+    ) -> Result<Option<Permit>, Elsewhere> {
+        let Some(shards) = shards else {
+            return Ok(None);
+        };
+        let permit = shards.claim([uid]).begin();
+        permit.map(Some).ok_or(Elsewhere)
+    }
+
     fn ring_options(&self) -> RingOptions {
         RingOptions {
             host: self.identity.clone(),
@@ -256,6 +275,20 @@ impl Shards {
     fn note_renewal(&self, number: u16, sent: (Instant, Timestamp)) {
         self.change(number, |shard| shard.renewed = sent);
         self.renewed.send_replace(());
+    }
+
+    /// Returns when a renewal of the shard's Lease has gone through that was sent after this.
+    async fn renewed_after(&self, number: u16, asked: Instant) {
+        let mut renewed = self.renewed.subscribe();
+        let is_renewed = || {
+            let shards = self.shards();
+            let shard = shards.get(usize::from(number));
+            shard.is_some_and(|shard| shard.renewed.0 > asked)
+        };
+        while !is_renewed() {
+            // The sender lives as long as this.
+            let _ = renewed.changed().await;
+        }
     }
 
     /// Runs may begin.
@@ -303,6 +336,16 @@ impl Shards {
         let passed = instant.elapsed().max(self.clock.now().since(time));
         self.sharding.lease.saturating_sub(passed)
     }
+}
+
+/// Returns when shards were gained or lost, or hosts came or went; never where hosts do not share.
+pub(crate) async fn changed(changes: Option<&mut watch::Receiver<()>>) {
+    if let Some(changes) = changes
+        && changes.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
 }
 
 #[cfg(test)]

@@ -101,6 +101,11 @@ impl Permit {
         }
     }
 
+    /// The fences of a permit, where there is one.
+    pub(crate) fn fences_of(permit: Option<&Self>) -> &[Fence] {
+        permit.map_or(&[], Self::fences)
+    }
+
     /// What shows the config store that the shards are this host's.
     pub(crate) fn fences(&self) -> &[Fence] {
         &self.fences

@@ -430,7 +430,14 @@ impl<'a> World<'a> {
         }
         objects.extend(self.machines().await?);
         let mut keys = self.config.scan("").await?;
-        const OWN: [&str; 5] = ["ledger/", "revisions/", "states/", "trees/", "effects/"];
+        const OWN: [&str; 6] = [
+            "effects/",
+            "ledger/",
+            "retired/",
+            "revisions/",
+            "states/",
+            "trees/",
+        ];
         keys.retain(|(key, _)| !OWN.iter().any(|prefix| key.starts_with(prefix)));
         let mut present = Vec::new();
         for object in &self.scenario.expect.objects {

@@ -13,7 +13,9 @@ use configurator_core::request::{
     ConfigType, ConfigVerb, Operation, SecretRequest, SecretVerb,
 };
 use configurator_core::result::Answer;
-use configurator_host::sinks::configstore::{ConfigStore, ConfigstoreSink, Fence, Transacted};
+use configurator_host::sinks::configstore::{
+    Condition, ConfigStore, ConfigstoreSink, Fence, Transacted,
+};
 use configurator_host::sinks::secretstore::{RandomSecrets, Secret, SecretStore, SecretstoreSink};
 use configurator_host::sinks::{Scope, Sink};
 
@@ -57,8 +59,8 @@ impl ConfigStore for Recorded {
         panic!("no request writes outside the layout")
     }
 
-    async fn raise(&self, _: &Fence) -> Result<(), Fault> {
-        panic!("no request raises a fence")
+    async fn write_if(&self, _: Vec<Write>, _: &[Condition], _: &[Fence]) -> Result<bool, Fault> {
+        panic!("no request writes outside the layout")
     }
 
     async fn probe(&self) -> Result<(), Fault> {

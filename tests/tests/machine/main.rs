@@ -8,9 +8,11 @@
     reason = "tests"
 )]
 
+mod books;
 mod control;
 mod failures;
 mod flows;
+mod lineage;
 mod phases;
 mod restarts;
 mod stores;

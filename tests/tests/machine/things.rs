@@ -105,19 +105,32 @@ impl Things {
             .await
     }
 
-    /// The message of the failure that the Configurator shows.
-    pub async fn failure(&self) -> Result<Option<String>> {
+    /// The message of the failure that a Configurator shows.
+    async fn failure_of(&self, configurator: &str) -> Result<Option<String>> {
         let api: Api<Configurator> = Api::all(self.world.client.clone());
-        let status = api.get("things").await?.status.unwrap_or_default();
+        let status = api.get(configurator).await?.status.unwrap_or_default();
         let failure = status.failures.first();
         Ok(failure.map(|failure| failure.message.clone()))
     }
 
     /// Returns the message of the failure when the Configurator shows one.
     pub async fn until_given_up(&self) -> Result<String> {
-        let is_given_up = || async { Ok(self.failure().await?.is_some()) };
+        self.until_given_up_by("things").await
+    }
+
+    /// The same for a Configurator of another name.
+    pub async fn until_given_up_by(&self, configurator: &str) -> Result<String> {
+        let is_given_up = || async { Ok(self.failure_of(configurator).await?.is_some()) };
         self.world.until("it is given up", is_given_up).await?;
-        Ok(self.failure().await?.unwrap_or_default())
+        Ok(self.failure_of(configurator).await?.unwrap_or_default())
+    }
+
+    /// Deletes the Configurator, and returns when its worker has ended.
+    pub async fn drop_configurator(&self) -> Result<()> {
+        let api: Api<Configurator> = Api::all(self.world.client.clone());
+        api.delete("things", &DeleteParams::default()).await?;
+        let is_gone = || async { Ok(!self.world.report().keepers.contains_key("things")) };
+        self.world.until("the Configurator is gone", is_gone).await
     }
 
     /// As somebody who may write the status.

@@ -98,10 +98,10 @@ async fn a_state_that_was_taken_away_is_noticed() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_memento_that_is_none_is_noticed() -> Result<()> {
-    check(|_| json!({"memento": "1.2.three.{}"}), expect!["the stored state is not trusted, so nothing is done: its phase, its nodes or its memento were changed by somebody else than a host. A Command with verb Restart begins anew, at the initial phase"]).await?;
+    check(|_| json!({"memento": "2.2.base.seal.{}"}), expect!["the stored state is not trusted, so nothing is done: its phase, its nodes or its memento were changed by somebody else than a host. A Command with verb Restart begins anew, at the initial phase"]).await?;
     check(
         |_| json!({"memento": "x".repeat(100_000)}),
-        expect!["the stored state is not trusted, so nothing is done: its memento is none that a host has written. A Command with verb Restart begins anew, at the initial phase"],
+        expect!["the stored state is not trusted, so nothing is done: its memento is none that a host of this version has written. A Command with verb Restart begins anew, at the initial phase"],
     )
     .await
 }

@@ -2,16 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use bytes::Bytes;
+use configurator_apiserver::{ApiServer, ApiServerOptions};
 use configurator_core::time::Timestamp;
 use configurator_host::clock::VirtualClock;
-use configurator_host::controller::driver::CallMode;
+use configurator_host::controller::call_mode::CallMode;
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::resource::{Configurator, ConfiguratorStatus};
 use configurator_host::shards::Sharding;
+use configurator_host::sinks::configstore::ConfigStore;
+use configurator_store::Store;
 use configurator_tests::configurator::scripted;
-use configurator_tests::world::{Place, Servers, World};
+use configurator_tests::world::{Place, Servers, World, until};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
@@ -25,6 +30,9 @@ use crate::partition::Way;
 pub struct Fleet {
     pub journal: Journal,
     servers: Servers,
+    /// What the API has stored.
+    store: Store,
+    server: watch::Sender<ApiServer>,
     shards: u16,
     hosts: BTreeMap<String, Member>,
     /// Where the modules are, where they are not those that `cargo xtask guests` builds.
@@ -58,17 +66,46 @@ fn configurator() -> Value {
     shared
 }
 
+async fn serve(store: &Store) -> Result<ApiServer> {
+    let options = ApiServerOptions::new(jiff::Timestamp::now);
+    Ok(ApiServer::open(store.clone(), options).await?)
+}
+
 impl Fleet {
     /// Servers without hosts.
     pub async fn open(shards: u16) -> Result<Self> {
+        let store = Store::memory();
+        let (server, servers) = watch::channel(serve(&store).await?);
+        let (way, _) = Way::to(servers);
+        let servers = Servers {
+            cluster: Client::new(way, "default").into(),
+            server: None,
+            ..Place::default().open().await?
+        };
         Ok(Self {
             journal: Journal::default(),
-            servers: Place::default().open().await?,
+            servers,
+            store,
+            server,
             shards,
             hosts: BTreeMap::new(),
             modules: None,
             objects: BTreeMap::new(),
         })
+    }
+
+    /// With its config store behind what this returns.
+    pub fn with_config_store(
+        mut self,
+        before: impl FnOnce(Arc<dyn ConfigStore>) -> Arc<dyn ConfigStore>,
+    ) -> Self {
+        self.servers.config = before(self.servers.config);
+        self
+    }
+
+    /// Speaks to the API.
+    pub fn client(&self) -> Client {
+        self.servers.cluster.client.clone()
     }
 
     /// With the modules of this folder.
@@ -104,8 +141,7 @@ impl Fleet {
 
     /// One more host.
     pub async fn join(&mut self, name: &str) -> Result<()> {
-        let server = self.servers.server.clone().context("an embedded API")?;
-        let (way, open) = Way::to(server);
+        let (way, open) = Way::to(self.server.subscribe());
         let servers = Servers {
             cluster: Client::new(way, "default").into(),
             ..self.servers.clone()
@@ -134,6 +170,38 @@ impl Fleet {
         self.hosts
             .insert(name.to_owned(), Member { world, way: open });
         Ok(())
+    }
+
+    /// Everything that the API has stored.
+    pub fn backup(&self) -> Result<Vec<(Bytes, Bytes)>> {
+        Ok(self.store.range(b"", usize::MAX)?)
+    }
+
+    /// Replaces the API by one that has what it had then. The config store and the secret store stay as they are.
+    pub async fn restore(&mut self, backup: Vec<(Bytes, Bytes)>) -> Result<()> {
+        let store = Store::memory();
+        let copying = store.write(move |transaction| {
+            for (key, value) in backup {
+                transaction.put(key, value);
+            }
+            Ok::<_, std::convert::Infallible>(())
+        });
+        copying
+            .await
+            .map_err(|error| anyhow::anyhow!("{error:?}"))?;
+        self.server.send_replace(serve(&store).await?);
+        self.store = store;
+        Ok(())
+    }
+
+    /// How many Leases the hosts have found in an older state than they had been.
+    pub fn rollbacks(&self) -> u64 {
+        let of = |member: &Member| {
+            let line = member.world.metric("configurator_lease_rollbacks_total ");
+            let number = line.split(' ').next_back().unwrap_or_default();
+            number.parse().unwrap_or(0)
+        };
+        self.hosts.values().map(of).sum()
     }
 
     /// A host ends as if its machine did.
@@ -190,9 +258,9 @@ impl Fleet {
         number.parse().unwrap_or_default()
     }
 
-    async fn until(&self, what: &str, holds: impl Fn() -> bool) -> Result<()> {
-        let anyone = self.hosts.values().next().context("a host")?;
-        anyone.world.until(what, async || Ok(holds())).await
+    /// Returns when `holds` does.
+    pub async fn until(&self, what: &str, holds: impl Fn() -> bool) -> Result<()> {
+        until(what, async || Ok(holds())).await
     }
 
     /// Returns when every host has its share of the shards.

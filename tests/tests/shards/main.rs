@@ -11,10 +11,12 @@
 #[path = "../../../host/guest/tests/fixture/mod.rs"]
 mod fixture;
 
+mod books;
 mod fleet;
 mod journal;
 mod partition;
 mod processes;
+mod restored;
 mod trial;
 
 use std::time::Duration;

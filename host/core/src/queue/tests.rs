@@ -51,6 +51,7 @@ impl Bench {
             content: content(number),
             object: Document::empty_object(),
             deleting_since: None,
+            appeared: None,
         };
         let actions = self.queue.observe(observed, self.now);
         self.note(actions)
@@ -348,6 +349,7 @@ fn a_finalizer_holds_the_object_and_is_released_when_overdue() {
             content: content(2),
             object: Document::empty_object(),
             deleting_since: Some(bench.now),
+            appeared: None,
         };
         let actions = bench.queue.observe(observed, bench.now);
         bench.note(actions);

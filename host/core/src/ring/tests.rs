@@ -50,7 +50,7 @@ fn objects_fall_evenly_on_shards() {
 }
 
 /// What the hosts know of each other, as one API has it.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Server {
     leases: BTreeMap<LeaseId, Lease>,
     version: u64,
@@ -65,17 +65,23 @@ struct Host {
     paused_until: u64,
     /// Shards in which it believes it may act, with the end of that belief.
     begun: BTreeSet<u16>,
+    /// Shards in which another may act until then, and whether they are to end meanwhile.
+    unsettled: BTreeMap<u16, (u64, bool)>,
 }
 
 #[derive(Clone)]
 enum Message {
     Changed(LeaseId, Option<Lease>),
     Wrote(LeaseId, Option<Lease>, u64),
+    Found(LeaseId, Option<Lease>, Asked),
+    Listed(Vec<(LeaseId, Lease)>, Asked),
     Failed(LeaseId),
 }
 
 struct World {
     server: Server,
+    /// Who began last in each shard, and how often its lease had changed hands; it is never restored.
+    fences: BTreeMap<u16, (String, u32)>,
     hosts: Vec<Host>,
     now: u64,
     seed: u64,
@@ -88,6 +94,7 @@ impl World {
     fn new(names: &[&str], shards: u16, trouble: u64, seed: u64) -> Self {
         let mut world = Self {
             server: Server::default(),
+            fences: BTreeMap::new(),
             hosts: Vec::new(),
             now: 0,
             seed,
@@ -109,14 +116,33 @@ impl World {
         });
         let all = self.server.leases.iter();
         let all = all.map(|(id, lease)| (id.clone(), lease.clone())).collect();
-        ring.listed(all, at(self.now));
+        let asked = ring.asked();
+        ring.listed(all, asked, at(self.now));
         self.hosts.push(Host {
             name: name.to_owned(),
             ring,
             inbox: VecDeque::new(),
             paused_until: 0,
             begun: BTreeSet::new(),
+            unsettled: BTreeMap::new(),
         });
+    }
+
+    /// The server goes back to what it was. Nothing arrives that was on its way, and every host lists again.
+    fn restore(&mut self, backup: Server) {
+        self.server = backup;
+        for index in 0..self.hosts.len() {
+            let inbox = std::mem::take(&mut self.hosts[index].inbox);
+            for (_, message) in inbox {
+                if let Message::Wrote(id, ..) | Message::Failed(id) = message {
+                    self.send(index, 0, Message::Failed(id));
+                }
+            }
+            let asked = self.hosts[index].ring.asked();
+            let all = self.server.leases.clone().into_iter().collect();
+            let delay = self.chance(300);
+            self.send(index, delay, Message::Listed(all, asked));
+        }
     }
 
     fn chance(&mut self, limit: u64) -> u64 {
@@ -140,11 +166,24 @@ impl World {
                     Message::Changed(id, Some(lease)) => ring.observe(id, lease, at(now)),
                     Message::Changed(id, None) => ring.gone(&id),
                     Message::Wrote(id, lease, sent) => ring.wrote(&id, lease, at(sent), at(now)),
+                    Message::Found(id, Some(lease), asked) => {
+                        ring.found(id, lease, asked, at(now));
+                    }
+                    Message::Found(id, None, _) => ring.gone(&id),
+                    Message::Listed(all, asked) => ring.listed(all, asked, at(now)),
                     Message::Failed(id) => ring.failed(&id, at(now)),
                 }
             }
             for action in self.hosts[index].ring.act(at(now)) {
                 self.carry_out(index, action);
+            }
+            let host = &mut self.hosts[index];
+            let settled = host.unsettled.extract_if(.., |_, (until, _)| *until <= now);
+            for (shard, (_, is_ending)) in settled {
+                match is_ending {
+                    true => host.ring.quiet(shard),
+                    false => drop(host.begun.insert(shard)),
+                }
             }
         }
         self.hosts.retain(|host| !host.ring.is_gone(at(now)));
@@ -155,16 +194,28 @@ impl World {
         let now = self.now;
         let me = self.hosts[index].name.clone();
         let (id, expected, lease) = match action {
-            RingAction::Begin { shard, .. } => {
+            RingAction::Begin { shard, transitions } => {
                 self.text += &format!("{now} {me} begins {shard}\n");
-                self.hosts[index].begun.insert(shard);
+                let fence = self.fences.insert(shard, (me.clone(), transitions));
+                let is_behind =
+                    fence.is_some_and(|(holder, term)| holder != me && term >= transitions);
+                let host = &mut self.hosts[index];
+                if is_behind {
+                    let span = u64::try_from((LEASE + PATIENCE).as_millis()).unwrap();
+                    host.unsettled.insert(shard, (now + span, false));
+                } else {
+                    host.begun.insert(shard);
+                }
                 return;
             }
             RingAction::Drain(shard) | RingAction::Lose(shard) => {
                 self.text += &format!("{now} {me} ends {shard}\n");
                 let host = &mut self.hosts[index];
                 host.begun.remove(&shard);
-                host.ring.quiet(shard);
+                match host.unsettled.get_mut(&shard) {
+                    Some((_, is_ending)) => *is_ending = true,
+                    None => host.ring.quiet(shard),
+                }
                 return;
             }
             RingAction::Claim {
@@ -185,7 +236,11 @@ impl World {
                     holder: None,
                     version: String::new(),
                     duration: LEASE,
-                    transitions: self.server.leases[&lease].transitions,
+                    transitions: self
+                        .server
+                        .leases
+                        .get(&lease)
+                        .map_or(0, |lease| lease.transitions),
                 };
                 (lease, Some(version), Some(free))
             }
@@ -220,8 +275,9 @@ impl World {
             }
         } else if is_carried_out {
             let found = self.server.leases.get(&id).cloned();
+            let asked = self.hosts[index].ring.asked();
             let delay = self.chance(300);
-            self.send(index, delay, Message::Changed(id, found));
+            self.send(index, delay, Message::Found(id, found, asked));
         }
         let delay = self.chance(300);
         self.send(index, delay, answer);
@@ -364,6 +420,99 @@ proptest! {
                 host.paused_until = until + length;
             }
             world.run_until(until);
+        }
+        world.trouble = 0;
+        let end = world.now + 120_000;
+        world.run_until(end);
+        let members: BTreeSet<&str> = names.into_iter().collect();
+        prop_assert_eq!(world.owners(8), assign(&members, 8));
+    }
+}
+
+/// Two hosts whose server goes back to when there was one.
+fn restored(is_listed: bool) -> World {
+    let mut world = World::new(&["one"], 4, 0, 1);
+    world.run_until(3_000);
+    let backup = world.server.clone();
+    world.join("two", 4);
+    world.run_until(60_000);
+    world.text.clear();
+    world.restore(backup);
+    if !is_listed {
+        // Only what is asked about a lease shows it.
+        for host in &mut world.hosts {
+            host.inbox
+                .retain(|(_, message)| !matches!(message, Message::Listed(..)));
+        }
+    }
+    world.run_until(150_000);
+    world
+}
+
+#[test]
+fn what_a_restored_server_says_counts() {
+    let world = restored(true);
+    let members: BTreeSet<&str> = ["one", "two"].into_iter().collect();
+    assert_eq!(world.owners(4), assign(&members, 4), "{}", world.text);
+}
+
+#[test]
+fn a_refused_renewal_shows_that_the_server_was_restored() {
+    let mut world = restored(false);
+    assert!(
+        world.owners(4).iter().all(|owner| !owner.is_empty()),
+        "{}",
+        world.text
+    );
+    let rolled_back = world.hosts[0].ring.take_rolled_back();
+    assert!(
+        rolled_back.contains(&LeaseId::Host("one".into())),
+        "{rolled_back:?}"
+    );
+}
+
+#[test]
+fn an_answer_on_its_way_for_long_is_not_taken_for_a_restored_server() {
+    let mut world = World::new(&["one"], 1, 0, 1);
+    world.run_until(3_000);
+    let ring = &mut world.hosts[0].ring;
+    let id = LeaseId::Shard(0);
+    let asked = ring.asked();
+    let before = world.server.leases[&id].clone();
+    let newer = Lease {
+        version: "1000".into(),
+        ..before.clone()
+    };
+    ring.observe(id.clone(), newer, at(3_000));
+    ring.found(id.clone(), before.clone(), asked, at(3_000));
+    ring.listed(vec![(id.clone(), before)], asked, at(3_000));
+    assert_eq!(ring.take_rolled_back(), []);
+    assert!(ring.ends(0).is_some());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn a_shard_is_never_in_two_hands_though_the_server_is_restored(seed: u64, trouble in 0_u64..30) {
+        let names = ["a", "b", "c"];
+        let mut world = World::new(&names, 8, trouble, seed);
+        let mut backups = Vec::new();
+        for _ in 0..12 {
+            backups.push(world.server.clone());
+            let until = world.now + 2_000 + world.chance(20_000);
+            let host = usize::try_from(world.chance(3)).unwrap();
+            let length = world.chance(40_000);
+            if let Some(host) = world.hosts.get_mut(host) {
+                host.paused_until = until + length;
+            }
+            world.run_until(until);
+            if world.chance(3) == 0 {
+                // Backups that were made later are of a history which is no more.
+                let kept = world.chance(u64::try_from(backups.len()).unwrap());
+                backups.truncate(usize::try_from(kept).unwrap() + 1);
+                let backup = backups.last().cloned().unwrap();
+                world.restore(backup);
+            }
         }
         world.trouble = 0;
         let end = world.now + 120_000;

@@ -214,6 +214,7 @@ mod tests {
             max_retry_after_seconds
             max_pending_commands
             command_ttl_seconds
+            state_retention_seconds
             log_format
             log
             otlp_endpoint

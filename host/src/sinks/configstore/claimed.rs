@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt as _};
 use tokio::sync::OnceCell;
 
-use super::{ConfigStore, Fence, Transacted};
+use super::{Condition, ConfigStore, Fence, Transacted};
 use crate::objects;
 
 /// The namespace whose uid names a cluster: it is as old as the cluster, and cannot be deleted.
@@ -72,8 +72,14 @@ impl ConfigStore for ClaimedStore {
         self.store().await?.write(writes, fences).await
     }
 
-    async fn raise(&self, fence: &Fence) -> Result<(), Fault> {
-        self.store().await?.raise(fence).await
+    async fn write_if(
+        &self,
+        writes: Vec<Write>,
+        conditions: &[Condition],
+        fences: &[Fence],
+    ) -> Result<bool, Fault> {
+        let store = self.store().await?;
+        store.write_if(writes, conditions, fences).await
     }
 
     async fn probe(&self) -> Result<(), Fault> {

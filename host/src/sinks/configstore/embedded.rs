@@ -12,7 +12,7 @@ use configurator_store::{
 };
 
 use super::fence::Fenced;
-use super::{ConfigStore, Fence, Transacted};
+use super::{Condition, ConfigStore, Fence, Transacted};
 
 /// A config store in one file, or in memory.
 #[derive(Clone)]
@@ -103,25 +103,29 @@ impl ConfigStore for EmbeddedConfigStore {
     }
 
     async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault> {
-        let fences = fences.to_vec();
-        let transaction = move |transaction: &mut Transaction<'_>| {
-            let reads: Vec<layers::Read> = fences.iter().map(Fence::read).collect();
-            let stored = look_up(transaction, &reads).map_err(|error| unavailable(&error))?;
-            Fence::check(&fences, &stored)?;
-            carry_out(transaction, writes).map_err(|error| unavailable(&error))
-        };
-        self.store.write(transaction).await.map_err(fault_of)
+        self.write_if(writes, &[], fences).await.map(drop)
     }
 
-    async fn raise(&self, fence: &Fence) -> Result<(), Fault> {
-        let fence = fence.clone();
+    async fn write_if(
+        &self,
+        writes: Vec<Write>,
+        conditions: &[Condition],
+        fences: &[Fence],
+    ) -> Result<bool, Fault> {
+        let fences = fences.to_vec();
+        let conditions = conditions.to_vec();
         let transaction = move |transaction: &mut Transaction<'_>| {
-            let stored =
-                look_up(transaction, &[fence.read()]).map_err(|error| unavailable(&error))?;
-            if fence.is_missing(&stored)? {
-                transaction.put(fence.key().to_owned(), fence.value());
+            let reads = fences.iter().map(Fence::read);
+            let reads: Vec<layers::Read> = reads
+                .chain(conditions.iter().map(Condition::read))
+                .collect();
+            let stored = look_up(transaction, &reads).map_err(|error| unavailable(&error))?;
+            Fence::check(&fences, &stored)?;
+            let is_right = conditions.iter().all(|condition| condition.holds(&stored));
+            if is_right {
+                carry_out(transaction, writes).map_err(|error| unavailable(&error))?;
             }
-            Ok(())
+            Ok(is_right)
         };
         self.store.write(transaction).await.map_err(fault_of)
     }

@@ -1,30 +1,104 @@
 //! A key that says who may write.
+//!
+//! Whoever is to write raises the fence: a transaction replaces the value that was read *before* the right to write was gained by one of
+//! their own. So a fence never follows one that was raised after that right was lost, and no clock and no version of
+//! another server is relied upon. `docs/scale.md` has the argument.
 
 use std::collections::BTreeMap;
 
 use configurator_core::fault::{Fault, FaultKind};
-use configurator_core::layers::{self, ConfigPlan, Read};
+use configurator_core::layers::{self, ConfigPlan, Read, Write};
 use configurator_core::request::ConfigOperation;
+
+use super::{Condition, ConfigStore};
 
 /// A key of the store whose value names whoever may write. The next one overwrites it, and from then on nothing of the
 /// one before comes through, however late it arrives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fence {
     key: String,
+    /// How many there were under this key.
     number: u64,
     holder: String,
+    /// How often the right to write had changed hands, as the holder knew.
+    term: u32,
+}
+
+/// What stands under the key of a fence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandingFence {
+    key: String,
+    value: Option<String>,
+}
+
+impl StandingFence {
+    /// Reads the fence of this name.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn read(store: &dyn ConfigStore, name: &str) -> Result<Self, Fault> {
+        let key = format!("fences/{name}");
+        let found = store.scan(&key).await?;
+        let found = found.into_iter().find(|(found, _)| *found == key);
+        Ok(Self {
+            key,
+            value: found.map(|(_, value)| value),
+        })
+    }
+
+    /// The fence of the next holder, whose right to write has changed hands `term` times.
+    #[must_use]
+    pub fn next(&self, holder: &str, term: u32) -> Fence {
+        let (number, _, _) = self.parts();
+        Fence {
+            key: self.key.clone(),
+            number: number.saturating_add(1),
+            holder: holder.to_owned(),
+            term,
+        }
+    }
+
+    /// Whether the right to write went back to a state from before the holder of this fence had it: another host holds this fence, and
+    /// the right had changed hands as often for it as for the holder of `next`, or more often.
+    #[must_use]
+    pub fn is_ahead_of(&self, next: &Fence) -> bool {
+        let (_, holder, term) = self.parts();
+        holder.is_some_and(|holder| holder != next.holder)
+            && term.is_some_and(|term| term >= next.term)
+    }
+
+    fn parts(&self) -> (u64, Option<&str>, Option<u32>) {
+        let mut parts = self.value.as_deref().unwrap_or_default().split(' ');
+        let number = parts.next().and_then(|number| number.parse().ok());
+        let holder = parts.next();
+        let term = parts.next().and_then(|term| term.parse().ok());
+        (number.unwrap_or_default(), holder, term)
+    }
 }
 
 impl Fence {
-    /// The fence of this name, as whoever is called `holder` raises it. Of two, that with the higher number is the
-    /// later one.
-    #[must_use]
-    pub fn new(name: &str, number: u64, holder: &str) -> Self {
-        Self {
-            key: format!("fences/{name}"),
-            number,
-            holder: holder.to_owned(),
+    /// Raises the fence in the place of the one that stood when it was read. `false`: another one stands by now, and nothing was
+    /// changed.
+    ///
+    /// # Errors
+    /// When the store cannot be written. Whether the fence is raised is then not known; to raise it again is safe.
+    pub async fn raise(
+        &self,
+        store: &dyn ConfigStore,
+        standing: &StandingFence,
+    ) -> Result<bool, Fault> {
+        let stands = match &standing.value {
+            Some(value) => Condition::is(self.key.as_str(), value.as_str()),
+            None => Condition::is_absent(self.key.as_str()),
+        };
+        let write = Write::Put(self.key.clone(), self.value());
+        if store.write_if(vec![write], &[stands], &[]).await? {
+            return Ok(true);
         }
+        // An earlier attempt was carried out, and its answer lost.
+        let name = self.key.strip_prefix("fences/").unwrap_or(&self.key);
+        let found = StandingFence::read(store, name).await?;
+        Ok(found.value == Some(self.value()))
     }
 
     /// The key that it is.
@@ -34,7 +108,7 @@ impl Fence {
     }
 
     pub(super) fn value(&self) -> String {
-        format!("{} {}", self.number, self.holder)
+        format!("{} {} {}", self.number, self.holder, self.term)
     }
 
     /// What shows whether it stands.
@@ -49,24 +123,6 @@ impl Fence {
             None => Ok(()),
             Some(fence) => Err(fence.fallen(stored)),
         }
-    }
-
-    /// Whether it is still to be raised.
-    ///
-    /// # Errors
-    /// When a later one stands.
-    pub(super) fn is_missing(&self, stored: &BTreeMap<String, String>) -> Result<bool, Fault> {
-        let Some(found) = stored.get(&self.key) else {
-            return Ok(true);
-        };
-        let number = found
-            .split(' ')
-            .next()
-            .and_then(|number| number.parse().ok());
-        if number.is_some_and(|number: u64| number > self.number) {
-            return Err(self.fallen(stored));
-        }
-        Ok(*found != self.value())
     }
 
     fn fallen(&self, stored: &BTreeMap<String, String>) -> Fault {

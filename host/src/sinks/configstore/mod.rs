@@ -6,19 +6,20 @@ mod embedded;
 pub mod etcd;
 mod fence;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
-use configurator_core::layers::Write;
+use configurator_core::layers::{Read, Write};
 use configurator_core::request::{ConfigOperation, Operation, SinkName};
 use configurator_core::result::Answer;
 
 pub(crate) use self::claimed::{CLUSTER, ClaimedStore};
 pub use self::embedded::EmbeddedConfigStore;
-pub use self::fence::Fence;
+pub use self::fence::{Fence, StandingFence};
 use super::{Scope, Sink, misrouted};
 
 /// Keeps configuration.
@@ -44,11 +45,16 @@ pub trait ConfigStore: Send + Sync + 'static {
     /// Writes keys outside the layout of requests. When it fails, some may be written; to write them again is safe.
     async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault>;
 
-    /// From now on nothing comes through that relies on an earlier fence of the same name. To raise it again is safe.
+    /// Writes keys as [`write`](Self::write) does, all in one transaction, if every condition holds in it. `false`: one does
+    /// not. When an answer was lost, an earlier attempt of the same call may have been carried out all the same.
     ///
-    /// # Errors
-    /// When a later one stands.
-    async fn raise(&self, fence: &Fence) -> Result<(), Fault>;
+    /// At most 64 writes and conditions together.
+    async fn write_if(
+        &self,
+        writes: Vec<Write>,
+        conditions: &[Condition],
+        fences: &[Fence],
+    ) -> Result<bool, Fault>;
 
     /// Whether hosts of other clusters may reach it as well, so that it must be claimed.
     fn is_shared(&self) -> bool {
@@ -89,8 +95,13 @@ impl ConfigStore for Arc<dyn ConfigStore> {
         (**self).write(writes, fences).await
     }
 
-    async fn raise(&self, fence: &Fence) -> Result<(), Fault> {
-        (**self).raise(fence).await
+    async fn write_if(
+        &self,
+        writes: Vec<Write>,
+        conditions: &[Condition],
+        fences: &[Fence],
+    ) -> Result<bool, Fault> {
+        (**self).write_if(writes, conditions, fences).await
     }
 
     fn is_shared(&self) -> bool {
@@ -103,6 +114,43 @@ impl ConfigStore for Arc<dyn ConfigStore> {
 
     async fn probe(&self) -> Result<(), Fault> {
         (**self).probe().await
+    }
+}
+
+/// What a key must have for a write to be carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    key: String,
+    value: Option<String>,
+}
+
+impl Condition {
+    /// The key has this value.
+    #[must_use]
+    pub fn is(key: impl Into<String>, value: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            value: Some(value.into()),
+        }
+    }
+
+    /// There is no such key.
+    #[must_use]
+    pub fn is_absent(key: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            value: None,
+        }
+    }
+
+    /// What shows whether it holds.
+    fn read(&self) -> Read {
+        Read::Key(self.key.clone())
+    }
+
+    /// Whether it holds in what was read.
+    fn holds(&self, stored: &BTreeMap<String, String>) -> bool {
+        stored.get(&self.key) == self.value.as_ref()
     }
 }
 

@@ -29,7 +29,7 @@ use self::errors::{classify, is_transient};
 pub use self::options::EtcdOptions;
 use self::snapshot::Snapshot;
 use super::fence::Fenced;
-use super::{ConfigStore, Fence, Transacted};
+use super::{Condition, ConfigStore, Fence, Transacted};
 use crate::gather::{Gather, Question};
 
 /// How often a transaction is decided anew because others changed what it rests on.
@@ -161,6 +161,46 @@ impl EtcdConfigStore {
         outcome.ok_or(failed)
     }
 
+    /// Commits where the conditions hold and the fences stand. `false`: a condition does not hold.
+    async fn commit_if(
+        &self,
+        writes: &[Write],
+        conditions: &[Condition],
+        fences: &[Fence],
+    ) -> Result<bool, Fault> {
+        let stands =
+            |fence: &Fence| Compare::value(self.key(fence.key()), CompareOp::Equal, fence.value());
+        let holds = |condition: &Condition| {
+            let key = self.key(&condition.key);
+            match &condition.value {
+                Some(value) => Compare::value(key, CompareOp::Equal, value.as_str()),
+                None => Compare::version(key, CompareOp::Equal, 0),
+            }
+        };
+        let compares = fences.iter().map(stands);
+        let compares = compares.chain(conditions.iter().map(holds)).collect();
+        let reads: Vec<Read> = fences
+            .iter()
+            .map(Fence::read)
+            .chain(conditions.iter().map(Condition::read))
+            .collect();
+        let commit = Commit::new(&self.prefix, &reads, compares, writes);
+        let commit = Arc::new(commit);
+        let mut retry = Retry::new(self.patience);
+        let committed = loop {
+            match self.commit(commit.clone()).await {
+                Ok(committed) => break committed,
+                Err(failed) if failed.cure == Cure::Later && retry.wait().await => {}
+                Err(failed) => return Err(failed.fault),
+            }
+        };
+        if !committed.succeeded {
+            let stored = Snapshot::instead(&self.prefix, &[], &committed).stored;
+            Fence::check(fences, &stored)?;
+        }
+        Ok(committed.succeeded)
+    }
+
     async fn send(&self, commits: &[Arc<Commit>]) -> Result<TxnResponse, Failed> {
         let client = self.connection.client().await;
         let mut client = client.map_err(|fault| Failed {
@@ -261,51 +301,19 @@ impl ConfigStore for EtcdConfigStore {
     }
 
     async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault> {
-        let stands =
-            |fence: &Fence| Compare::value(self.key(fence.key()), CompareOp::Equal, fence.value());
-        let conditions: Vec<Compare> = fences.iter().map(stands).collect();
-        let reads: Vec<Read> = fences.iter().map(Fence::read).collect();
         for part in writes.chunks(MAX_TXN_OPS) {
-            let commit = Commit::new(&self.prefix, &reads, conditions.clone(), part);
-            let commit = Arc::new(commit);
-            let mut retry = Retry::new(self.patience);
-            let committed = loop {
-                match self.commit(commit.clone()).await {
-                    Ok(committed) => break committed,
-                    Err(failed) if failed.cure == Cure::Later && retry.wait().await => {}
-                    Err(failed) => return Err(failed.fault),
-                }
-            };
-            if !committed.succeeded {
-                let stored = Snapshot::instead(&self.prefix, &[], &committed).stored;
-                Fence::check(fences, &stored)?;
-            }
+            self.commit_if(part, &[], fences).await?;
         }
         Ok(())
     }
 
-    async fn raise(&self, fence: &Fence) -> Result<(), Fault> {
-        let reads = [fence.read()];
-        let mut snapshot = self.read(&reads).await?;
-        while fence.is_missing(&snapshot.stored)? {
-            let conditions = snapshot.conditions(&self.prefix, &[]);
-            let questions = snapshot::questions(&self.prefix, &reads);
-            let answer = self
-                .ask(|mut client| {
-                    let put = TxnOp::put(self.key(fence.key()), fence.value(), None);
-                    let txn = Txn::new()
-                        .when(conditions.clone())
-                        .and_then([put])
-                        .or_else(questions.clone());
-                    async move { client.txn(txn).await }
-                })
-                .await?;
-            if answer.succeeded() {
-                break;
-            }
-            snapshot = self.snapshot(&reads, &answer);
-        }
-        Ok(())
+    async fn write_if(
+        &self,
+        writes: Vec<Write>,
+        conditions: &[Condition],
+        fences: &[Fence],
+    ) -> Result<bool, Fault> {
+        self.commit_if(&writes, conditions, fences).await
     }
 
     fn is_shared(&self) -> bool {

@@ -1,0 +1,164 @@
+//! Removes what the host keeps of objects that have gone, or that a Configurator no longer selects.
+//!
+//! An object that is no longer selected can be selected again, under the same uid, before its cleanup is carried out. So no cleanup
+//! removes what a newer run has made: the ledger removes only the record that was meant, and a state or the cause of HTTP requests goes
+//! only once the API no longer has its object, whose uid never comes back.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use configurator_core::fault::Fault;
+use configurator_core::request::ObjectRef;
+use futures::FutureExt as _;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+
+use super::driver::RunContext;
+use crate::declarative::DeclarativeRequests;
+use crate::kubernetes_faults::fault_of;
+use crate::ledger::EndedRecord;
+use crate::objects;
+use crate::shards::Permit;
+
+/// Cleanups that may be under way, and as many that may wait; more keep the worker waiting.
+const MAX_CLEANUPS: usize = 64;
+
+/// What is to be removed of an object.
+pub(super) struct Cleanup {
+    pub(super) key: ObjectRef,
+    pub(super) uid: String,
+    pub(super) records: Records,
+    /// Kept until the cleanup is over, so that no other host finds the object meanwhile.
+    pub(super) permit: Option<Arc<Permit>>,
+}
+
+/// Which records of an object are removed.
+pub(super) enum Records {
+    /// All, with this one of the ledger.
+    All(Option<EndedRecord>),
+    /// Those of its state and of its HTTP requests.
+    Stored,
+}
+
+/// The cleanup queue of a worker.
+pub(super) fn queue() -> (mpsc::Sender<Cleanup>, mpsc::Receiver<Cleanup>) {
+    mpsc::channel(MAX_CLEANUPS)
+}
+
+/// Works until nobody can send any more. What fails is found again at the next start.
+pub(super) async fn clean_up(
+    context: Arc<RunContext>,
+    declarative: DeclarativeRequests,
+    mut cleanups: mpsc::Receiver<Cleanup>,
+) {
+    let mut under_way = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            biased;
+            Some(()) = under_way.next(), if !under_way.is_empty() => {}
+            cleanup = cleanups.recv(), if under_way.len() < MAX_CLEANUPS => match cleanup {
+                Some(cleanup) => {
+                    if let Records::All(_) = cleanup.records {
+                        declarative.cancel(&cleanup.uid);
+                    }
+                    under_way.push(carry_out(&context, cleanup).boxed());
+                }
+                None => break,
+            },
+        }
+    }
+    while under_way.next().await.is_some() {}
+}
+
+async fn carry_out(context: &RunContext, cleanup: Cleanup) {
+    let Cleanup {
+        key,
+        uid,
+        records,
+        permit,
+    } = cleanup;
+    let permit = permit.as_deref();
+    let removing = async {
+        if let Err(fault) = remove_stored(context, &key, &uid, permit).await {
+            tracing::warn!(object = %key, %fault, "what is stored of an object that has gone could not be removed; it is removed at the next start");
+        }
+        if let Records::All(recorded) = records
+            && let Err(fault) = remove_record(context, &key, &uid, recorded, permit).await
+        {
+            tracing::warn!(object = %key, %fault, "a deletion could not be recorded; it is dealt with again at the next start");
+        }
+    };
+    let lost = async {
+        match permit {
+            Some(permit) => permit.lost().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        // The next host of the shard finds what is left.
+        () = lost => {}
+        () = removing => {}
+    }
+}
+
+/// The objects that a state, or the cause of HTTP requests, is stored of.
+///
+/// # Errors
+/// When the config store cannot be read.
+pub(super) async fn stored_objects(
+    context: &RunContext,
+) -> Result<BTreeSet<(ObjectRef, String)>, Fault> {
+    let mut stored: BTreeSet<(ObjectRef, String)> = BTreeSet::new();
+    if let Some(machine) = &context.machine {
+        stored.extend(machine.store.books().objects().await?);
+    }
+    stored.extend(context.effects.objects().await?);
+    Ok(stored)
+}
+
+/// Removes the state of an object and the cause of its HTTP requests, if the API no longer has the object.
+async fn remove_stored(
+    context: &RunContext,
+    key: &ObjectRef,
+    uid: &str,
+    permit: Option<&Permit>,
+) -> Result<(), Fault> {
+    if context.machine.is_none() && !context.effects.is_used() || exists(context, key, uid).await? {
+        return Ok(());
+    }
+    let fences = Permit::fences_of(permit);
+    if let Some(machine) = &context.machine {
+        machine.store.books().forget(uid, fences).await?;
+    }
+    context.effects.forget(uid, fences).await
+}
+
+async fn exists(context: &RunContext, key: &ObjectRef, uid: &str) -> Result<bool, Fault> {
+    let api = objects::of(context.client.clone(), &context.resource, &key.namespace);
+    let object = api.get_metadata_opt(&key.name).await;
+    let object = object.map_err(|error| fault_of(&format!("the object {key}"), false, &error))?;
+    Ok(object.is_some_and(|object| object.metadata.uid.as_deref() == Some(uid)))
+}
+
+async fn remove_record(
+    context: &RunContext,
+    key: &ObjectRef,
+    uid: &str,
+    recorded: Option<EndedRecord>,
+    permit: Option<&Permit>,
+) -> Result<(), Fault> {
+    match (&context.ledger, recorded, &context.finalizer) {
+        (Some(ledger), Some(recorded), _) => {
+            ledger.remove(recorded, Permit::fences_of(permit)).await
+        }
+        (None, _, Some(finalizer)) => {
+            if let Some(permit) = permit {
+                permit.ready(None).await;
+            }
+            finalizer.release(key, uid).await
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,117 @@
+//! Removes what the host keeps for Configurators that are gone.
+//!
+//! The ledger and the causes of HTTP requests belong to the uid of a Configurator and go with it. The books of states belong to its name. They outlive it, since a
+//! state in an object does as well: a Configurator that is made again goes on with its machines, and still refuses states that are
+//! older than those it knew. When nobody makes it again they are removed, and every state that they knew is refused from then on.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use configurator_core::fault::Fault;
+use kube::ResourceExt as _;
+use kube::api::{Api, ListParams};
+
+use super::state_books::StateBooks;
+use crate::host::Shared;
+use crate::idempotency::Effects;
+use crate::kubernetes_faults::fault_of;
+use crate::ledger::Ledger;
+use crate::resource::Configurator;
+use crate::shards::{Permit, Shards};
+
+/// The names and uids of Configurators.
+#[derive(Default)]
+struct Names {
+    names: BTreeSet<String>,
+    uids: BTreeSet<String>,
+}
+
+/// Removes the ledger of the Configurator that had this uid, and the causes of its HTTP requests. Where hosts share objects, the one that
+/// has the shard of the uid does.
+///
+/// # Errors
+/// When the config store cannot be written.
+pub(super) async fn remove_records(shared: &Shared, uid: &str) -> Result<(), Fault> {
+    let Ok(permit) = Shards::permit(shared.shards.as_ref(), uid) else {
+        return Ok(());
+    };
+    let fences = Permit::fences_of(permit.as_ref());
+    let ledger = Ledger::new(shared.config_store.clone(), uid);
+    ledger.close(fences).await?;
+    Effects::close(shared.config_store.as_ref(), uid, fences).await
+}
+
+/// Notes that the Configurator of this name is gone, and removes its books of states once they have been kept long enough.
+///
+/// # Errors
+/// When the config store cannot be written.
+pub(super) async fn retire_books(shared: &Shared, name: &str) -> Result<(), Fault> {
+    let Ok(permit) = Shards::permit(shared.shards.as_ref(), name) else {
+        return Ok(());
+    };
+    let fences = Permit::fences_of(permit.as_ref());
+    let books = StateBooks::new(shared.config_store.clone(), name);
+    let now = shared.clock.now();
+    books.retire(now, fences).await?;
+    match shared.state_retention.is_zero() {
+        true => books.close(now, fences).await,
+        false => Ok(()),
+    }
+}
+
+/// Removes what is left of Configurators that are gone. With `is_thorough` also that of those which went while no host was there to note
+/// it, for which every record is read.
+pub(super) async fn sweep(shared: Arc<Shared>, is_thorough: bool) {
+    let sweeping = async {
+        let store = shared.config_store.as_ref();
+        let mut kept = Names::default();
+        if is_thorough {
+            kept.uids.extend(Ledger::recorded_for(store).await?);
+            kept.uids.extend(Effects::kept_for(store).await?);
+            kept.names = StateBooks::owners(store).await?;
+        }
+        let retired = StateBooks::retired(store).await?;
+        kept.names.extend(retired.keys().cloned());
+        if kept.names.is_empty() && kept.uids.is_empty() {
+            return Ok(());
+        }
+        // They are listed after the books were: another host may have begun some meanwhile.
+        let there = configurators(&shared).await?;
+        for uid in kept.uids.difference(&there.uids) {
+            remove_records(&shared, uid).await?;
+        }
+        for name in &kept.names {
+            let Ok(permit) = Shards::permit(shared.shards.as_ref(), name) else {
+                continue;
+            };
+            let fences = Permit::fences_of(permit.as_ref());
+            let books = StateBooks::new(shared.config_store.clone(), name);
+            match (there.names.contains(name), retired.get(name)) {
+                (true, None) => {}
+                (true, Some(_)) => books.resume(fences).await?,
+                (false, None) => retire_books(&shared, name).await?,
+                (false, Some(since)) => {
+                    if shared.clock.now() >= since.after(shared.state_retention) {
+                        books.close(*since, fences).await?;
+                    }
+                }
+            }
+        }
+        Ok::<(), Fault>(())
+    };
+    if let Err(fault) = sweeping.await {
+        tracing::warn!(%fault, "what is left of Configurators that are gone could not be removed; it is at the next start");
+    }
+}
+
+async fn configurators(shared: &Shared) -> Result<Names, Fault> {
+    let all: Api<Configurator> = Api::all(shared.client.clone());
+    let listed = all.list_metadata(&ListParams::default()).await;
+    let listed = listed.map_err(|error| fault_of("the Configurators", false, &error))?;
+    let mut there = Names::default();
+    for configurator in listed {
+        there.uids.extend(configurator.uid());
+        there.names.insert(configurator.name_any());
+    }
+    Ok(there)
+}
