@@ -31,8 +31,14 @@ struct Record {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     namespace: String,
     name: String,
-    #[serde(default)]
+    /// Zero in records that earlier versions have written, which did not have it.
+    #[serde(default, skip_serializing_if = "is_zero")]
     life: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(life: &u64) -> bool {
+    *life == 0
 }
 
 /// A record that is to be removed. One that is made later for the same object is another.
@@ -280,6 +286,19 @@ mod tests {
         assert_eq!(other.read().await.unwrap(), objects);
         let second = other.end(&key, "uid").unwrap();
         other.remove(second, &[]).await.unwrap();
+        assert_eq!(store.scan("ledger/").await.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn a_record_without_a_life_is_removed() {
+        let store = Arc::new(EmbeddedConfigStore::memory());
+        let record = r#"{"namespace":"shop","name":"web"}"#;
+        let write = Write::Put("ledger/c/uid".into(), record.into());
+        store.write(vec![write], &[]).await.unwrap();
+        let ledger = Ledger::new(store.clone(), "c");
+        let (key, uid) = ledger.read().await.unwrap().pop().unwrap();
+        let ended = ledger.end(&key, &uid).unwrap();
+        ledger.remove(ended, &[]).await.unwrap();
         assert_eq!(store.scan("ledger/").await.unwrap(), []);
     }
 }

@@ -37,6 +37,9 @@ pub(crate) struct Entry {
     revision: u64,
     /// The seal of the state with that revision. A random number where none was stored yet.
     seal: String,
+    /// As it is stored.
+    #[serde(skip)]
+    text: String,
 }
 
 impl Entry {
@@ -51,7 +54,9 @@ impl Entry {
             name: object.name.clone(),
             revision,
             seal,
-        })
+            text: String::new(),
+        }
+        .written())
     }
 
     /// The entry of a state that was stored later.
@@ -61,6 +66,19 @@ impl Entry {
             seal: seal.to_owned(),
             ..self.clone()
         }
+        .written()
+    }
+
+    fn read(text: String) -> Option<Self> {
+        let entry: Self = serde_json::from_str(&text).ok()?;
+        Some(Self { text, ..entry })
+    }
+
+    /// With the text that is stored for it.
+    fn written(self) -> Self {
+        // Texts and a number are always JSON.
+        let text = serde_json::to_string(&self).unwrap_or_default();
+        Self { text, ..self }
     }
 
     /// The newest revision that is booked; 0 where none was stored yet.
@@ -71,10 +89,6 @@ impl Entry {
     /// What states that follow it name as their base.
     pub(crate) fn seal(&self) -> &str {
         &self.seal
-    }
-
-    fn text(&self) -> String {
-        json!(self).to_string()
     }
 }
 
@@ -193,7 +207,7 @@ impl StateBooks {
     /// When the config store cannot be read.
     pub(crate) async fn entry(&self, uid: &str) -> Result<Option<Entry>, Fault> {
         let entry = self.value(&self.revision_key(uid)).await?;
-        Ok(entry.and_then(|entry| serde_json::from_str(&entry).ok()))
+        Ok(entry.and_then(Entry::read))
     }
 
     /// Replaces what is known of the object's state, with these writes in the same transaction. `false`: somebody else has
@@ -211,10 +225,10 @@ impl StateBooks {
     ) -> Result<bool, Fault> {
         let key = self.revision_key(uid);
         let is_known = match known {
-            Some(known) => Condition::is(key.as_str(), known.text()),
+            Some(known) => Condition::is(key.as_str(), known.text.as_str()),
             None => Condition::is_absent(key.as_str()),
         };
-        writes.push(Write::Put(key, entry.text()));
+        writes.push(Write::Put(key, entry.text.clone()));
         if self.config.write_if(writes, &[is_known], fences).await? {
             return Ok(true);
         }
