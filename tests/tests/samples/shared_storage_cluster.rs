@@ -3,7 +3,7 @@
 use anyhow::Result;
 use configurator_core::time::Timestamp;
 use configurator_host::clock::VirtualClock;
-use configurator_host::controller::driver::CallMode;
+use configurator_host::controller::call_mode::CallMode;
 use configurator_host::shards::Sharding;
 use configurator_tests::world::{Place, Servers, World};
 use expect_test::{Expect, expect};

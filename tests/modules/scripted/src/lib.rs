@@ -14,8 +14,8 @@ use configurator_sdk::http::Http;
 use configurator_sdk::kubernetes::Resource;
 use configurator_sdk::secretstore::Secret;
 use configurator_sdk::{
-    Cause, ErrorKind, EventType, Handler, HandlerError, Input, ObjectKey, ObjectRef, OnError,
-    Operation, Output, Request, RequestResult, ResultEntry, Wake, WatchedObject, log,
+    Accepts, Cause, ErrorKind, EventType, Handler, HandlerError, Input, ObjectKey, ObjectRef,
+    OnError, Operation, Output, Request, RequestResult, ResultEntry, Wake, WatchedObject, log,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -563,7 +563,7 @@ fn deeper(left: u64) -> u64 {
 
 configurator_sdk::module! {
     handlers: [
-        Handler::new("root", root).description("Does what the parameters say."),
+        Handler::new("root", root).accepts(Accepts::Either).description("Does what the parameters say."),
         Handler::new("remedy", remedy).description("Does what the parameters say for a remedy."),
     ],
 }
