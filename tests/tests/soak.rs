@@ -82,11 +82,23 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A clock that the test sets.
+/// A clock that is fast, and that the test sets forward.
 #[derive(Clone)]
 struct SetClock(watch::Sender<Timestamp>);
 
 impl SetClock {
+    /// Lets time pass a hundred times as fast as it does.
+    fn run(&self) {
+        let clock = self.clone();
+        tokio::spawn(async move {
+            let mut steps = tokio::time::interval(Duration::from_millis(2));
+            loop {
+                steps.tick().await;
+                clock.advance(Duration::from_millis(200));
+            }
+        });
+    }
+
     fn advance(&self, span: Duration) {
         self.0.send_modify(|now| *now = now.after(span));
     }
@@ -206,6 +218,7 @@ impl Month {
         let clock = SetClock(watch::Sender::new(Timestamp::from_millis(
             1_700_000_000_000,
         )));
+        clock.run();
         let of_server = clock.clone();
         let mut options = ApiServerOptions::new(move || {
             jiff::Timestamp::from_millisecond(of_server.now().as_millis()).unwrap()

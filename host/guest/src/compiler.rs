@@ -117,6 +117,8 @@ impl CompilerProcess {
             .arg(self.limits.time.as_secs().to_string())
             .arg(options.memory.to_string())
             .arg(options.stack.to_string())
+            // The environment of a host holds credentials, and a compiler reads what a stranger has made.
+            .env_clear()
             .env("RAYON_NUM_THREADS", THREADS)
             // Where the program's allocator is mimalloc: memory that it reserves counts when it is used.
             .env("MIMALLOC_ARENA_EAGER_COMMIT", "0")

@@ -59,7 +59,7 @@ async fn the_manifests_are_accepted_by_a_real_cluster() {
         clusterrole.rbac.authorization.k8s.io/configurator serverside-applied
         rolebinding.rbac.authorization.k8s.io/configurator serverside-applied
         clusterrolebinding.rbac.authorization.k8s.io/configurator serverside-applied
-        configmap/configurator-8bg8k52td9 serverside-applied
+        configmap/configurator-ttd7kb58km serverside-applied
         service/configurator serverside-applied
         deployment.apps/configurator serverside-applied
         poddisruptionbudget.policy/configurator serverside-applied
