@@ -92,13 +92,8 @@ impl Poison {
             Self::Allocation => json!({"misbehave": "allocate"}),
             Self::LogFlood => json!({"misbehave": "floodLog"}),
             Self::ManyRequests => {
-                let put = |number| {
-                    json!({
-                        "name": format!("put-{number}"),
-                        "put": {"key": format!("many-{{name}}-{number}"), "value": "{run}"},
-                    })
-                };
-                json!({"requests": (0..REQUESTS).map(put).collect::<Vec<_>>()})
+                let put = json!({"key": "many-{name}-{number}", "value": "{run}"});
+                json!({"requests": [{"repeat": REQUESTS, "name": "put-{number}", "put": put}]})
             }
             Self::LargeAnswer => {
                 json!({"requests": [{"name": "list", "listConfigMaps": "large"}]})

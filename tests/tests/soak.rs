@@ -225,6 +225,8 @@ impl Month {
         });
         // Less than what comes in a few days.
         options.history_events = 2 * OBJECTS;
+        // Each swap publishes one.
+        options.events = FIRST_DAYS / 2;
         let server = ApiServer::open(stores[0].clone(), options).await?;
         let key = SealingKey::random()?;
         let config = EmbeddedConfigStore::on(stores[1].clone());

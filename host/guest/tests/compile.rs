@@ -57,7 +57,7 @@ fn code_that_passes_a_limit_is_refused_with_both_numbers() {
     );
 }
 
-/// A compiler that is a script. It finds the module in `module`, and machine code of a good one in `code`.
+/// A compiler that is a script. It finds machine code of a good module in `code`.
 struct Script {
     folder: TempDir,
     text: &'static str,
@@ -112,7 +112,7 @@ fn pipe(path: &Path) {
 #[tokio::test]
 async fn a_slow_compilation_does_not_delay_another_module() {
     let script = Script::new(
-        "cat > module; if grep -q slow module; then cat gate; fi; echo refused >&2; exit 3",
+        "cat > module.$$; if grep -q slow module.$$; then cat gate; fi; echo refused >&2; exit 3",
     );
     pipe(&script.path("gate"));
     let runtime = script.runtime();

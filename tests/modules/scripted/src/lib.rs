@@ -167,7 +167,7 @@ fn remedy(input: &Input) -> Result<Output, HandlerError> {
 
 fn play(script: &Value, input: &Input) -> Result<Output, HandlerError> {
     let mut filled = filled_in(script.clone(), &words(input)?);
-    for_each_object(&mut filled, input)?;
+    multiply(&mut filled, input)?;
     let mut script: Script = serde_json::from_value(filled)?;
     let has_failed = |entry: &ResultEntry| match entry {
         ResultEntry::One(result) => result.error.is_some(),
@@ -227,8 +227,9 @@ fn play(script: &Value, input: &Input) -> Result<Output, HandlerError> {
     turned(output, script, input)
 }
 
-/// Puts one request for each object in the place of a request with `forEach`; in its texts, `{object}` stands for the object's name.
-fn for_each_object(script: &mut Value, input: &Input) -> Result<(), HandlerError> {
+/// Puts several requests in the place of one: with `forEach`, one for each object, for whose name `{object}` stands in its texts; with
+/// `repeat`, so many, for whose number `{number}` stands.
+fn multiply(script: &mut Value, input: &Input) -> Result<(), HandlerError> {
     let Some(Value::Array(requests)) = script.get_mut("requests") else {
         return Ok(());
     };
@@ -236,16 +237,22 @@ fn for_each_object(script: &mut Value, input: &Input) -> Result<(), HandlerError
     let made = std::mem::take(requests)
         .into_iter()
         .flat_map(|mut request| {
-            let is_for_each = request
-                .as_object_mut()
-                .and_then(|request| request.remove("forEach"));
-            match is_for_each {
-                None => vec![request],
-                Some(_) => keys
-                    .iter()
-                    .map(|key| filled_in(request.clone(), &[("{object}", key.name.clone())]))
+            let mut take = |name: &str| request.as_object_mut()?.remove(name);
+            let (is_for_each, repeat) = (take("forEach").is_some(), take("repeat"));
+            let words: Vec<(&str, String)> = match repeat.and_then(|number| number.as_u64()) {
+                Some(number) => (0..number)
+                    .map(|number| ("{number}", number.to_string()))
                     .collect(),
-            }
+                None if is_for_each => keys
+                    .iter()
+                    .map(|key| ("{object}", key.name.clone()))
+                    .collect(),
+                None => return vec![request],
+            };
+            let made = words
+                .into_iter()
+                .map(|word| filled_in(request.clone(), &[word]));
+            made.collect()
         });
     *requests = made.collect();
     Ok(())
