@@ -641,7 +641,7 @@ impl Scene {
 
     /// Without what differs between scenes: the name, and uids.
     fn said_alike(&self, text: &str) -> String {
-        uids(&text.replace(&self.name, "SCENE"))
+        without_chance(&text.replace(&self.name, "SCENE"))
     }
 
     /// The same of a key or value of the config store, without the prefix.
@@ -827,11 +827,18 @@ fn difference(expected: &Outcome, found: &Outcome) -> Vec<String> {
         .collect()
 }
 
-fn uids(text: &str) -> String {
-    regex::Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-        .unwrap()
-        .replace_all(text, "UID")
-        .into_owned()
+/// A text without what differs from run to run: uids, and which life of an object a record of the ledger is of.
+fn without_chance(text: &str) -> String {
+    const UID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
+    let replaced = |pattern: &str, text: &str, word: &str| {
+        let pattern = regex::Regex::new(pattern).unwrap();
+        pattern.replace_all(text, word).into_owned()
+    };
+    replaced(
+        "\"life\":[0-9]+",
+        &replaced(UID, text, "UID"),
+        "\"life\":LIFE",
+    )
 }
 
 /// The events of a record. The last line may be half written.

@@ -228,16 +228,16 @@ impl Shared {
     fn recover(&self, jobs: Vec<Box<dyn Job>>, failed: Failed) {
         let Failed { error, committing } = failed;
         tracing::error!(jobs = jobs.len(), "transactions failed: {error}");
-        self.close();
         match committing {
-            None => finish_all(jobs, &Err(error)),
-            Some(revision) => {
-                *self.open_group() = Some(OpenGroup {
-                    jobs,
-                    revision,
-                    error,
-                });
+            None => {
+                self.close(None);
+                finish_all(jobs, &Err(error));
             }
+            Some(revision) => self.close(Some(OpenGroup {
+                jobs,
+                revision,
+                error,
+            })),
         }
         if let Err(error) = self.reopen() {
             tracing::error!("the store stays closed until the next call: {error}");
@@ -255,11 +255,16 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn close(&self) {
-        *self
+    /// Closes the database. Whoever opens it again, a reader perhaps, finds the group that is to be finished then.
+    fn close(&self, group: Option<OpenGroup>) {
+        let mut slot = self
             .database
             .write()
-            .unwrap_or_else(PoisonError::into_inner) = None;
+            .unwrap_or_else(PoisonError::into_inner);
+        *slot = None;
+        if group.is_some() {
+            *self.open_group() = group;
+        }
     }
 }
 

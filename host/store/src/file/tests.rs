@@ -1,5 +1,6 @@
 //! The file store on a disk that fails on command.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::future::join_all;
@@ -334,4 +335,29 @@ fn flipped_bits_are_an_error_at_worst() {
             let _ = put(&file, "e", vec![1; 5000]);
         }
     }
+}
+
+#[test]
+fn a_write_that_failed_is_answered_though_a_reader_opens_the_file_again() {
+    const WRITES: u64 = 2_000;
+    let disk = Disk::default();
+    let store = disk.store().unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    // It fails as often as the disk does.
+                    let _ = value(&store, "a");
+                }
+            });
+        }
+        for number in 0..WRITES {
+            disk.fail(number % 12, Fault::Retained);
+            let _ = put(&store, "a", vec![1; 10]);
+            disk.repair();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(value(&store, "a").unwrap(), Some(10));
 }

@@ -45,7 +45,7 @@ impl Writer {
                 self.removed = 0;
             }
         }
-        self.shared.close();
+        self.shared.close(None);
     }
 
     /// Runs the group in one redb transaction. Returns how many bytes it replaced or removed.

@@ -18,12 +18,16 @@ use configurator_sdk::{
     OnError, Operation, Output, Request, RequestResult, ResultEntry, Wake, WatchedObject, log,
 };
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 /// What a phase does.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 struct Script {
+    /// What is done instead for objects whose names begin like this: see [`for_names`].
+    #[serde(rename = "ifNamed")]
+    _if_named: IgnoredAny,
     requests: Vec<ScriptedRequest>,
     serial: bool,
     status: Option<Value>,
@@ -42,8 +46,6 @@ struct Script {
     pass: BTreeMap<String, Value>,
     /// What it does instead, where a request of the phase before has failed.
     if_error: Option<Box<Script>>,
-    /// What it does instead, where an object's name begins like this.
-    if_named: BTreeMap<String, Script>,
 }
 
 #[derive(Deserialize, Default)]
@@ -166,8 +168,9 @@ fn remedy(input: &Input) -> Result<Output, HandlerError> {
 }
 
 fn play(script: &Value, input: &Input) -> Result<Output, HandlerError> {
-    let mut filled = filled_in(script.clone(), &words(input)?);
-    multiply(&mut filled, input)?;
+    let keys = keys(input)?;
+    let mut filled = filled_in(for_names(script, &keys).clone(), &words(input)?);
+    multiply(&mut filled, &keys);
     let mut script: Script = serde_json::from_value(filled)?;
     let has_failed = |entry: &ResultEntry| match entry {
         ResultEntry::One(result) => result.error.is_some(),
@@ -178,14 +181,6 @@ fn play(script: &Value, input: &Input) -> Result<Output, HandlerError> {
         && results.iter().any(|(_, entry)| has_failed(entry))
     {
         script = *other;
-    }
-    if !script.if_named.is_empty() {
-        let keys = keys(input)?;
-        let is_named = |prefix: &str| keys.iter().any(|key| key.name.starts_with(prefix));
-        let mut named = std::mem::take(&mut script.if_named).into_iter();
-        if let Some((_, other)) = named.find(|(prefix, _)| is_named(prefix)) {
-            script = other;
-        }
     }
     if let Some(line) = &script.log {
         log::warn(line);
@@ -227,13 +222,21 @@ fn play(script: &Value, input: &Input) -> Result<Output, HandlerError> {
     turned(output, script, input)
 }
 
+/// Of a script that has others under `ifNamed`, that for objects whose names begin like this.
+fn for_names<'s>(script: &'s Value, keys: &[ObjectRef]) -> &'s Value {
+    let others = script.get("ifNamed").and_then(Value::as_object);
+    let mut others = others.into_iter().flatten();
+    let is_named = |prefix: &str| keys.iter().any(|key| key.name.starts_with(prefix));
+    let other = others.find(|(prefix, _)| is_named(prefix));
+    other.map_or(script, |(_, other)| other)
+}
+
 /// Puts several requests in the place of one: with `forEach`, one for each object, for whose name `{object}` stands in its texts; with
 /// `repeat`, so many, for whose number `{number}` stands.
-fn multiply(script: &mut Value, input: &Input) -> Result<(), HandlerError> {
+fn multiply(script: &mut Value, keys: &[ObjectRef]) {
     let Some(Value::Array(requests)) = script.get_mut("requests") else {
-        return Ok(());
+        return;
     };
-    let keys = keys(input)?;
     let made = std::mem::take(requests)
         .into_iter()
         .flat_map(|mut request| {
@@ -255,7 +258,6 @@ fn multiply(script: &mut Value, input: &Input) -> Result<(), HandlerError> {
             made.collect()
         });
     *requests = made.collect();
-    Ok(())
 }
 
 /// That of the node, or of the phase.
