@@ -171,7 +171,10 @@ fn runs_wait_for_room_on_the_disk_and_go_on_by_themselves() -> Result<()> {
     let (_, why) = line
         .split_once("ConfigstoreUnavailable: ")
         .context("no reason")?;
-    expect!["the config store: whether data/config.redb has the change is unknown: No space left on device (os error 28). Check the disk, and read before writing again; the store tries to open the file by itself; waits for the configstore sink TIME"].assert_eq(&timeless(why));
+    // Nothing of a transaction is written, or nobody knows it: that depends on where the room ends.
+    const KNOWN: &str = "the config store: no space is left for data/config.redb: No space left on device (os error 28). Nothing was written; free some space and try again; waits for the configstore sink TIME";
+    const UNKNOWN: &str = "the config store: whether data/config.redb has the change is unknown: No space left on device (os error 28). Free some space or check the disk, and read before writing again; the store opens the file again by itself; waits for the configstore sink TIME";
+    assert!([KNOWN, UNKNOWN].contains(&timeless(why).as_str()), "{why}");
     let done = |text: &str| text.matches('✓').count();
     assert!((1..PODS).contains(&done(&printed)), "{printed}");
 

@@ -109,8 +109,12 @@ fn metrics_count_what_happened() -> Result<()> {
         # HELP configurator_guest_log_lines_dropped Log lines of handlers past their limit.
         # TYPE configurator_guest_log_lines_dropped counter
         configurator_guest_log_lines_dropped_total 0
+        # HELP configurator_lease_rollbacks Leases that were found in an older state than they had been.
+        # TYPE configurator_lease_rollbacks counter
+        configurator_lease_rollbacks_total 0
         # HELP configurator_objects Watched objects, by state.
         # TYPE configurator_objects gauge
+        configurator_objects{configurator="pod-config",state="delayed"} 0
         configurator_objects{configurator="pod-config",state="existing"} 2
         configurator_objects{configurator="pod-config",state="failed"} 0
         configurator_objects{configurator="pod-config",state="queued"} 0
