@@ -157,7 +157,7 @@ impl Requests {
 }
 
 /// The same client for what the host itself asks of the server: watches, statuses, Events. Where the server asks to be
-/// left alone for a while (429 or 503 with `Retry-After`), it is. A wait of more than [`MAX_WAIT`] is left to the caller.
+/// left alone for a while (429 or 503 with `Retry-After`), it is. A wait of more than 30 s is left to the caller.
 #[must_use]
 pub fn patient(client: &Client) -> Client {
     let namespace = client.default_namespace().to_owned();

@@ -40,6 +40,8 @@ impl Tasks {
     {
         let abort = self.abort.clone();
         tracing::trace!(?kind, "task");
+        // What is around it would hold several copies of a large future, which is never moved once it is boxed.
+        let future = Box::pin(future);
         self.tracker
             .spawn(async move { abort.run_until_cancelled(future).await })
     }

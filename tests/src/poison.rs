@@ -220,11 +220,13 @@ pub async fn poisoned_object(
     let name = format!("poison-{number}");
     if poison == Poison::CommandFlood {
         world.apply(&pod(&name, namespace, None)).await?;
+        let pods = world.objects("v1", "Pod", namespace).await?;
+        let uid = pods.get_metadata(&name).await?.metadata.uid;
         for command in COMMANDS * change..COMMANDS * (change + 1) {
             let command = json!({
                 "apiVersion": "configurator.dev/v1alpha1", "kind": "Command",
                 "metadata": {"name": format!("{name}-{command}"), "namespace": namespace},
-                "spec": {"configurator": "same", "target": {"name": name}, "verb": "Resume", "by": "ann"},
+                "spec": {"configurator": "same", "target": {"name": name, "uid": uid}, "verb": "Resume", "by": "ann"},
             });
             world.apply(&command).await?;
         }

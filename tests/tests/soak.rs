@@ -360,7 +360,14 @@ impl Month {
         self.world.settled(&["month"]).await
     }
 
-    fn size(&self) -> Result<Size> {
+    /// What there is when everything has been carried out: three keys for each object, which are its own, one of the ledger, and the cause
+    /// of its HTTP requests.
+    async fn size(&self) -> Result<Size> {
+        self.world
+            .until("three keys for each object", || async {
+                Ok(self.config.scan("").await?.len() == 3 * OBJECTS)
+            })
+            .await?;
         let mut keys = [0; 3];
         for (count, store) in keys.iter_mut().zip(&self.stores) {
             *count = store.range(b"", usize::MAX)?.len();
@@ -392,7 +399,7 @@ async fn a_month_of_churn_leaves_nothing_behind() -> Result<()> {
         names.extend(come);
         month.swap(day).await?;
         month.list_anew(day).await?;
-        let size = month.size()?;
+        let size = month.size().await?;
         println!("day {day}: {size:?}");
         sizes.push(size);
     }

@@ -33,7 +33,7 @@ pub mod compiler;
 
 mod compile_queue;
 
-pub mod long_calls;
+mod long_calls;
 
 pub mod bytes;
 

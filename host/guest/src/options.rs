@@ -20,7 +20,7 @@ pub struct GuestOptions {
     pub idle_instances: u32,
     /// Memory of guests in the whole process, in bytes: linear memories and tables of the calls that run and of the instances that
     /// are kept. A call that does not fit waits. It is the ceiling of `limits.memory` as well. Default: a quarter of the memory that
-    /// the process may have ([`available_memory`](crate::memory::available_memory)), and at least 64 MiB.
+    /// the process may have ([`available_memory`]), and at least 64 MiB.
     pub memory: u64,
     /// Largest module, in bytes. Default: 128 MiB.
     pub max_module_size: u64,

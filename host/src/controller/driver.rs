@@ -273,10 +273,7 @@ impl Drive {
         let log = self.log_sink(call, span.clone());
         let module = context.rollout.chosen(self.run.module());
         context.observer.calling(&self.run, call, &module);
-        if let CallMode::Charged(calls) = &context.call_mode {
-            calls.pass(call, &limits, &context.clock).await;
-        }
-        let report = match &context.call_mode {
+        let report = match context.call_mode {
             CallMode::Parallel => {
                 context
                     .guest
@@ -284,7 +281,7 @@ impl Drive {
                     .instrument(span.clone())
                     .await
             }
-            CallMode::Inline | CallMode::Charged(_) => span.in_scope(|| {
+            CallMode::Inline => span.in_scope(|| {
                 context
                     .guest
                     .call_blocking(&module, &call.handler, &call.input, &limits, log)
@@ -321,12 +318,12 @@ impl Drive {
                 module,
                 input,
             } = again;
-            let report = match &self.context.call_mode {
+            let report = match self.context.call_mode {
                 CallMode::Parallel => {
                     let called = guest.call(&module, &handler, input, limits, no_log());
                     called.await
                 }
-                CallMode::Inline | CallMode::Charged(_) => {
+                CallMode::Inline => {
                     guest.call_blocking(&module, &handler, &input, &limits, no_log())
                 }
             };

@@ -12,7 +12,7 @@ use crate::linear::{Call, Model, is_linearizable};
 const ROUNDS: u64 = 6;
 const AT_ONCE: u64 = 4;
 /// Rounds of a history in which one operation of the disk fails.
-const ROUNDS_WITH_ONE_FAULT: u64 = 6;
+const ROUNDS_WITH_ONE_FAULT: u64 = 4;
 
 const FAULTS: [Fault; 5] = [
     Fault::Retained,
