@@ -14,11 +14,12 @@
 )]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 use bytes::Bytes;
 use configurator_apiserver::{ApiServer, ApiServerOptions};
@@ -56,8 +57,10 @@ const OBJECTS: usize = 1_000;
 const REPLACED: usize = 100;
 /// Requests of the test at a time.
 const AT_ONCE: usize = 50;
-/// How much more memory than in the first days may be in use, in percent: tables grow in steps.
+/// How much memory, and how many bytes of files, may be in use of what was in the first days, in percent: tables grow in steps, and a
+/// file has room for what is written at the same time.
 const MEMORY_PERCENT: i64 = 105;
+const FILES_PERCENT: i64 = 120;
 
 /// Counts what is allocated and not freed.
 struct Counting;
@@ -332,12 +335,16 @@ impl Month {
 
     /// Another module, and time for a resync: every object has a run of it.
     async fn swap(&self, day: usize) -> Result<()> {
-        let before = self.runs.0.load(Ordering::Relaxed);
         // A custom section with the day as its name: the same program, and another module.
         let section = [0, 2, 1, b'A' + u8::try_from(day)?];
         self.shelf.put(Ok([&self.module[..], &section].concat()));
+        self.resync().await
+    }
+
+    /// Half a day passes, so that every object has a run.
+    async fn resync(&self) -> Result<()> {
+        let runs = self.runs.0.load(Ordering::Relaxed) + OBJECTS as u64;
         self.clock.advance(Duration::from_secs(12 * 60 * 60));
-        let runs = before + OBJECTS as u64;
         self.world
             .until("a run of each object", || async {
                 Ok(self.runs.0.load(Ordering::Relaxed) >= runs)
@@ -356,18 +363,24 @@ impl Month {
                 Ok(self.lists.load(Ordering::Relaxed) >= before + 2)
             })
             .await?;
-        self.clock.advance(Duration::from_secs(12 * 60 * 60));
-        self.world.settled(&["month"]).await
+        self.resync().await
     }
 
     /// What there is when everything has been carried out: three keys for each object, which are its own, one of the ledger, and the cause
     /// of its HTTP requests.
     async fn size(&self) -> Result<Size> {
+        let size = Cell::new(None);
         self.world
             .until("three keys for each object", || async {
-                Ok(self.config.scan("").await?.len() == 3 * OBJECTS)
+                let found = self.measure()?;
+                size.set(Some(found));
+                Ok(found.keys[1] == 3 * OBJECTS)
             })
             .await?;
+        size.get().context("no size")
+    }
+
+    fn measure(&self) -> Result<Size> {
         let mut keys = [0; 3];
         for (count, store) in keys.iter_mut().zip(&self.stores) {
             *count = store.range(b"", usize::MAX)?.len();
@@ -408,7 +421,8 @@ async fn a_month_of_churn_leaves_nothing_behind() -> Result<()> {
     for size in rest {
         assert_eq!(size.keys, first[FIRST_DAYS - 1].keys);
         let files = |size: &Size| size.files.iter().sum::<usize>() as i64;
-        assert!(files(size) <= most(files), "{size:?}");
+        let allowed = most(files) * FILES_PERCENT / 100;
+        assert!(files(size) <= allowed, "{size:?}");
         let memory = most(|size| size.memory) * MEMORY_PERCENT / 100;
         assert!(size.memory <= memory, "{size:?}");
     }
