@@ -7,6 +7,7 @@ pub mod controlplane;
 pub mod endpoint;
 pub mod gate;
 pub mod guests;
+pub mod intercepted;
 pub mod machine;
 pub mod operator;
 pub mod poison;

@@ -13,13 +13,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
 use async_trait::async_trait;
-use configurator_core::fault::Fault;
 use configurator_core::layers::Write;
-use configurator_core::request::ConfigOperation;
-use configurator_host::sinks::configstore::{Condition, ConfigStore, Fence, Transacted};
+use configurator_host::sinks::configstore::Fence;
 use configurator_tests::configurator;
 use configurator_tests::endpoint::Endpoint;
 use configurator_tests::guests;
+use configurator_tests::intercepted::{Intercepted, Interceptor};
 use configurator_tests::shelf::Shelf;
 use configurator_tests::world::{Place, Servers, World};
 use kube::api::DeleteParams;
@@ -197,9 +196,8 @@ async fn a_request_without_an_answer_is_sent_again_byte_for_byte_after_a_crash()
     world.stop().await
 }
 
-/// A config store that stops at one of its writes, as a process does that is killed there.
+/// Stops at one of the writes of a config store, as a process does that is killed there.
 struct Fuse {
-    inner: Arc<dyn ConfigStore>,
     /// Writes until then.
     left: AtomicUsize,
     /// Whether the last one is carried out.
@@ -208,58 +206,30 @@ struct Fuse {
 }
 
 impl Fuse {
-    async fn burn<T>(&self, write: impl Future<Output = T>) -> T {
-        let left = self
-            .left
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
-                left.checked_sub(1)
-            });
-        match left {
-            Err(_) => std::future::pending().await,
-            Ok(1) => {
-                if self.is_late {
-                    write.await;
-                }
-                self.is_burnt.send_replace(true);
-                std::future::pending().await
-            }
-            Ok(_) => write.await,
-        }
+    async fn burn(&self) {
+        self.is_burnt.send_replace(true);
+        std::future::pending().await
     }
 }
 
 #[async_trait]
-impl ConfigStore for Fuse {
-    async fn transact(
-        &self,
-        operations: &[ConfigOperation],
-        default_namespace: &str,
-        fences: &[Fence],
-    ) -> Result<Transacted, Fault> {
-        self.burn(self.inner.transact(operations, default_namespace, fences))
-            .await
+impl Interceptor for Fuse {
+    async fn before(&self, _: &[Write], _: &[Fence]) {
+        let take = |left: usize| left.checked_sub(1);
+        match self
+            .left
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, take)
+        {
+            Err(_) => std::future::pending().await,
+            Ok(1) if !self.is_late => self.burn().await,
+            Ok(_) => {}
+        }
     }
 
-    async fn scan(&self, prefix: &str) -> Result<Vec<(String, String)>, Fault> {
-        self.inner.scan(prefix).await
-    }
-
-    async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault> {
-        self.burn(self.inner.write(writes, fences)).await
-    }
-
-    async fn write_if(
-        &self,
-        writes: Vec<Write>,
-        conditions: &[Condition],
-        fences: &[Fence],
-    ) -> Result<bool, Fault> {
-        self.burn(self.inner.write_if(writes, conditions, fences))
-            .await
-    }
-
-    async fn probe(&self) -> Result<(), Fault> {
-        self.inner.probe().await
+    async fn after(&self) {
+        if self.left.load(Ordering::SeqCst) == 0 {
+            self.burn().await;
+        }
     }
 }
 
@@ -269,13 +239,12 @@ async fn kill_at_each_write(is_late: bool) -> Result<usize> {
         let endpoint = Endpoint::start().await?;
         let servers = Place::default().open().await?;
         let is_burnt = watch::Sender::new(false);
-        let fuse = Arc::new(Fuse {
-            inner: servers.config.clone(),
+        let fuse = Fuse {
             left: AtomicUsize::new(writes),
             is_late,
             is_burnt: is_burnt.clone(),
-        });
-        let config: Arc<dyn ConfigStore> = fuse.clone();
+        };
+        let config = Arc::new(Intercepted::new(servers.config.clone(), fuse));
         let world = start(
             &endpoint,
             Servers {

@@ -1,7 +1,5 @@
 //! The host's records of objects that stop matching and match again while their removal is under way.
 
-use std::sync::Arc;
-
 use anyhow::Result;
 use configurator_host::resource::Configurator;
 use configurator_tests::books::Books;
@@ -18,7 +16,7 @@ use super::things::*;
 async fn servers() -> Result<(Servers, Books)> {
     let servers = Place::default().open().await?;
     let books = Books::before(servers.config.clone());
-    let config = Arc::new(books.clone());
+    let config = books.store();
     Ok((Servers { config, ..servers }, books))
 }
 

@@ -1,6 +1,4 @@
-//! What a host writes for itself carries the fences of its shards.
-
-use std::sync::Arc;
+//! The host's own writes carry the fences of its shards.
 
 use anyhow::Result;
 use configurator_core::layers::Write;
@@ -17,8 +15,9 @@ async fn every_transaction_of_the_bookkeeping_carries_a_fence() -> Result<()> {
     let mut books = None;
     let mut fleet = Fleet::open(2).await?.with_config_store(|inner| {
         let before = Books::before(inner);
-        books = Some(before.clone());
-        Arc::new(before)
+        let store = before.store();
+        books = Some(before);
+        store
     });
     let books = books.unwrap();
     fleet.join("a").await?;

@@ -80,7 +80,7 @@ enum Message {
 
 struct World {
     server: Server,
-    /// Who began last in each shard, and how often its lease had changed hands; it is never restored.
+    /// The host that began last in each shard, and how often the Lease had changed hands. It is never restored.
     fences: BTreeMap<u16, (String, u32)>,
     hosts: Vec<Host>,
     now: u64,
@@ -143,6 +143,24 @@ impl World {
             let delay = self.chance(300);
             self.send(index, delay, Message::Listed(all, asked));
         }
+    }
+
+    /// Some seconds pass, and one host may hang after them.
+    fn stumble(&mut self) {
+        let until = self.now + 2_000 + self.chance(20_000);
+        let host = usize::try_from(self.chance(3)).unwrap();
+        let length = self.chance(40_000);
+        if let Some(host) = self.hosts.get_mut(host) {
+            host.paused_until = until + length;
+        }
+        self.run_until(until);
+    }
+
+    /// Two minutes pass without trouble. Returns the owners of eight shards.
+    fn owners_in_the_end(&mut self) -> Vec<&str> {
+        self.trouble = 0;
+        self.run_until(self.now + 120_000);
+        self.owners(8)
     }
 
     fn chance(&mut self, limit: u64) -> u64 {
@@ -406,26 +424,18 @@ proptest! {
     }
 }
 
+/// Three hosts.
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn a_shard_is_never_in_two_hands_and_ends_up_where_it_belongs(seed: u64, trouble in 0_u64..30) {
-        let names = ["a", "b", "c"];
-        let mut world = World::new(&names, 8, trouble, seed);
+        let mut world = World::new(&NAMES, 8, trouble, seed);
         for _ in 0..12 {
-            let until = world.now + 2_000 + world.chance(20_000);
-            let host = usize::try_from(world.chance(3)).unwrap();
-            let length = world.chance(40_000);
-            if let Some(host) = world.hosts.get_mut(host) {
-                host.paused_until = until + length;
-            }
-            world.run_until(until);
+            world.stumble();
         }
-        world.trouble = 0;
-        let end = world.now + 120_000;
-        world.run_until(end);
-        let members: BTreeSet<&str> = names.into_iter().collect();
-        prop_assert_eq!(world.owners(8), assign(&members, 8));
+        prop_assert_eq!(world.owners_in_the_end(), assign(&NAMES.into(), 8));
     }
 }
 
@@ -439,7 +449,7 @@ fn restored(is_listed: bool) -> World {
     world.text.clear();
     world.restore(backup);
     if !is_listed {
-        // Only what is asked about a lease shows it.
+        // Only an answer about the Lease shows it.
         for host in &mut world.hosts {
             host.inbox
                 .retain(|(_, message)| !matches!(message, Message::Listed(..)));
@@ -494,30 +504,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn a_shard_is_never_in_two_hands_though_the_server_is_restored(seed: u64, trouble in 0_u64..30) {
-        let names = ["a", "b", "c"];
-        let mut world = World::new(&names, 8, trouble, seed);
+        let mut world = World::new(&NAMES, 8, trouble, seed);
         let mut backups = Vec::new();
         for _ in 0..12 {
             backups.push(world.server.clone());
-            let until = world.now + 2_000 + world.chance(20_000);
-            let host = usize::try_from(world.chance(3)).unwrap();
-            let length = world.chance(40_000);
-            if let Some(host) = world.hosts.get_mut(host) {
-                host.paused_until = until + length;
-            }
-            world.run_until(until);
+            world.stumble();
             if world.chance(3) == 0 {
-                // Backups that were made later are of a history which is no more.
+                // Later backups belong to a history that no longer exists.
                 let kept = world.chance(u64::try_from(backups.len()).unwrap());
                 backups.truncate(usize::try_from(kept).unwrap() + 1);
                 let backup = backups.last().cloned().unwrap();
                 world.restore(backup);
             }
         }
-        world.trouble = 0;
-        let end = world.now + 120_000;
-        world.run_until(end);
-        let members: BTreeSet<&str> = names.into_iter().collect();
-        prop_assert_eq!(world.owners(8), assign(&members, 8));
+        prop_assert_eq!(world.owners_in_the_end(), assign(&NAMES.into(), 8));
     }
 }
