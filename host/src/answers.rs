@@ -35,7 +35,7 @@ const FIRST: u64 = 64 << 10;
 #[derive(Debug, Clone)]
 pub struct AnswerBudget {
     shared: MemoryBudget,
-    /// One unit: whoever has it has the reserve.
+    /// One unit. The run that holds it has the reserve.
     reserve: MemoryBudget,
 }
 

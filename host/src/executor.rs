@@ -24,18 +24,18 @@ use crate::sinks::{Scope, Sinks};
 /// The `Idempotency-Key` of each HTTP request that gets one, by the request's name.
 pub(crate) type IdempotencyKeys = BTreeMap<String, String>;
 
-/// What the requests of a plan are sent with.
+/// The context that the requests of a plan are sent in.
 #[derive(Clone, Copy)]
 pub(crate) struct Sending<'a> {
-    /// The run that they are of.
+    /// The run that sends them.
     pub(crate) run: &'a Run,
     /// The keys of its HTTP requests.
     pub(crate) keys: &'a IdempotencyKeys,
-    /// The answers count here.
+    /// Accounts for the memory of their answers.
     pub(crate) answers: &'a RunAnswers,
     /// Knows the secrets of the run.
     pub(crate) redactor: &'a Arc<Redactor>,
-    /// Where hosts share the objects: says when a request that changes something may be sent.
+    /// Where hosts share the objects: admits requests that change something.
     pub(crate) permit: Option<&'a Permit>,
 }
 

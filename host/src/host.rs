@@ -100,7 +100,7 @@ pub enum BuildError {
     Sharding(#[from] ShardingError),
 }
 
-/// How long the states of machines outlive their Configurator unless the builder says otherwise.
+/// The default time for which the states of machines outlive their Configurator.
 pub const DEFAULT_STATE_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Builds a [`Host`]. Only [`client`](Self::client) must be given; what is left out is kept in memory.
@@ -223,8 +223,9 @@ impl HostBuilder {
         self
     }
 
-    /// Memory of the answers that servers have given to runs under way, in bytes, and at least [`LEAST_ANSWER_MEMORY`](crate::answers::LEAST_ANSWER_MEMORY). A request waits
-    /// until there is room for its answer. Default: an eighth of the memory that the process may have.
+    /// The memory of answers to runs under way, in bytes; at least
+    /// [`LEAST_ANSWER_MEMORY`](crate::answers::LEAST_ANSWER_MEMORY). A request waits until there is room for its answer. Default: an
+    /// eighth of the memory that the process may have.
     #[must_use]
     pub fn answer_memory(mut self, bytes: u64) -> Self {
         self.answer_memory = Some(bytes);

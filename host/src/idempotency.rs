@@ -13,10 +13,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
-use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use configurator_core::configurator::Configurator;
 use configurator_core::digest::digest_of;
 use configurator_core::fault::{Fault, FaultKind};
@@ -30,19 +26,21 @@ use configurator_core::trigger::Trigger;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 
+use crate::cipher::Cipher;
 use crate::clock::SharedClock;
+use crate::controller::rollout::Rollout;
 use crate::executor::IdempotencyKeys;
-use crate::seal::{HostKey, StateKey};
-use crate::sinks::configstore::{ConfigStore, Fence};
+use crate::seal::HostKey;
+use crate::sinks::configstore::{ConfigStore, Fence, segments_below};
 use crate::sinks::is_safe;
 
-/// Where causes and requests are in the config store.
+/// The prefix of causes and requests in the config store.
 const EFFECTS: &str = "effects/";
 /// The last segment of the key of a cause.
 const CAUSE: &str = "cause";
 /// The header that carries the key.
 const HEADER: &str = "idempotency-key";
-/// The largest request that is stored, in bytes before it is sealed. A larger one is made anew by the handler.
+/// The largest request that is stored, in bytes before it is sealed. For a larger one, the handler is called again.
 const MAX_STORED: usize = 512 << 10;
 /// Objects of a batch whose causes are read at a time.
 const READS: usize = 16;
@@ -52,30 +50,32 @@ pub(crate) struct Effects {
     store: Arc<dyn ConfigStore>,
     key: Arc<HostKey>,
     prefix: String,
-    /// Whether there may be any.
+    /// Whether the Configurator may send HTTP requests.
     is_used: bool,
     clock: SharedClock,
     /// Keys of requests that were answered, and could not be removed.
     answered: Mutex<HashSet<String>>,
 }
 
-/// What is known of the effects of one run.
+/// The effects of one run that were read so far.
 #[derive(Default)]
 pub(crate) struct RunEffects {
-    /// By uid of the object.
+    /// The effects of each object, by its uid.
     objects: BTreeMap<String, ObjectEffects>,
 }
 
 struct ObjectEffects {
+    /// The prefix of its requests in the config store.
+    prefix: String,
     cause: String,
     /// The sealed requests without an answer, by their keys in the config store.
     unanswered: BTreeMap<String, String>,
 }
 
-/// What the HTTP requests of a plan are sent with.
+/// The keys of a plan's HTTP requests.
 #[derive(Debug, Default)]
 pub(crate) struct KeyedPlan {
-    /// The plan with the requests that are sent again as they were; `None`: as it is.
+    /// The plan with earlier requests in place of those that are sent again. `None`: the plan is unchanged.
     pub(crate) plan: Option<Plan>,
     /// The `Idempotency-Key` of each request that has one, by name.
     pub(crate) keys: IdempotencyKeys,
@@ -117,8 +117,8 @@ impl Effects {
         }
     }
 
-    /// Gives the HTTP requests of a plan their keys. When this returns, their cause is stored, and so is each request that is to
-    /// be sent again as it is until it has an answer. `module` is the digest of the run's module.
+    /// Gives the HTTP requests of a plan their keys. When this returns, their cause is stored, and so is each request, which is sent
+    /// again unchanged until it has an answer. Does nothing for a plan without such requests.
     ///
     /// # Errors
     /// When one of the stores cannot be used. Then nothing may be sent.
@@ -126,7 +126,7 @@ impl Effects {
         &self,
         plan: &Plan,
         run: &Run,
-        module: &[u8],
+        rollout: &Rollout,
         known: &mut RunEffects,
         fences: &[Fence],
     ) -> Result<KeyedPlan, Fault> {
@@ -136,22 +136,28 @@ impl Effects {
             return Ok(keyed);
         }
         let seals = self.key.get().await?;
+        let cipher = Cipher::new(&seals.derive(b"http requests").into());
         let members = requests
             .iter()
             .flat_map(|(_, step, _)| members_of(step, run));
-        let mut writes = self.learn(run, members, module, known).await?;
+        let module = rollout.chosen(run.module()).digest().hex();
+        let mut writes = self.learn(run, members, module.as_bytes(), known).await?;
         for (index, step, request) in requests {
-            let Some(owner) = members_of(step, run).first() else {
+            let members = members_of(step, run);
+            let cause = known.cause_of(members);
+            let owner = members.first().map(|owner| owner.uid.as_str());
+            let Some((uid, object)) =
+                owner.and_then(|uid| Some((uid, known.objects.get_mut(uid)?)))
+            else {
                 continue;
             };
             let name = &step.request.name;
-            let cause = known.cause_of(members_of(step, run));
-            let key = self.request_key(run, owner, module, name);
+            let key = format!("{}{}", object.prefix, entry_of(run, name));
             let bound = format!("{key} {cause}");
-            let unanswered = known.unanswered(&owner.uid);
-            let earlier = unanswered.and_then(|all| open(seals, &bound, all.get(&key)?));
+            let unanswered = object.unanswered.get(&key);
+            let earlier = unanswered.and_then(|sealed| open(&cipher, &bound, sealed));
             let is_resent = earlier.is_some();
-            let request = match earlier {
+            let sent = match earlier {
                 Some(earlier) => {
                     let again = resent(request, earlier);
                     let plan = keyed.plan.get_or_insert_with(|| plan.clone());
@@ -163,22 +169,20 @@ impl Effects {
                 None => {
                     let request = without_headers(request);
                     if !step.request.is_declarative
-                        && let Some(sealed) = seal(seals, &bound, &request)?
+                        && let Some(sealed) = seal(&cipher, &bound, &request)?
                     {
                         writes.push(Write::Put(key.clone(), sealed.clone()));
-                        if let Some(all) = known.unanswered(&owner.uid) {
-                            all.insert(key.clone(), sealed);
-                        }
+                        object.unanswered.insert(key.clone(), sealed);
                     }
                     request
                 }
             };
-            let parts = ["idempotency-key", &bound, &request.method, &request.url];
-            let body = request.body.as_deref().unwrap_or_default();
+            let body = sent.body.as_deref().unwrap_or_default();
+            let parts = ["idempotency-key", &bound, &sent.method, &sent.url];
             let parts: Vec<&[u8]> = parts.map(str::as_bytes).into_iter().chain([body]).collect();
             keyed.keys.insert(name.clone(), seals.seal(&parts));
             let stored = Stored {
-                uid: owner.uid.clone(),
+                uid: uid.to_owned(),
                 key,
                 is_resent,
             };
@@ -188,9 +192,9 @@ impl Effects {
         Ok(keyed)
     }
 
-    /// Notes which of the requests have their answers: another request of the same name is another effect from then on. What
-    /// cannot be removed from the store is removed with the next write; after a crash before it, the request is sent once more
-    /// under its key.
+    /// Removes the stored requests that have been answered. From then on, another request of the same name is another effect. If the
+    /// store cannot be written, they are removed with the next write; after a crash before that, such a request is sent once more under
+    /// its key.
     pub(crate) async fn settle(
         &self,
         keyed: &KeyedPlan,
@@ -237,12 +241,12 @@ impl Effects {
             .await
     }
 
-    /// Whether there may be any: the Configurator may send HTTP requests.
+    /// Returns whether the Configurator may send HTTP requests.
     pub(crate) fn is_used(&self) -> bool {
         self.is_used
     }
 
-    /// The objects that a cause is stored for, with their uids.
+    /// Returns the objects that a cause is stored for, with their uids.
     ///
     /// # Errors
     /// When the config store cannot be read.
@@ -259,14 +263,12 @@ impl Effects {
         Ok(records.into_iter().filter_map(object).collect())
     }
 
-    /// Uids of Configurators about whose objects something is stored.
+    /// Returns the uids of the Configurators that something is stored for.
     ///
     /// # Errors
     /// When the config store cannot be read.
-    pub(crate) async fn kept_for(store: &dyn ConfigStore) -> Result<BTreeSet<String>, Fault> {
-        let keys = store.scan(EFFECTS).await?;
-        let segment = |key: &str| Some(key.strip_prefix(EFFECTS)?.split_once('/')?.0.to_owned());
-        Ok(keys.iter().filter_map(|(key, _)| segment(key)).collect())
+    pub(crate) async fn owners(store: &dyn ConfigStore) -> Result<BTreeSet<String>, Fault> {
+        segments_below(store, EFFECTS).await
     }
 
     /// Removes everything about the objects of a Configurator that is gone.
@@ -282,7 +284,7 @@ impl Effects {
         store.write(vec![Write::DeletePrefix(prefix)], fences).await
     }
 
-    /// Reads what is not known yet of these members. Returns what must be written before a request of them is sent.
+    /// Reads the effects of members that were not read yet. Returns the writes that must come before their requests are sent.
     async fn learn<'m>(
         &self,
         run: &Run,
@@ -324,10 +326,14 @@ impl Effects {
         if let Some(record) = &record
             && trigger.is_same(&record.trigger, record.occasion)
         {
-            let cause = record.cause.clone();
-            return Ok((uid, ObjectEffects { cause, unanswered }, Vec::new()));
+            let effects = ObjectEffects {
+                prefix,
+                cause: record.cause.clone(),
+                unanswered,
+            };
+            return Ok((uid, effects, Vec::new()));
         }
-        // A cause is never used twice, also when everything happens again as it was, or after the record of an object was removed.
+        // The time makes each cause unique, even if the same happens again or the record of the object was removed meanwhile.
         let now = self.clock.now().to_string();
         let last = record.map(|record| record.cause).unwrap_or_default();
         let cause = digest_of([&trigger.digest, &last, &now].map(|part| part.as_bytes()));
@@ -338,24 +344,19 @@ impl Effects {
             cause: cause.clone(),
         };
         let text = serde_json::to_string(&record).map_err(|error| broken(&error))?;
-        let writes = vec![Write::DeletePrefix(prefix), Write::Put(cause_key, text)];
+        let writes = vec![
+            Write::DeletePrefix(prefix.clone()),
+            Write::Put(cause_key, text),
+        ];
         let effects = ObjectEffects {
+            prefix,
             cause,
             unanswered: BTreeMap::new(),
         };
         Ok((uid, effects, writes))
     }
 
-    /// The key of a request in the config store.
-    fn request_key(&self, run: &Run, owner: &Member, module: &[u8], name: &str) -> String {
-        let scope = Trigger::of(run, owner, module).scope;
-        let entry = run.entry_id();
-        let number = entry.number.to_string();
-        let entry = digest_of([entry.phase, &number, name].map(str::as_bytes));
-        format!("{}{}/{scope}/{entry}", self.prefix, owner.uid)
-    }
-
-    /// Writes, and removes the requests that were answered.
+    /// Writes, and removes answered requests in the same call.
     async fn write(&self, mut writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault> {
         let answered: Vec<String> = self.answered().iter().cloned().collect();
         let puts: HashSet<&String> = writes.iter().filter_map(put_key).collect();
@@ -383,7 +384,7 @@ impl RunEffects {
         Some(&mut self.objects.get_mut(uid)?.unanswered)
     }
 
-    /// The cause of a request for these objects: another one as soon as one of theirs is.
+    /// Returns the cause of a request for these objects. It changes when the cause of one of them does.
     fn cause_of(&self, members: &[Member]) -> String {
         let causes = members.iter().filter_map(|member| {
             let effects = self.objects.get(&member.uid)?;
@@ -398,7 +399,7 @@ impl RunEffects {
     }
 }
 
-/// The requests of a plan that get a key: those that may change something, unless the handler has given them one.
+/// Returns the requests of a plan that get a key: those that may change something and have no key from the handler.
 fn keyed_requests(plan: &Plan) -> impl Iterator<Item = (usize, &PlannedStep, &HttpRequest)> {
     plan.steps.iter().enumerate().filter_map(|(index, step)| {
         let (PlannedAction::Send(_), Operation::Http(request)) =
@@ -414,7 +415,14 @@ fn keyed_requests(plan: &Plan) -> impl Iterator<Item = (usize, &PlannedStep, &Ht
     })
 }
 
-/// The objects that a request is made for.
+/// Names a request of the entry that the run is in, as a segment of a key.
+fn entry_of(run: &Run, request: &str) -> String {
+    let entry = run.entry_id();
+    let number = entry.number.to_string();
+    digest_of([entry.phase, &number, request].map(str::as_bytes))
+}
+
+/// Returns the objects that a request is made for.
 fn members_of<'r>(step: &PlannedStep, run: &'r Run) -> &'r [Member] {
     let members = run.members();
     match &step.request.of {
@@ -426,7 +434,7 @@ fn members_of<'r>(step: &PlannedStep, run: &'r Run) -> &'r [Member] {
     }
 }
 
-/// What of a request stays the same: headers may hold a credential that has been replaced since.
+/// Returns the part of a request that stays the same. Headers are left out, since they may hold a credential that expires.
 fn without_headers(request: &HttpRequest) -> HttpRequest {
     HttpRequest {
         headers: Vec::new(),
@@ -434,45 +442,26 @@ fn without_headers(request: &HttpRequest) -> HttpRequest {
     }
 }
 
-/// The earlier request, with the headers of the one that the handler asks for now.
+/// Returns the earlier request with the headers of the one that the handler has just returned.
 fn resent(request: &HttpRequest, earlier: HttpRequest) -> HttpRequest {
     let mut headers = request.headers.clone();
     headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-length"));
     HttpRequest { headers, ..earlier }
 }
 
-/// `None`: it is too large to be stored.
-fn seal(seals: &StateKey, bound: &str, request: &HttpRequest) -> Result<Option<String>, Fault> {
+/// Returns `None` for a request that is too large to be stored.
+fn seal(cipher: &Cipher, bound: &str, request: &HttpRequest) -> Result<Option<String>, Fault> {
     let text = serde_json::to_vec(request).map_err(|error| broken(&error))?;
     if text.len() > MAX_STORED {
         return Ok(None);
     }
-    let mut nonce = [0; 24];
-    getrandom::fill(&mut nonce).map_err(|error| broken(&error))?;
-    let payload = Payload {
-        msg: &text,
-        aad: bound.as_bytes(),
-    };
-    let sealed = cipher(seals)
-        .encrypt(&XNonce::from(nonce), payload)
-        .map_err(|error| broken(&error))?;
-    Ok(Some(STANDARD.encode([&nonce[..], &sealed].concat())))
+    let sealed = cipher.seal(bound, &text).map_err(|error| broken(&error))?;
+    Ok(Some(sealed))
 }
 
-/// `None`: it was sealed for another cause, or with another key.
-fn open(seals: &StateKey, bound: &str, sealed: &str) -> Option<HttpRequest> {
-    let bytes = STANDARD.decode(sealed).ok()?;
-    let (nonce, sealed) = bytes.split_first_chunk::<24>()?;
-    let payload = Payload {
-        msg: sealed,
-        aad: bound.as_bytes(),
-    };
-    let text = cipher(seals).decrypt(&XNonce::from(*nonce), payload).ok()?;
-    serde_json::from_slice(&text).ok()
-}
-
-fn cipher(seals: &StateKey) -> XChaCha20Poly1305 {
-    XChaCha20Poly1305::new(&seals.derive(b"http requests").into())
+/// Returns `None` for a request that was sealed for another cause, or with another key.
+fn open(cipher: &Cipher, bound: &str, sealed: &str) -> Option<HttpRequest> {
+    serde_json::from_slice(&cipher.open(bound, sealed)?).ok()
 }
 
 fn put_key(write: &Write) -> Option<&String> {

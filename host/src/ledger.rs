@@ -6,7 +6,7 @@
 //! An object can come back under its uid while its record is being removed, because a label selects it again. So each time that it is
 //! recorded begins a life, a random number, and the removal is carried out only on the life that ended.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use configurator_core::fault::Fault;
@@ -15,7 +15,10 @@ use configurator_core::request::ObjectRef;
 use serde::{Deserialize, Serialize};
 
 use crate::seal::random;
-use crate::sinks::configstore::{Condition, ConfigStore, Fence};
+use crate::sinks::configstore::{Condition, ConfigStore, Fence, segments_below};
+
+/// The prefix of records in the config store.
+const PREFIX: &str = "ledger/";
 
 /// The record of one Configurator.
 #[derive(Clone)]
@@ -31,7 +34,7 @@ struct Record {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     namespace: String,
     name: String,
-    /// Zero in records that earlier versions have written, which did not have it.
+    /// Zero in records of earlier versions, which had no such field.
     #[serde(default, skip_serializing_if = "is_zero")]
     life: u64,
 }
@@ -41,7 +44,7 @@ const fn is_zero(life: &u64) -> bool {
     *life == 0
 }
 
-/// A record that is to be removed. One that is made later for the same object is another.
+/// A record that is to be removed. A later record of the same object has another life and stays.
 #[derive(Debug)]
 pub struct EndedRecord {
     key: String,
@@ -54,7 +57,7 @@ impl Ledger {
     pub fn new(store: Arc<dyn ConfigStore>, configurator_uid: &str) -> Self {
         Self {
             store,
-            prefix: format!("ledger/{configurator_uid}/"),
+            prefix: format!("{PREFIX}{configurator_uid}/"),
             recorded: Arc::default(),
         }
     }
@@ -131,15 +134,12 @@ impl Ledger {
             .await
     }
 
-    /// Of which Configurators, by uid, there are records.
+    /// Returns the uids of the Configurators that there are records for.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn recorded_for(store: &dyn ConfigStore) -> Result<HashSet<String>, Fault> {
-        let keys = store.scan("ledger/").await?.into_iter();
-        Ok(keys
-            .filter_map(|(key, _)| Some(key.split('/').nth(1)?.to_owned()))
-            .collect())
+    pub async fn owners(store: &dyn ConfigStore) -> Result<BTreeSet<String>, Fault> {
+        segments_below(store, PREFIX).await
     }
 
     /// Another host records these objects from now on.
@@ -148,8 +148,8 @@ impl Ledger {
         recorded.retain(|uid, _| !is_let_go(uid));
     }
 
-    /// Ends the life of an object in the ledger, and returns what is to be [removed](Self::remove). From now on the object is
-    /// recorded again before it is handled.
+    /// Ends the life of an object in the ledger, and returns the record to [remove](Self::remove). From now on the object is recorded
+    /// again before it is handled.
     #[must_use]
     pub fn end(&self, key: &ObjectRef, uid: &str) -> Option<EndedRecord> {
         let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,6 +9,7 @@ pub mod resource;
 pub mod rights;
 
 pub mod answers;
+mod cipher;
 pub mod controller;
 pub mod declarative;
 pub mod executor;

@@ -10,7 +10,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use tokio::sync::OnceCell;
 
-use crate::sinks::secretstore::SecretStore;
+use crate::sinks::secretstore::{self, SecretStore};
 
 /// The name of the key in the secret store. No capability lets a handler reach it: see
 /// [`Capabilities`](configurator_core::capability::Capabilities).
@@ -45,7 +45,7 @@ impl StateKey {
         URL_SAFE_NO_PAD.encode(self.mac(parts).finalize().into_bytes())
     }
 
-    /// A key for another purpose, which says nothing about this one.
+    /// Derives a key for another purpose. It reveals nothing about this one.
     pub(crate) fn derive(&self, purpose: &[u8]) -> [u8; 32] {
         self.mac(&[b"derived key", purpose])
             .finalize()
@@ -70,17 +70,12 @@ impl StateKey {
     }
 }
 
-/// Random bytes that no seed decides.
+/// Returns random bytes of the operating system.
 ///
 /// # Errors
-/// When the operating system has none.
+/// When it gives none.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], Fault> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        let message = format!("the operating system gave no random bytes: {error}");
-        Fault::new(FaultKind::ResourceGeneric, message)
-    })?;
-    Ok(bytes)
+    secretstore::random().map_err(|error| Fault::new(FaultKind::ResourceGeneric, error.to_string()))
 }
 
 /// The key of a host: one that its embedder gave, or one that the secret store has.

@@ -40,7 +40,7 @@ impl Tasks {
     {
         let abort = self.abort.clone();
         tracing::trace!(?kind, "task");
-        // What is around it would hold several copies of a large future, which is never moved once it is boxed.
+        // The futures around it would each hold a copy of a large future. A box is moved instead.
         let future = Box::pin(future);
         self.tracker
             .spawn(async move { abort.run_until_cancelled(future).await })

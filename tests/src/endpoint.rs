@@ -74,7 +74,7 @@ impl Endpoint {
         })
     }
 
-    /// Whether requests take effect from now on and the connection breaks before the answer.
+    /// From now on, with `true`, requests take effect and the connection breaks before the answer.
     pub fn lose_answers(&self, loses: bool) {
         self.state.held().loses_answers = loses;
     }

@@ -31,7 +31,7 @@ const REQUESTS: usize = 1000;
 /// Commands for each poisoned object.
 const COMMANDS: usize = 20;
 
-/// What a poisoned object does.
+/// A way in which an object costs its host much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Poison {
     /// Its handler traps.
@@ -77,7 +77,7 @@ impl Poison {
         Self::CommandFlood,
     ];
 
-    /// What its handler does.
+    /// Returns the script of its handler.
     fn script(self) -> Value {
         let apply_config_map = |name: &str| {
             let body = json!({

@@ -304,7 +304,7 @@ impl Capabilities {
         )))
     }
 
-    /// Whether any HTTP request may be allowed.
+    /// Returns whether a rule allows any HTTP request at all.
     #[must_use]
     pub fn allows_http(&self) -> bool {
         !self.http.is_empty()

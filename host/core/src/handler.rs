@@ -371,7 +371,7 @@ pub struct CallLimits {
     /// Whose calls they are: an instance never serves those of two, since what one may read the other may not.
     #[serde(skip)]
     pub owner: u128,
-    /// For which of the owner's objects a call is. Of the next call for the same, the host expects that it takes as long.
+    /// Identifies the owner's objects that a call is for. The host expects the next call for the same objects to take as long.
     #[serde(skip)]
     pub objects: u64,
 }
@@ -388,7 +388,7 @@ impl CallLimits {
         }
     }
 
-    /// These, for a call that is for the objects of these uids.
+    /// Returns these limits for a call that is for the objects with these uids.
     #[must_use]
     pub fn called_for<'a>(self, uids: impl IntoIterator<Item = &'a str>) -> Self {
         let mut hash = DefaultHasher::new();

@@ -43,7 +43,7 @@ pub struct Observed {
     pub object: Document,
     /// Its deletionTimestamp, when it waits for this Configurator's finalizer.
     pub deleting_since: Option<Timestamp>,
-    /// When it appeared, if it is known that it was not there before, or not selected.
+    /// When it appeared. `None`: it may have existed and been selected before.
     pub appeared: Option<Timestamp>,
 }
 
@@ -136,7 +136,7 @@ pub enum Action {
 /// The objects that a new module is tried on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tried {
-    /// How many there are.
+    /// The number of functions.
     pub objects: u32,
     /// Those of them whose first run of it is yet to end.
     pub awaited: u32,
@@ -180,7 +180,7 @@ struct Slot {
     gone: VecDeque<Gone>,
     work: Work,
     is_given_up: bool,
-    /// A server has asked that nothing is sent for the object before this, whatever becomes of the object.
+    /// A server has asked the host to send nothing for the object before this time, even if the object changes.
     quiet_until: Option<Timestamp>,
 }
 
@@ -1447,7 +1447,7 @@ impl Queue {
         paused.server.as_ref().is_some_and(is_unavailable)
     }
 
-    /// A server that refuses an object for now may ask for patience.
+    /// Honors the wait that a server asked for when it refused the object for now.
     fn note_wish(&mut self, key: &ObjectRef, failure: &Failure, after: Duration, now: Timestamp) {
         let has_asked = failure.reaction == Reaction::Park && failure.fault.retry_after.is_some();
         if let (true, Some(slot)) = (has_asked, self.slots.get_mut(key)) {

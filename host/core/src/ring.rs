@@ -120,7 +120,7 @@ pub enum RingAction {
     Begin {
         /// Which.
         shard: u16,
-        /// How often its lease had changed hands. With a later owner it is more often.
+        /// How often its Lease had changed hands. The number is higher for a later owner.
         transitions: u32,
     },
     /// No new runs begin in the shard; say [`Ring::quiet`] when those under way have ended.
@@ -147,7 +147,7 @@ struct Known {
     lease: Lease,
     /// When it was first seen so.
     since: Timestamp,
-    /// Its place in the order in which the ring has learned things.
+    /// Its position in the order in which the ring learned of Leases.
     learned: u64,
 }
 
@@ -156,11 +156,11 @@ struct Held {
     /// When the renewal was sent that went through last.
     renewed: Timestamp,
     is_draining: bool,
-    /// The server has its lease in an older state than it was.
+    /// The server went back to an older state of its Lease.
     is_void: bool,
 }
 
-/// What the ring knew when a question was asked.
+/// The state of the ring when it asked the server a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked(u64);
 
@@ -180,9 +180,9 @@ pub struct Ring {
     again: BTreeMap<LeaseId, Timestamp>,
     /// Shards that were claimed since the last [`act`](Self::act).
     begun: Vec<u16>,
-    /// How much was learned so far.
+    /// Counts what the ring has learned so far.
     learned: u64,
-    /// Leases that the server has in an older state than they were.
+    /// Leases that the server took back to an older state.
     rolled_back: Vec<LeaseId>,
     is_listed: bool,
     is_leaving: bool,
@@ -208,19 +208,19 @@ impl Ring {
         }
     }
 
-    /// A question about leases is asked now. The answer is newer than all that is known, whatever its versions say.
+    /// Marks that a question about Leases is asked now. Its answer is newer than everything the ring knows, whatever its versions say.
     #[must_use]
     pub const fn asked(&self) -> Asked {
         Asked(self.learned)
     }
 
-    /// Every lease that there is, as the server has answered.
+    /// Takes in the server's answer to a listing of all Leases.
     pub fn listed(&mut self, leases: Vec<(LeaseId, Lease)>, asked: Asked, now: Timestamp) {
         let there: BTreeSet<LeaseId> = leases.iter().map(|(id, _)| id.clone()).collect();
         self.known
             .retain(|id, known| there.contains(id) || known.learned > asked.0);
         for (id, lease) in leases {
-            // While nothing was heard of it, it may have been renewed, and the server restored.
+            // It may have been renewed before the server was restored, and the ring did not hear of it.
             if let Some(known) = self.known.get_mut(&id)
                 && matches!(id, LeaseId::Shard(_))
                 && known.lease.version == lease.version
@@ -232,7 +232,7 @@ impl Ring {
         self.is_listed = true;
     }
 
-    /// A lease is so, as the server has answered.
+    /// Takes in the server's answer about one Lease.
     ///
     /// Versions of one server only grow. One that answers with an older version than it had before the question was restored from a
     /// backup: what it says counts, and a shard that was held under the lease is lost, since others may rely on what it says now.
@@ -252,7 +252,7 @@ impl Ring {
         self.learn(id, lease, now);
     }
 
-    /// A lease is so, as the server has told by itself. What is older than what is known is ignored: it was on its way for longer.
+    /// Takes in a change of a Lease that a watch has shown. An older version than the known one is ignored: it was delayed.
     pub fn observe(&mut self, id: LeaseId, lease: Lease, now: Timestamp) {
         if let Some(known) = self.known.get(&id)
             && !is_newer(&lease.version, &known.lease.version)
@@ -272,7 +272,7 @@ impl Ring {
         self.known.insert(id, known);
     }
 
-    /// The leases that the server was found to have in an older state than they were, since this was asked last.
+    /// Takes the Leases that the server was found to have taken back to an older state since the last call.
     pub fn take_rolled_back(&mut self) -> Vec<LeaseId> {
         std::mem::take(&mut self.rolled_back)
     }
@@ -557,7 +557,7 @@ fn is_newer(version: &str, than: &str) -> bool {
     }
 }
 
-/// Whether a version is older than another. Where they are no numbers, that cannot be told.
+/// Returns whether a version is older than another. Versions that are not numbers cannot be compared.
 fn is_older(version: &str, than: &str) -> bool {
     match (version.parse::<u64>(), than.parse::<u64>()) {
         (Ok(version), Ok(than)) => version < than,

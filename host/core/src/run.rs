@@ -48,7 +48,7 @@ pub struct Member {
     pub event: WatchEvent,
     /// Of its content when the run began.
     pub content: ContentDigest,
-    /// When its last scheduled resync was due, or when it appeared. `None`: neither has happened since this host watches it.
+    /// When its last scheduled resync was due, or when it appeared. `None`: this host has seen neither.
     pub occasion: Option<Timestamp>,
 }
 
@@ -454,7 +454,7 @@ impl Run {
         }
     }
 
-    /// The step with another operation in its place, for which the rules are checked as for any other.
+    /// Returns the step with another operation, authorized like any other.
     #[must_use]
     pub fn with_operation(&self, step: &PlannedStep, operation: Operation) -> PlannedStep {
         let first = self.members.first();
@@ -474,13 +474,13 @@ impl Run {
         }
     }
 
-    /// Whether the run is the entry of a machine's leaf.
+    /// Returns whether the run is an entry of a machine's leaf.
     #[must_use]
     pub fn is_of_leaf(&self) -> bool {
         self.leaf.is_some()
     }
 
-    /// The phase that a machine's object is in; empty in mode Chain.
+    /// Returns the phase that a machine's object is in; empty in mode Chain.
     #[must_use]
     pub fn visited_phase(&self) -> &str {
         self.leaf.as_ref().map_or("", |leaf| leaf.phase.as_str())

@@ -1,25 +1,26 @@
-//! What has started a run of an object.
+//! The trigger of a run.
 
 use crate::digest::digest_of;
 use crate::run::{Chain, Member, Run};
 use crate::time::Timestamp;
 
-/// What has started a run of one object. A run that is repeated after a failure, a restart of the host or a hand-over has
+/// The trigger of a run for one of its objects. A run that is repeated after a failure, a restart of the host or a hand-over has
 /// the same trigger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trigger {
-    /// Tells apart what goes on side by side for one object: a chain, or the node of a leaf. A segment of a key.
+    /// Distinguishes runs of one object that may be under way at the same time: by chain, or by the node of a leaf. It is a valid
+    /// segment of a key.
     pub scope: String,
-    /// Of a chain, the content of the object, the parameters and the module; an object is deleted once, whatever it contains.
-    /// Of a leaf, the visit to its phase and the entry.
+    /// For a chain, a digest of the object's content, the parameters and the module. The deletion chain leaves the content out, since
+    /// an object is deleted once. For a leaf, a digest of the visit to its phase and the entry.
     pub digest: String,
-    /// When the last scheduled resync of the object was due, or when it appeared. `None` says nothing: neither has happened since this
-    /// host watches the object.
+    /// When the last scheduled resync of the object was due, or when it appeared. `None`: this host has seen neither, so nothing follows
+    /// from it.
     pub occasion: Option<Timestamp>,
 }
 
 impl Trigger {
-    /// The trigger of `run` for one of its members, with the module of this digest.
+    /// Returns the trigger of `run` for one of its members. `module` is the digest of the run's module.
     #[must_use]
     pub fn of(run: &Run, member: &Member, module: &[u8]) -> Self {
         if run.is_of_leaf() {
@@ -44,7 +45,7 @@ impl Trigger {
         }
     }
 
-    /// Whether this is the trigger with `digest` and `occasion` that is known: nothing has happened since.
+    /// Returns whether this is still the known trigger with this `digest` and `occasion`: nothing has happened since.
     #[must_use]
     pub fn is_same(&self, digest: &str, occasion: Option<Timestamp>) -> bool {
         self.digest == digest && (self.occasion.is_none() || self.occasion == occasion)
@@ -98,7 +99,7 @@ mod tests {
         assert!(!second.is_same(&first.digest, first.occasion));
         assert!(second.is_same(&second.digest, second.occasion));
         assert!(!next.is_same(&second.digest, second.occasion));
-        // After a restart nothing is known of the resync whose effects may be under way.
+        // A host that has just started does not know of the resync, whose effects may be under way.
         assert!(first.is_same(&second.digest, second.occasion));
     }
 

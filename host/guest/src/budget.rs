@@ -8,7 +8,7 @@ use std::thread::Thread;
 
 use tokio::sync::oneshot;
 
-/// How many reservations may overtake one that waits for more memory than is free.
+/// The number of reservations that may overtake one that waits for more memory than is free.
 const MAX_OVERTAKES: u32 = 32;
 
 /// A number of bytes that reservations are taken from. A clone is the same budget.
@@ -46,11 +46,11 @@ struct Waiting {
     grant: oneshot::Sender<Reservation>,
 }
 
-/// More memory than the whole budget was asked for.
+/// More memory was requested than the whole budget has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{wanted} bytes do not fit into a budget of {limit} bytes")]
 pub struct NeverFits {
-    /// What was asked for, in bytes.
+    /// The requested memory, in bytes.
     pub wanted: u64,
     /// The budget, in bytes.
     pub limit: u64,
@@ -78,13 +78,13 @@ impl MemoryBudget {
         self.shared.limit
     }
 
-    /// The bytes that are reserved.
+    /// Returns the bytes that are reserved.
     #[must_use]
     pub fn reserved(&self) -> u64 {
         self.limit().saturating_sub(self.state().free)
     }
 
-    /// How many reservations wait.
+    /// Returns how many reservations wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.state().waiting.len()
@@ -134,8 +134,8 @@ impl MemoryBudget {
         })
     }
 
-    /// Grants what fits now. Reservations are handed over outside of the lock, because one that nobody waits for any
-    /// more returns its bytes there.
+    /// Grants what fits now. Reservations are handed over outside of the lock, because one whose wait was dropped returns its bytes
+    /// at once.
     fn grant(&self) {
         let granted = self.state().granted();
         for waiting in granted {
@@ -166,7 +166,7 @@ impl MemoryBudget {
 }
 
 impl State {
-    /// Whether a reservation behind the first `ahead` waits may be taken now.
+    /// Returns whether a reservation behind the first `ahead` waits may be taken now.
     fn may_take(&self, ahead: usize, bytes: u64) -> bool {
         let mut ahead = self.waiting.iter().take(ahead);
         bytes <= self.free && ahead.all(|waiting| waiting.overtaken < MAX_OVERTAKES)
@@ -205,7 +205,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Whether the memory has not been granted yet.
+    /// Returns whether the memory has not been granted yet.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         let state = self.budget.state();
@@ -274,7 +274,7 @@ impl Reservation {
         self.bytes
     }
 
-    /// Whether it has all bytes of the budget.
+    /// Returns whether it has all bytes of the budget.
     #[must_use]
     pub fn is_whole_budget(&self) -> bool {
         self.bytes >= self.budget.limit()

@@ -37,15 +37,15 @@ pub(crate) struct Work<'w> {
     pub(crate) log: LogSink,
 }
 
-/// With what an attempt to make a call begins.
+/// The instance or memory that an attempt to make a call begins with.
 pub(crate) enum Start {
-    /// With an instance that has served calls before.
+    /// An instance that has served calls before.
     Kept(Box<Instance>),
-    /// With this memory, for a new instance.
+    /// Memory for a new instance.
     New(Reservation),
 }
 
-/// Which start an attempt needs.
+/// The start that an attempt needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     /// An instance that has served calls before, or a new one.
@@ -69,7 +69,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// With what the call can begin now: an instance that was kept, or memory that is free. Instances that were kept give way.
+    /// Returns what the call can begin with now: a kept instance, or free memory. Other kept instances are evicted to make room.
     pub(crate) fn try_start(&self, work: &Work<'_>, need: Need) -> Option<Start> {
         if need == Need::Any && work.limits.instance_calls > 1 {
             let Work { module, limits, .. } = work;
@@ -87,7 +87,7 @@ impl Caller {
         }
     }
 
-    /// Queues for the memory of a call. Instances that were kept give way to it.
+    /// Queues for the memory of a call. Kept instances are evicted to make room.
     pub(crate) fn queue(&self, work: &Work<'_>, need: Need) -> Result<Wait, CallFault> {
         self.wait_for(self.wanted(work, need))
     }
@@ -116,7 +116,7 @@ impl Caller {
     /// Makes an attempt to call a handler. The future waits for nothing: see [`drive`](crate::drive).
     ///
     /// # Errors
-    /// What another attempt needs, when this one has failed for a reason of the host's.
+    /// The start that another attempt needs, when this one failed because of the host.
     pub(crate) async fn attempt(&self, work: &Work<'_>, start: Start) -> Result<CallReport, Need> {
         let is_kept = matches!(start, Start::Kept(_));
         let report = self.call(work, start).await?;
@@ -124,7 +124,7 @@ impl Caller {
             report.result,
             Err(CallFault::Trap { .. } | CallFault::Memory { .. } | CallFault::Stack { .. })
         );
-        // What calls before it have left behind must not count. A handler is a pure function: to call it again does no harm.
+        // Traces of earlier calls in the instance must not count. A handler is a pure function, so calling it again does no harm.
         match is_kept && is_spoilt {
             true => Err(Need::New),
             false => Ok(report),
@@ -211,7 +211,7 @@ impl Caller {
                 Some((live, calls)) => {
                     let instance = Instance { store, live, calls };
                     self.idle.put(module, limits.owner, instance);
-                    // Nothing waits for memory that only an idle instance has.
+                    // No call may wait for memory that an idle instance holds.
                     while self.budget.waiting() > 0 && self.idle.evict() {}
                 }
                 // Giving the instance back is part of what the call costs.
@@ -224,7 +224,7 @@ impl Caller {
         Ok(CallReport { result, cost })
     }
 
-    /// Asks a module what it is, on this thread. Returns the memory that it took as well, in bytes.
+    /// Calls `describe` on this thread. Returns also the memory that it took, in bytes.
     pub(crate) fn describe(
         &self,
         pre: &Pre,

@@ -2,8 +2,8 @@
 
 use wasmparser::{Parser, Payload};
 
-/// Limits of the code of one module. Compiling costs more than in proportion to the size of a function, and each function costs
-/// something however small it is.
+/// Limits of the code of one module. The cost of compiling grows faster than the size of a function, and each function has a fixed
+/// cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeLimits {
     /// Bytes of one function. Default: 2 MiB; the largest of CPython has 417 KiB.
@@ -27,7 +27,7 @@ impl Default for CodeLimits {
 /// Code passes a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CodeTooLarge {
-    /// One function does.
+    /// One function passes the limit.
     #[error("its function {index} has {size} bytes, and a function may have {limit}")]
     Function {
         /// Counts all functions with code, from 0.
@@ -40,12 +40,12 @@ pub enum CodeTooLarge {
     /// There are too many functions.
     #[error("it has {count} functions, and a module may have {limit}")]
     Functions {
-        /// How many there are.
+        /// The number of functions.
         count: u64,
-        /// How many there may be.
+        /// The allowed number of functions.
         limit: u64,
     },
-    /// All functions together do.
+    /// All functions together pass the limit.
     #[error("its functions have {size} bytes in all, and those of a module may have {limit}")]
     Code {
         /// In bytes.
@@ -65,7 +65,7 @@ pub(crate) fn check(bytes: &[u8], limits: &CodeLimits) -> Result<(), CodeTooLarg
             break;
         };
         match payload {
-            // The count is that of the header: to read each body would be too late.
+            // The header has the count. Reading each body first would be too late.
             Payload::CodeSectionStart { count, .. } => {
                 let count = functions.saturating_add(u64::from(count));
                 if count > limits.functions {

@@ -1,12 +1,10 @@
-//! Whose module is compiled next.
+//! The queue of modules that are to be compiled.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::digest::Digest;
-
-/// Owners whose last turn is remembered. One that is forgotten goes first, like a new one.
-const REMEMBERED: usize = 1024;
+use crate::owner_turns::OwnerTurns;
 
 /// Lets a few modules be compiled at a time. The next is of the owner whose last turn was longest ago, so an owner with many modules
 /// keeps none of another waiting for more than one of them. No module is compiled twice at a time.
@@ -17,9 +15,7 @@ pub(crate) struct CompileQueue {
 
 struct State {
     free: u32,
-    /// Counts turns.
-    turns: u64,
-    last_turns: HashMap<u128, u64>,
+    owners: OwnerTurns,
     compiling: HashSet<Digest>,
     waiting: VecDeque<Waiting>,
     next_id: u64,
@@ -43,8 +39,7 @@ impl CompileQueue {
         Self {
             state: Mutex::new(State {
                 free: parallel,
-                turns: 0,
-                last_turns: HashMap::new(),
+                owners: OwnerTurns::default(),
                 compiling: HashSet::new(),
                 waiting: VecDeque::new(),
                 next_id: 0,
@@ -86,7 +81,7 @@ impl CompileQueue {
         }
     }
 
-    /// How many wait.
+    /// Returns how many loads wait.
     pub(crate) fn waiting(&self) -> usize {
         self.state().waiting.len()
     }
@@ -97,30 +92,20 @@ impl CompileQueue {
 }
 
 impl State {
-    /// The id of what may begin now.
+    /// Returns the id of the load that may begin now.
     fn next(&self) -> Option<u64> {
         if self.free == 0 {
             return None;
         }
         let waiting = self.waiting.iter();
         let waiting = waiting.filter(|waiting| !self.compiling.contains(&waiting.module));
-        let next = waiting.min_by_key(|waiting| {
-            let last = self.last_turns.get(&waiting.owner).copied();
-            (last.unwrap_or(0), waiting.id)
-        });
+        let next = waiting.min_by_key(|waiting| (self.owners.last(waiting.owner), waiting.id));
         next.map(|waiting| waiting.id)
     }
 
     fn begin(&mut self, id: u64, owner: u128, module: Digest) {
         self.free = self.free.saturating_sub(1);
-        self.turns = self.turns.saturating_add(1);
-        if self.last_turns.len() >= REMEMBERED {
-            let oldest = self.last_turns.iter().min_by_key(|(_, turn)| **turn);
-            if let Some(owner) = oldest.map(|(owner, _)| *owner) {
-                self.last_turns.remove(&owner);
-            }
-        }
-        self.last_turns.insert(owner, self.turns);
+        self.owners.record(owner);
         self.compiling.insert(module);
         self.waiting.retain(|waiting| waiting.id != id);
     }
@@ -140,7 +125,7 @@ impl Drop for Turn<'_> {
 mod tests {
     use super::*;
 
-    /// The order in which those that wait get the one turn that there is. Each has an owner and a module.
+    /// Checks the order in which waiting loads get the only turn. Each has an owner and a module.
     #[track_caller]
     fn check(waiting: &[(u128, &str)], expected: &[usize]) {
         let queue = CompileQueue::new(1);
@@ -175,7 +160,7 @@ mod tests {
             &[(1, "a"), (1, "b"), (2, "c"), (1, "d"), (2, "e")],
             &[0, 2, 1, 4, 3],
         );
-        // The owner of what was compiled before comes last.
+        // The owner of the module that was compiled before comes last.
         check(&[(0, "a"), (1, "b")], &[1, 0]);
     }
 

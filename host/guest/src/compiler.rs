@@ -1,7 +1,7 @@
-//! Where modules are compiled: in this process, or each in one of its own, which the operating system holds to limits.
+//! The compiler of modules: in this process, or in a process for each module, which the operating system holds to limits.
 //!
-//! What a function costs to compile does not follow from its size: 2 KiB of nested loops take longer than all of CPython. No limit
-//! of what a module contains bounds that, and a thread cannot be ended from outside. A process can.
+//! The cost of compiling a function does not follow from its size: 2 KiB of nested loops take longer than all of CPython. No limit on
+//! the content of a module bounds it. A thread cannot be ended from outside, but a process can.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ use crate::options::GuestOptions;
 
 /// Threads of a process that compiles: more of them need more memory at a time.
 const THREADS: &str = "2";
-/// How much a process that compiles gives way to others, of 19.
+/// The niceness of a process that compiles; 19 is the lowest priority.
 const NICENESS: i32 = 10;
 /// The most that is read of what such a process says, in bytes.
 const MAX_MESSAGE: u64 = 4 << 10;
@@ -29,14 +29,14 @@ const MAX_GROWTH: u64 = 64;
 const SIGABRT: i32 = 6;
 const SIGXCPU: i32 = 24;
 
-/// Where modules are compiled.
+/// The compiler of modules.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Compiler {
-    /// On threads of this process. Nothing bounds the time and the memory of a compilation but [`CodeLimits`](crate::code_size::CodeLimits), so
-    /// it is for modules whose author is trusted that far.
+    /// On threads of this process. Only [`CodeLimits`](crate::code_size::CodeLimits) bound the time and memory of a compilation, so this is
+    /// for modules whose authors you trust.
     #[default]
     InProcess,
-    /// Each in a process of its own, under limits of memory and of CPU time.
+    /// In a process for each module, with limits on memory and CPU time.
     Process(CompilerProcess),
 }
 
@@ -92,8 +92,8 @@ impl Compiler {
 
 #[allow(unsafe_code, reason = "machine code can only be trusted, not checked")]
 fn trusted(engine: &Engine, code: &[u8]) -> Result<Component, CompileError> {
-    // SAFETY: the code comes through a pipe from a process that this one has started, of a program that its operator has named for
-    // that. Whoever could change it could change this process as well.
+    // SAFETY: the code comes through a pipe from a process that this one has started, running a program that its operator named for
+    // that. Anyone able to change it could change this process as well.
     unsafe { Component::deserialize(engine, code) }
         .map_err(|error| CompileError::Refused(format!("{error:#}")))
 }
@@ -134,7 +134,7 @@ impl CompilerProcess {
             .saturating_add(1 << 20);
         let (code, message) = std::thread::scope(|scope| {
             scope.spawn(move || {
-                // A compiler that has ended says itself why it does not read.
+                // If the compiler has ended, its exit status says why.
                 let _ = stdin.map(|mut stdin| stdin.write_all(bytes));
             });
             let message = scope.spawn(move || read(stderr, MAX_MESSAGE));
@@ -192,7 +192,7 @@ pub fn compile(arguments: &[u64]) -> std::io::Result<u8> {
     };
     limit(Resource::Core, 0, 0)?;
     limit(Resource::Data, *memory, *memory)?;
-    // At the first the process is told, at the second it is ended.
+    // The first limit sends SIGXCPU, the second SIGKILL.
     limit(Resource::Cpu, *seconds, seconds.saturating_add(1))?;
     let _ = nice(NICENESS);
     let options = GuestOptions {

@@ -18,7 +18,7 @@ pub(crate) enum DriveError {
     /// The caller's runtime is being dropped.
     #[error("the host is shutting down")]
     Closed,
-    /// The system has no thread for a call that lasts.
+    /// The system could not start a thread for a call that lasts longer than a tick.
     #[error("no thread can be started for a call that lasts longer than a tick: {0}")]
     Thread(std::io::Error),
     /// The call panicked.
@@ -40,9 +40,9 @@ impl From<DriveError> for CallFault {
     }
 }
 
-/// How far a call has come within its first tick.
+/// The progress of a call within its first tick.
 pub(crate) enum Begun<'a, T> {
-    /// To its end.
+    /// It has ended.
     Ended(T),
     /// It lasts longer.
     Lasts(Fiber<'a, T>),

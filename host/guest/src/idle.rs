@@ -57,7 +57,8 @@ impl IdleInstances {
         idle.remove(at).map(|one| one.instance)
     }
 
-    /// Keeps it for the next call of its owner, with no more memory than it uses. What is too much goes.
+    /// Keeps an instance for the next call of its owner, with no more memory than it uses. The oldest instances beyond the limit are
+    /// dropped.
     pub(crate) fn put(&self, module: &Arc<Module>, owner: u128, mut instance: Instance) {
         instance.store.data_mut().limiter.return_unused();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +75,7 @@ impl IdleInstances {
         drop(gone);
     }
 
-    /// Drops the one that has waited longest, if there is any.
+    /// Drops the instance that has been idle the longest. Returns whether there was one.
     pub(crate) fn evict(&self) -> bool {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let oldest = idle.pop_front();
@@ -94,7 +95,7 @@ impl IdleInstances {
         drop(gone);
     }
 
-    /// How many there are.
+    /// The number of functions.
     pub(crate) fn len(&self) -> usize {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.len()

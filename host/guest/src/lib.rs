@@ -33,6 +33,8 @@ pub mod compiler;
 
 mod compile_queue;
 
+mod owner_turns;
+
 mod long_calls;
 
 pub mod bytes;

@@ -34,7 +34,7 @@ pub(crate) struct MemoryExceeded {
     pub(crate) wanted: u64,
 }
 
-/// Other calls have the memory that the guest asked for.
+/// The memory that the guest asked for is in use by other calls.
 #[derive(Debug, thiserror::Error)]
 #[error("other calls have the memory that it asked for")]
 struct LacksRoom;
@@ -53,18 +53,18 @@ impl MemoryLimiter {
         }
     }
 
-    /// Whether growth failed because the budget of the process had no room.
+    /// Returns whether growth failed because the budget of the process had no room.
     pub(crate) const fn lacked_room(&self) -> bool {
         self.lacked_room
     }
 
-    /// Returns to the budget what is reserved and not in use.
+    /// Returns reserved bytes that are not in use to the budget.
     pub(crate) fn return_unused(&mut self) {
         self.reservation
             .shrink_to(self.used.saturating_add(self.tables));
     }
 
-    /// Takes from the budget what is not reserved for so many bytes of linear memory and of tables.
+    /// Reserves what is missing for this many bytes of linear memory and of tables.
     fn hold(&mut self, memory: u64, tables: u64) -> wasmtime::Result<()> {
         let wanted = memory.saturating_add(tables);
         let lacking = wanted.saturating_sub(self.reservation.bytes());

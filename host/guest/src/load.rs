@@ -107,7 +107,7 @@ pub enum LoadError {
     CodeTooLarge {
         /// Of the file.
         name: String,
-        /// Which limit.
+        /// The limit that it passes.
         reason: CodeTooLarge,
     },
     /// Compiling the component passes a limit.
@@ -115,7 +115,7 @@ pub enum LoadError {
     TooExpensive {
         /// Of the file.
         name: String,
-        /// Which limit, and what to do.
+        /// The limit that it passes, and what to do.
         message: String,
     },
     /// The component needs more room than an instance has.
@@ -191,7 +191,7 @@ impl Loader {
         }
     }
 
-    /// Loads a module, or finds it loaded. Blocks for as long as it takes to compile, and until it is the turn of its owner for that.
+    /// Loads a module, or finds it loaded. Blocks until its owner has a turn to compile, and while the module is compiled.
     pub(crate) fn load(
         &self,
         caller: &Caller,
@@ -204,7 +204,7 @@ impl Loader {
         if let Some(module) = self.find(&digest) {
             return Ok(module);
         }
-        // What is compiled already waits for nobody.
+        // A module that is compiled already needs no turn.
         if let Some(component) = self.cached(&digest) {
             return self.finish(caller, &component, bytes, name);
         }
@@ -221,12 +221,12 @@ impl Loader {
             None => self.compile(bytes, &digest, name)?,
         };
         let module = self.finish(caller, &component, bytes, name);
-        // Until now, whoever waits for the same module finds neither.
+        // Loads of the same module that wait find it from now on.
         drop(turn);
         module
     }
 
-    /// Checks a component and remembers it. When another thread was faster, its module is the one.
+    /// Checks a component and remembers it. If another thread was faster, returns its module.
     fn finish(
         &self,
         caller: &Caller,
@@ -245,7 +245,7 @@ impl Loader {
         Ok(module)
     }
 
-    /// How many modules wait to be compiled.
+    /// Returns how many modules wait to be compiled.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.waiting()
     }

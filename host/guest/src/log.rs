@@ -140,7 +140,7 @@ impl CallLog {
     }
 }
 
-/// Sinks for the attempts to make one call, one after another: of what all of them say alike, each line comes once.
+/// Returns sinks for successive attempts at one call. A line that several attempts log is delivered once.
 pub(crate) fn without_repetition(sink: LogSink) -> impl Fn() -> LogSink {
     let delivered = Arc::new(AtomicUsize::new(0));
     move || {

@@ -11,51 +11,47 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use configurator_core::handler::CallLimits;
-
 use rustix::process::nice;
 use tokio::sync::oneshot::{self, error::RecvError};
 
 use crate::drive::{DriveError, Fiber, drive_blocking};
+use crate::owner_turns::OwnerTurns;
 
-/// How much the threads of these calls give way to others, of 19.
+/// The niceness of the threads of these calls; 19 is the lowest priority.
 const NICENESS: i32 = 10;
 /// Stack of such a thread, in bytes. The call has a stack of its own.
 const STACK: usize = 256 << 10;
-/// Owners whose last place is remembered. One that is forgotten goes first, like a new one.
-const OWNERS: usize = 1024;
-/// Calls that are remembered because they lasted.
-const CALLS: usize = 4096;
-/// How many calls that are expected to end sooner may overtake one.
+/// Kinds of call that are remembered because the last call lasted.
+const KINDS: usize = 4096;
+/// The number of calls, expected to end sooner, that may overtake one that waits.
 const MAX_OVERTAKES: u32 = 32;
 
-/// Hands out places. The next is of the owner whose last one was longest ago, so an owner with many such calls keeps none of another
-/// waiting for more than one of them. Of one owner, the call that is expected to end first is the next; 32 of these may overtake one
-/// that was there before.
-pub struct LongCalls {
+/// Hands out places. Owners take turns: the next place goes to the owner whose last one was longest ago. Among the calls of one owner,
+/// the call that is expected to end first is next; at most 32 of these overtake a call that was there before.
+pub(crate) struct LongCalls {
     state: Mutex<State>,
 }
 
 struct State {
     free: u32,
-    /// Counts places that were handed out.
-    places: u64,
-    last_places: HashMap<u128, u64>,
-    /// The CPU time of calls that lasted, and when they were made, as a number of places.
+    owners: OwnerTurns,
+    /// The CPU time of the last call of each kind, with its number among those that lasted.
     lasted: HashMap<Kind, (Duration, u64)>,
+    /// Counts the calls that lasted.
+    noted: u64,
     waiting: VecDeque<Waiting>,
 }
 
-/// Which calls are expected to take the same time.
+/// A kind of calls that are expected to take the same time: those of one owner for the same objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Kind {
+pub(crate) struct Kind {
     owner: u128,
     objects: u64,
 }
 
 impl Kind {
-    /// That of a call with these limits.
-    #[must_use]
-    pub const fn of(limits: &CallLimits) -> Self {
+    /// Returns the kind of a call with these limits.
+    pub(crate) const fn of(limits: &CallLimits) -> Self {
         Self {
             owner: limits.owner,
             objects: limits.objects,
@@ -70,52 +66,50 @@ struct Waiting {
     grant: oneshot::Sender<Place>,
 }
 
-/// A call that lasts may run while this lives.
-pub struct Place {
+/// The right to run a call that lasts. Dropping it gives the place back.
+pub(crate) struct Place {
     calls: Arc<LongCalls>,
 }
 
 impl LongCalls {
-    /// So many places.
-    #[must_use]
-    pub fn new(places: u32) -> Arc<Self> {
+    /// Creates this many places.
+    pub(crate) fn new(places: u32) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State {
                 free: places,
-                places: 0,
-                last_places: HashMap::new(),
+                owners: OwnerTurns::default(),
                 lasted: HashMap::new(),
+                noted: 0,
                 waiting: VecDeque::new(),
             }),
         })
     }
 
-    /// What a call of this kind took, if the last one lasted.
-    #[must_use]
-    pub fn expected(&self, kind: Kind) -> Option<Duration> {
+    /// Returns the CPU time of the last call of this kind, if it lasted.
+    pub(crate) fn expected(&self, kind: Kind) -> Option<Duration> {
         Some(self.state().lasted.get(&kind)?.0)
     }
 
-    /// Remembers what a call took, if it lasted.
-    pub fn note(&self, kind: Kind, lasted: Option<Duration>) {
+    /// Remembers the CPU time of a call that lasted, and forgets the kind of one that did not.
+    pub(crate) fn note(&self, kind: Kind, lasted: Option<Duration>) {
         let mut state = self.state();
         let Some(lasted) = lasted else {
             state.lasted.remove(&kind);
             return;
         };
-        if state.lasted.len() >= CALLS && !state.lasted.contains_key(&kind) {
-            let oldest = state.lasted.iter().min_by_key(|(_, (_, place))| *place);
+        if state.lasted.len() >= KINDS && !state.lasted.contains_key(&kind) {
+            let oldest = state.lasted.iter().min_by_key(|(_, (_, number))| *number);
             if let Some(oldest) = oldest.map(|(kind, _)| *kind) {
                 state.lasted.remove(&oldest);
             }
         }
-        let places = state.places;
-        state.lasted.insert(kind, (lasted, places));
+        state.noted = state.noted.saturating_add(1);
+        let number = state.noted;
+        state.lasted.insert(kind, (lasted, number));
     }
 
-    /// A place, if one is free.
-    #[must_use]
-    pub fn try_take(self: &Arc<Self>, owner: u128) -> Option<Place> {
+    /// Takes a place, if one is free.
+    pub(crate) fn try_take(self: &Arc<Self>, owner: u128) -> Option<Place> {
         let mut state = self.state();
         if state.free == 0 {
             return None;
@@ -126,11 +120,11 @@ impl LongCalls {
         })
     }
 
-    /// Waits for a place, for a call that is expected to take so long.
+    /// Waits for a place, for a call with this expected CPU time.
     ///
     /// # Errors
     /// Never, as long as this exists.
-    pub async fn take(
+    pub(crate) async fn take(
         self: &Arc<Self>,
         owner: u128,
         expected: Duration,
@@ -146,9 +140,8 @@ impl LongCalls {
         granted.await
     }
 
-    /// How many wait.
-    #[must_use]
-    pub fn waiting(&self) -> usize {
+    /// Returns how many calls wait for a place.
+    pub(crate) fn waiting(&self) -> usize {
         self.state().waiting.len()
     }
 
@@ -160,7 +153,7 @@ impl LongCalls {
             let place = Place {
                 calls: Arc::clone(self),
             };
-            // One that nobody waits for any more comes back, and is handed out to the next.
+            // If the call is no longer waited for, the place comes back and goes to the next.
             drop(next.grant.send(place));
         }
     }
@@ -176,12 +169,11 @@ impl State {
         if self.free == 0 {
             return None;
         }
-        let last = |owner| self.last_places.get(owner).copied().unwrap_or(0);
         let waiting = self.waiting.iter().enumerate();
         let (at, _) = waiting.min_by_key(|(at, waiting)| {
             let may_be_overtaken = waiting.overtaken < MAX_OVERTAKES;
             let expected = may_be_overtaken.then_some(waiting.expected);
-            (last(&waiting.owner), expected, *at)
+            (self.owners.last(waiting.owner), expected, *at)
         })?;
         let next = self.waiting.remove(at)?;
         let overtaken = self.waiting.iter_mut().take(at);
@@ -194,14 +186,7 @@ impl State {
 
     fn begin(&mut self, owner: u128) {
         self.free = self.free.saturating_sub(1);
-        self.places = self.places.saturating_add(1);
-        if self.last_places.len() >= OWNERS {
-            let oldest = self.last_places.iter().min_by_key(|(_, place)| **place);
-            if let Some(owner) = oldest.map(|(owner, _)| *owner) {
-                self.last_places.remove(&owner);
-            }
-        }
-        self.last_places.insert(owner, self.places);
+        self.owners.record(owner);
     }
 }
 
@@ -216,7 +201,7 @@ impl Place {
             .name("guest-call".into())
             .stack_size(STACK)
             .spawn(move || {
-                // Of this thread alone. Where it is refused, the call competes with others.
+                // This changes this thread only. If the system refuses, the call has the priority of the others.
                 let _ = nice(NICENESS);
                 let ended = drive_blocking(call);
                 drop(self);
@@ -244,7 +229,7 @@ mod tests {
 
     const EXPECTED: Duration = Duration::from_millis(50);
 
-    /// The order in which those that wait get the one place that there is, by the owner of each.
+    /// Checks the order in which waiting calls get the only place, by the owner of each.
     #[track_caller]
     fn check(owners: &[u128], expected: &[usize]) {
         let calls = LongCalls::new(1);
@@ -324,10 +309,10 @@ mod tests {
         assert_eq!(calls.expected(kind(1)), None);
         calls.note(kind(0), None);
         assert_eq!(calls.expected(kind(0)), None);
-        for objects in 0..2 * CALLS as u64 {
+        for objects in 0..2 * KINDS as u64 {
             calls.note(kind(objects), Some(EXPECTED));
         }
-        assert_eq!(calls.state().lasted.len(), CALLS);
+        assert_eq!(calls.state().lasted.len(), KINDS);
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! How much memory the process may have, and which share of it goes to what.
+//! The memory that the process may have, and the shares of its parts.
 
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,9 @@ const NO_LIMIT: u64 = 1 << 60;
 /// Part of the memory that a process may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// One of so many parts.
+    /// The number of equal parts, of which this is one.
     parts: u64,
-    /// At least so many bytes.
+    /// The least size, in bytes.
     least: u64,
 }
 

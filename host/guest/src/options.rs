@@ -26,7 +26,7 @@ pub struct GuestOptions {
     pub max_module_size: u64,
     /// Limits of the code of a module.
     pub code: CodeLimits,
-    /// Where modules are compiled. Default: in this process.
+    /// The compiler of modules. Default: this process.
     pub compiler: Compiler,
     /// Modules that may be compiled at a time; the others wait, and their owners take turns. Default: 2.
     pub parallel_compilations: u32,

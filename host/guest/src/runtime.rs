@@ -183,13 +183,13 @@ impl GuestRuntime {
         &self.inner.caller.budget
     }
 
-    /// How many modules wait to be compiled.
+    /// Returns how many modules wait to be compiled.
     #[must_use]
     pub fn waiting_compilations(&self) -> usize {
         self.inner.loader.waiting()
     }
 
-    /// How many calls that last longer than a tick wait to be made again.
+    /// Returns how many calls that last longer than a tick wait for a place.
     #[must_use]
     pub fn waiting_long_calls(&self) -> usize {
         self.inner.long_calls.waiting()
@@ -212,11 +212,12 @@ impl GuestRuntime {
     /// When as many calls are running as may, the future waits for its turn, first come, first served. When there is no memory
     /// for the call, it waits for that without a turn, in the order of [`MemoryBudget`].
     ///
-    /// As many calls that last longer than a tick may run as short ones, beside these. Where more last longer, the further ones are
-    /// given up at their first tick, wait without memory and turn, and are made again; the owners of modules take turns. A call for
-    /// objects whose last call lasted is not begun before it has a place.
-    /// A call that finds no more memory while it runs is given up, waits for all that its limit allows, and is made again. Of a call that
-    /// is made again, each line of its log is delivered once.
+    /// Calls that last longer than a tick run beside the short ones, at most as many at a time. A further one is stopped at its first
+    /// tick, returns its memory and its turn, waits for a place, and is made again. Owners take turns. A call for objects whose last call
+    /// lasted waits for a place before it begins.
+    ///
+    /// A call that finds no more memory while it runs is stopped as well, waits for all the memory that its limit allows, and is made
+    /// again. If a call is made again, each line of its log is delivered once.
     pub async fn call(
         &self,
         module: &Arc<Module>,

@@ -1,4 +1,4 @@
-//! What compiling may cost, and that nobody waits for another's module for long.
+//! Limits of compiling, and fairness between owners of modules.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -23,7 +23,7 @@ use fixture::{Guest, input};
 const MIB: u64 = 1 << 20;
 const LOG: &str =
     "(call $log (i32.const 3) (i32.const 16) (i32.const 20) (i32.const 0) (i32.const 0))";
-/// What `$spin` does takes some ticks.
+/// Takes some ticks.
 const SPIN: &str = "(local.set $i (i32.const 30000000))
     (loop $more (br_if $more (local.tee $i (i32.sub (local.get $i) (i32.const 1)))))";
 

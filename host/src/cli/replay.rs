@@ -40,7 +40,7 @@ pub fn replay(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     );
     let guest = GuestRuntime::new(GuestOptions {
         parallel_calls: 1,
-        // What comes of it does not depend on the machine.
+        // The result must not depend on the memory of the machine.
         memory: u64::MAX,
         module_cache: user_folder("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("modules")),
         ..GuestOptions::default()

@@ -139,7 +139,7 @@ impl Player {
         let cache = user_folder("XDG_CACHE_HOME", ".cache");
         let simulator = Simulator::with_options(GuestOptions {
             parallel_calls: 1,
-            // What comes of it does not depend on the machine.
+            // The result must not depend on the memory of the machine.
             memory: u64::MAX,
             module_cache: cache.map(|cache| cache.join("modules")),
             functions,

@@ -24,7 +24,7 @@ use crate::shards::Permit;
 /// Cleanups that may be under way, and as many that may wait; more keep the worker waiting.
 const MAX_CLEANUPS: usize = 64;
 
-/// What is to be removed of an object.
+/// The removal of an object's records.
 pub(super) struct Cleanup {
     pub(super) key: ObjectRef,
     pub(super) uid: String,
@@ -33,11 +33,11 @@ pub(super) struct Cleanup {
     pub(super) permit: Option<Arc<Permit>>,
 }
 
-/// Which records of an object are removed.
+/// The records of an object that are removed.
 pub(super) enum Records {
-    /// All, with this one of the ledger.
+    /// All of them. The record in the ledger is given here.
     All(Option<EndedRecord>),
-    /// Those of its state and of its HTTP requests.
+    /// The state and the causes of HTTP requests.
     Stored,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn queue() -> (mpsc::Sender<Cleanup>, mpsc::Receiver<Cleanup>) {
     mpsc::channel(MAX_CLEANUPS)
 }
 
-/// Works until nobody can send any more. What fails is found again at the next start.
+/// Carries out cleanups until the queue is closed. A cleanup that fails is found again at the next start.
 pub(super) async fn clean_up(
     context: Arc<RunContext>,
     declarative: DeclarativeRequests,
@@ -103,7 +103,7 @@ async fn carry_out(context: &RunContext, cleanup: Cleanup) {
     }
 }
 
-/// The objects that a state, or the cause of HTTP requests, is stored of.
+/// Returns the objects that have a stored state, or a stored cause of HTTP requests.
 ///
 /// # Errors
 /// When the config store cannot be read.

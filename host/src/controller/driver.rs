@@ -360,7 +360,7 @@ impl Drive {
             permit,
         };
         let mut executed = context.executor.execute(plan, sending).await;
-        let fences = permit.map(Permit::fences).unwrap_or_default();
+        let fences = Permit::fences_of(permit);
         context
             .effects
             .settle(&keyed, &executed.results, &mut self.effects, fences)
@@ -401,20 +401,16 @@ impl Drive {
 
     /// Makes sure, before HTTP requests are sent, that each takes effect once.
     async fn key(&mut self, plan: &Plan) -> Result<KeyedPlan, Fault> {
-        let module = self.context.rollout.chosen(self.run.module());
-        let module = module.digest().hex();
-        let fences = self.permit.as_ref().map(|permit| permit.fences());
-        let known = &mut self.effects;
-        self.context
-            .effects
-            .key(
-                plan,
-                &self.run,
-                module.as_bytes(),
-                known,
-                fences.unwrap_or_default(),
-            )
-            .await
+        let Self {
+            context,
+            run,
+            effects: known,
+            permit,
+            ..
+        } = self;
+        let fences = Permit::fences_of(permit.as_deref());
+        let rollout = &context.rollout;
+        context.effects.key(plan, run, rollout, known, fences).await
     }
 
     /// Makes sure, before the first effect, that a deletion of these objects will be noticed.

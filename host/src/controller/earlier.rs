@@ -18,7 +18,7 @@ const MAX_HELD: usize = 8;
 pub(crate) struct Earlier {
     source: Arc<dyn ModuleSource>,
     guest: GuestRuntime,
-    /// Whose turn it takes where modules wait to be compiled.
+    /// The owner whose turn it takes when modules wait to be compiled.
     owner: u128,
     call_mode: CallMode,
     spec: ModuleSpec,

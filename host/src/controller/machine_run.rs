@@ -678,13 +678,13 @@ impl MachineRun {
         beside(leaves, ended, saving).await
     }
 
-    /// Notes which state is the newest.
+    /// Books the newest state.
     async fn book(&mut self) -> Result<(), Fault> {
         let fences = Permit::fences_of(self.permit.as_deref());
         self.own.store.book(&mut self.standing.held, fences).await
     }
 
-    /// The same where nothing depends on it: until it is noted, an older state that is put back is not noticed.
+    /// Books the newest state; a failure is logged. Until a state is booked, an older state that is put back is not noticed.
     async fn try_to_book(&mut self) {
         if let Err(fault) = self.book().await {
             tracing::warn!(object = %self.member.key, %fault, "which state of the object is the newest could not be noted");

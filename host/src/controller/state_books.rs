@@ -1,4 +1,4 @@
-//! What the config store has of the states of one Configurator's objects: an [`Entry`] for each, states that are too large for the
+//! Records of the states of one Configurator's objects, in the config store: an [`Entry`] for each, states that are too large for the
 //! object, and the trees that flows began with.
 //!
 //! They belong to the name of the Configurator, so that one that is made again goes on with its machines. The books of a name that has
@@ -19,15 +19,15 @@ use serde_json::{Value, json};
 
 use crate::objects;
 use crate::seal::random;
-use crate::sinks::configstore::{Condition, ConfigStore, Fence};
+use crate::sinks::configstore::{Condition, ConfigStore, Fence, segments_below};
 
 const REVISIONS: &str = "revisions/";
 const STATES: &str = "states/";
 const TREES: &str = "trees/";
 const RETIRED: &str = "retired/";
 
-/// What the books say of the state of one object. From it follows which states are accepted: the one that was booked, and those
-/// that were stored after it and name it as their base.
+/// The record of one object's state. It decides which states are accepted: the booked one, and those that were stored after it and
+/// name it as their base.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -37,7 +37,7 @@ pub(crate) struct Entry {
     revision: u64,
     /// The seal of the state with that revision. A random number where none was stored yet.
     seal: String,
-    /// As it is stored.
+    /// The entry as it is stored.
     #[serde(skip)]
     text: String,
 }
@@ -86,7 +86,7 @@ impl Entry {
         self.revision
     }
 
-    /// What states that follow it name as their base.
+    /// Returns the base that later states name.
     pub(crate) fn seal(&self) -> &str {
         &self.seal
     }
@@ -108,24 +108,19 @@ impl StateBooks {
         }
     }
 
-    /// Of which Configurators, by name, there are books.
+    /// Returns the names of the Configurators that there are books for.
     ///
     /// # Errors
     /// When the config store cannot be read.
     pub(crate) async fn owners(config: &dyn ConfigStore) -> Result<BTreeSet<String>, Fault> {
         let mut owners = BTreeSet::new();
         for prefix in [REVISIONS, STATES, TREES] {
-            let keys = config.scan(prefix).await?;
-            let found = keys.iter().filter_map(|(key, _)| {
-                let (owner, _) = key.strip_prefix(prefix)?.split_once('/')?;
-                Some(owner.to_owned())
-            });
-            owners.extend(found);
+            owners.extend(segments_below(config, prefix).await?);
         }
         Ok(owners)
     }
 
-    /// Of which Configurators, by name, the books are retired, and since when.
+    /// Returns the names of Configurators whose books are retired, and since when they are.
     ///
     /// # Errors
     /// When the config store cannot be read.
@@ -201,7 +196,7 @@ impl StateBooks {
         self.config.write(vec![states, revision], fences).await
     }
 
-    /// What is known of the object's state.
+    /// Returns the entry of the object's state.
     ///
     /// # Errors
     /// When the config store cannot be read.
@@ -269,7 +264,7 @@ impl StateBooks {
         self.config.write(vec![write], fences).await
     }
 
-    /// The write that does so.
+    /// Returns the write that keeps them.
     pub(crate) fn moving(&self, uid: &str, revision: u64, memento: &Memento) -> Write {
         let moved = json!({"nodes": memento.nodes, "engine": memento.engine.as_str()});
         Write::Put(self.moved_key(uid, revision), moved.to_string())
@@ -280,7 +275,7 @@ impl StateBooks {
         Write::Delete(self.moved_key(uid, revision))
     }
 
-    /// Removes a state that a newer one has replaced. One that stays is only in the way.
+    /// Removes a state that a newer one has replaced. A failure is harmless.
     pub(crate) async fn drop_moved(&self, uid: &str, revision: u64, fences: &[Fence]) {
         let write = self.dropping(uid, revision);
         if let Err(fault) = self.config.write(vec![write], fences).await {
@@ -297,7 +292,7 @@ impl StateBooks {
         Ok(stored.map(|stored| serde_json::from_str(&stored).unwrap_or_default()))
     }
 
-    /// The write of that.
+    /// Returns the write of the phase and the memento.
     pub(crate) fn pointing(&self, uid: &str, pointer: &Value) -> Write {
         Write::Put(self.pointer_key(uid), pointer.to_string())
     }
@@ -328,7 +323,7 @@ impl StateBooks {
         }
     }
 
-    /// What the config store has under exactly this key.
+    /// Returns the value of exactly this key.
     async fn value(&self, key: &str) -> Result<Option<String>, Fault> {
         let found = self.config.scan(key).await?;
         let found = found.into_iter().find(|(found, _)| found == key);

@@ -10,7 +10,7 @@
 //! and later ones whose base it is. An entry begins with a random number in the place of a seal, so no state of another
 //! Configurator has a base here; and with each booking all that was stored before, or beside, is refused.
 //!
-//! Steps follow one another without being booked each. What must not be done twice is booked before it is done.
+//! Not every step is booked. A step that must not be repeated is booked before it is carried out.
 //!
 //! A state of more than [`MAX_IN_OBJECT`] bytes is kept in the config store, under `states/<name of the Configurator>/<uid>/<revision>`;
 //! its place then has the phase and a memento without an engine's part.
@@ -78,9 +78,9 @@ pub(crate) struct Held {
     seal: String,
     /// One whose write was not answered.
     attempted: Option<String>,
-    /// What the config store knows.
+    /// The entry in the config store.
     booked: Option<Entry>,
-    /// Whether what is stored is not trusted, so that nothing follows it.
+    /// Whether the stored state is not trusted, so that no state may follow it.
     begins_anew: bool,
 }
 
@@ -367,7 +367,7 @@ impl StateStore {
         Ok(Saved::Stored)
     }
 
-    /// Books that a state is about to be stored which follows none that is there. From then on it cannot be taken away without a trace.
+    /// Books that a state is about to be stored that follows no stored one. From then on, removing it is noticed.
     async fn begin(&self, held: &mut Held, fences: &[Fence]) -> Result<Entry, Fault> {
         let entry = Entry::begin(&held.key, held.revision)?;
         self.replace(held, entry.clone(), fences).await?;
@@ -406,7 +406,7 @@ impl StateStore {
         Ok(())
     }
 
-    /// What the config store has of the states.
+    /// Returns the records in the config store.
     pub(crate) const fn books(&self) -> &StateBooks {
         &self.books
     }
@@ -692,7 +692,7 @@ fn parts(text: &str) -> Option<(u64, &str, &str, &str)> {
     (form == FORM).then_some((revision, base, seal, engine))
 }
 
-/// Whether a sealed state is the one that was booked or follows it, or why it is refused.
+/// Checks that a sealed state is the booked one or follows it; otherwise returns why it is refused.
 fn follows(booked: Option<&Entry>, revision: u64, base: &str, seal: &str) -> Result<(), String> {
     let Some(booked) = booked else {
         return Err("the config store has no record of it: it is a state of another Configurator, or the record was removed".to_owned());

@@ -42,7 +42,7 @@ pub(crate) struct Supervisor {
     ending: BTreeMap<String, KeeperLife>,
     reports: watch::Sender<HostReport>,
     listing: Vec<String>,
-    /// Whether something may be left of Configurators that are gone; `Some(true)`: also of some that nobody saw go.
+    /// Whether records of deleted Configurators may be left. `Some(true)`: also of some that were deleted while no host was there.
     sweep_due: Option<bool>,
     /// By the name of the resource: the name that each goes by, and what it says.
     flows: BTreeMap<String, (String, FlowSpec)>,

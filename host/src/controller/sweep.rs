@@ -1,8 +1,9 @@
 //! Removes what the host keeps for Configurators that are gone.
 //!
-//! The ledger and the causes of HTTP requests belong to the uid of a Configurator and go with it. The books of states belong to its name. They outlive it, since a
-//! state in an object does as well: a Configurator that is made again goes on with its machines, and still refuses states that are
-//! older than those it knew. When nobody makes it again they are removed, and every state that they knew is refused from then on.
+//! The ledger and the causes of HTTP requests belong to the uid of a Configurator and are removed with it. The books of states belong to
+//! its name and outlive it, as the states in objects do: a Configurator that is created again goes on with its machines, and still
+//! refuses states that are older than those it knew. If it is not created again in time, the books are removed, and every state that they
+//! knew is refused from then on.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -59,15 +60,15 @@ pub(super) async fn retire_books(shared: &Shared, name: &str) -> Result<(), Faul
     }
 }
 
-/// Removes what is left of Configurators that are gone. With `is_thorough` also that of those which went while no host was there to note
-/// it, for which every record is read.
+/// Removes the records of deleted Configurators. With `is_thorough`, also of those that were deleted while no host was running; every
+/// record is read for that.
 pub(super) async fn sweep(shared: Arc<Shared>, is_thorough: bool) {
     let sweeping = async {
         let store = shared.config_store.as_ref();
         let mut kept = Names::default();
         if is_thorough {
-            kept.uids.extend(Ledger::recorded_for(store).await?);
-            kept.uids.extend(Effects::kept_for(store).await?);
+            kept.uids.extend(Ledger::owners(store).await?);
+            kept.uids.extend(Effects::owners(store).await?);
             kept.names = StateBooks::owners(store).await?;
         }
         let retired = StateBooks::retired(store).await?;

@@ -646,7 +646,7 @@ impl Worker {
             }
             Event::InitApply(object) => {
                 shown = Some(object.key());
-                // Where hosts share objects, another may have handled it until now.
+                // Where hosts share objects, another host may have handled it before.
                 let is_known_new = self.is_listed && self.parts.shards.is_none();
                 self.observe(object, is_known_new.then_some(now))
             }
@@ -903,7 +903,7 @@ impl Worker {
         self.act(actions).await;
     }
 
-    /// `appeared`: where it was not there before, it has appeared now.
+    /// Takes in a watched object. `appeared` is when it appeared, if the queue does not know it yet.
     fn observe(&mut self, object: Watched, appeared: Option<Timestamp>) -> Vec<Action> {
         if !self.has(object.uid()) {
             let now = self.now();

@@ -76,9 +76,9 @@ enum Done {
         fence: Fence,
         is_behind: bool,
     },
-    /// Nobody else works in the shard any more.
+    /// No other host works in the shard any longer.
     Settled { shard: u16, fence: Fence },
-    /// It was called off.
+    /// It was cancelled.
     Abandoned,
 }
 
@@ -86,7 +86,7 @@ enum Done {
 struct Written {
     /// `None`: it was removed.
     lease: Option<api::Lease>,
-    /// What stood before, where a shard was claimed.
+    /// The fence that stood before, if a shard was claimed.
     standing: Option<StandingFence>,
 }
 
@@ -156,7 +156,7 @@ impl Election {
                     let message = "the API server has the Lease in an older state than it was: the control plane was restored from a backup. What was known of Leases is read again. Watches of other objects may see no change until the host is restarted";
                     self.warn_about(&lease, message);
                 }
-                // A watch that goes on from a version which is yet to come tells nothing.
+                // A watch from a version in the future reports nothing.
                 events = watch();
             }
             if self.ring.is_gone(now) {
@@ -311,7 +311,7 @@ impl Election {
         }
     }
 
-    /// Starts something without which a shard does not begin. It is called off when the shard goes.
+    /// Starts a task that a shard waits for before it begins. It is cancelled when the shard is lost.
     fn begin_fencing(&mut self, shard: u16, fencing: impl Future<Output = Done> + Send + 'static) {
         let (fencing, handle) = abortable(fencing);
         self.unfenced.insert(shard, handle);
@@ -325,7 +325,7 @@ impl Election {
         }
     }
 
-    /// Says that a Lease went back to an earlier state.
+    /// Reports that a Lease went back to an earlier state.
     fn warn_about(&self, lease: &LeaseId, message: &str) {
         let name = self.name_of(lease);
         tracing::warn!(lease = name, "{message}");

@@ -183,7 +183,7 @@ impl Shards {
         &self.identity
     }
 
-    /// How many there are.
+    /// The number of functions.
     pub(crate) fn number(&self) -> u16 {
         self.sharding.shards
     }

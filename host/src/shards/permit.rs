@@ -101,7 +101,7 @@ impl Permit {
         }
     }
 
-    /// The fences of a permit, where there is one.
+    /// Returns the fences of a permit, if there is one.
     pub(crate) fn fences_of(permit: Option<&Self>) -> &[Fence] {
         permit.map_or(&[], Self::fences)
     }

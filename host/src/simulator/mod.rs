@@ -76,7 +76,7 @@ impl Simulator {
     pub fn new() -> Result<Self, SimulatorError> {
         Self::with_options(GuestOptions {
             parallel_calls: 1,
-            // What comes of it does not depend on the machine.
+            // The result must not depend on the memory of the machine.
             memory: u64::MAX,
             ..GuestOptions::default()
         })

@@ -61,7 +61,8 @@ impl KubernetesSink {
         self
     }
 
-    /// Sends what is not held back, and reads the answer. `what` names it; it takes room beside the `held` bytes that were read before.
+    /// Sends a request unless the server asked to be left alone, and reads the answer. `what` names the request in messages. The answer takes
+    /// room beside the `held` bytes that were read before.
     async fn exchange(
         &self,
         what: &str,

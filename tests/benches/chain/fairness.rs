@@ -10,11 +10,11 @@ use tokio::time::Instant;
 
 /// Healthy objects of each of the two Configurators.
 const HEALTHY: usize = 300;
-/// How often a healthy object of each is made.
+/// The time between two healthy objects of a Configurator.
 const PACE: Duration = Duration::from_millis(20);
-/// How often each poisoned object is changed, so that its handler is called again.
+/// The time between two changes of each poisoned object. A change has its handler called again.
 const CHANGES: Duration = Duration::from_millis(500);
-/// How many objects are poisoned.
+/// The numbers of poisoned objects to measure.
 const POISONED: [usize; 3] = [1, 10, 50];
 
 /// The Configurators of the healthy objects.

@@ -33,7 +33,7 @@ const HOSTS: [(&str, Option<&str>); 12] = [
 ];
 /// How many of these are plain, at the beginning.
 const PLAIN: usize = 6;
-/// What stands before the host.
+/// Beginnings of URLs, up to the host.
 const BEFORE: [&str; 6] = [
     "http://",
     "HTTP://",
@@ -42,7 +42,7 @@ const BEFORE: [&str; 6] = [
     "http://one.test@",
     "http://a:b@",
 ];
-/// What follows the port.
+/// Ends of URLs, from the port on.
 const AFTER: [&str; 8] = [
     "/",
     "",

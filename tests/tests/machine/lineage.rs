@@ -38,7 +38,7 @@ fn go() -> Value {
     json!({"signal": {"name": "go"}})
 }
 
-/// What the Configurator says of the object, which must not go on.
+/// Returns why the Configurator refuses to go on with the object.
 async fn refusal(things: &Things) -> Result<String> {
     let told = things.command("Signal", go());
     tokio::select! {

@@ -1,4 +1,4 @@
-//! What the program takes of memory while handlers allocate as much as they may.
+//! The memory of the program while handlers allocate as much as they may.
 
 use anyhow::{Context as _, Result};
 

@@ -30,7 +30,7 @@ use crate::partition::Way;
 pub struct Fleet {
     pub journal: Journal,
     servers: Servers,
-    /// What the API has stored.
+    /// The API's stored objects.
     store: Store,
     server: watch::Sender<ApiServer>,
     shards: u16,

@@ -1,8 +1,8 @@
 //! A key that says who may write.
 //!
-//! Whoever is to write raises the fence: a transaction replaces the value that was read *before* the right to write was gained by one of
-//! their own. So a fence never follows one that was raised after that right was lost, and no clock and no version of
-//! another server is relied upon. `docs/scale.md` has the argument.
+//! A host raises the fence before it writes: in one transaction, it replaces the value that it read *before* it gained the right to
+//! write. So it never replaces a fence that was raised after it lost that right, and relies on no clock and no version of another server.
+//! `docs/scale.md` has the argument.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ use super::{Condition, ConfigStore};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fence {
     key: String,
-    /// How many there were under this key.
+    /// The number of this fence among those of its key.
     number: u64,
     holder: String,
     /// How often the right to write had changed hands, as the holder knew.
     term: u32,
 }
 
-/// What stands under the key of a fence.
+/// The fence that stands under a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StandingFence {
     key: String,

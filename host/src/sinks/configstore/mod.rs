@@ -7,6 +7,7 @@ pub mod etcd;
 mod fence;
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -117,7 +118,7 @@ impl ConfigStore for Arc<dyn ConfigStore> {
     }
 }
 
-/// What a key must have for a write to be carried out.
+/// A condition on a key that a write depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     key: String,
@@ -134,7 +135,7 @@ impl Condition {
         }
     }
 
-    /// There is no such key.
+    /// The key is absent.
     #[must_use]
     pub fn is_absent(key: impl Into<String>) -> Self {
         Self {
@@ -143,15 +144,28 @@ impl Condition {
         }
     }
 
-    /// What shows whether it holds.
+    /// Returns the read that shows whether the condition holds.
     fn read(&self) -> Read {
         Read::Key(self.key.clone())
     }
 
-    /// Whether it holds in what was read.
+    /// Returns whether the condition holds in these values.
     fn holds(&self, stored: &BTreeMap<String, String>) -> bool {
         stored.get(&self.key) == self.value.as_ref()
     }
+}
+
+/// Returns the segments that follow `prefix` in the keys that begin with it, up to the next `/`. Keys without a further `/` are left out.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(crate) async fn segments_below(
+    store: &dyn ConfigStore,
+    prefix: &str,
+) -> Result<BTreeSet<String>, Fault> {
+    let keys = store.scan(prefix).await?.into_iter();
+    let segment = |key: &str| Some(key.strip_prefix(prefix)?.split_once('/')?.0.to_owned());
+    Ok(keys.filter_map(|(key, _)| segment(&key)).collect())
 }
 
 /// What operations came to.

@@ -3,23 +3,20 @@
 use std::path::Path;
 
 use async_trait::async_trait;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
-use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_store::{OpenError, Store, StoreError, StoreOptions, Transaction, WriteError};
 use serde::{Deserialize, Serialize};
 
-use super::{SealingKey, Secret, SecretStore, generic, sealing_key};
+use super::{SealingKey, Secret, SecretStore, generic};
+use crate::cipher::Cipher;
 
 /// A secret store in one file, or in memory. Values are sealed with XChaCha20-Poly1305; their names are not secret,
 /// but a sealed value opens only under its own name.
 #[derive(Clone)]
 pub struct EmbeddedSecretStore {
     store: Store,
-    cipher: XChaCha20Poly1305,
+    cipher: Cipher,
 }
 
 /// Why an embedded secret store could not be opened.
@@ -97,6 +94,7 @@ impl EmbeddedSecretStore {
             }
             None => {
                 let sealed = this
+                    .cipher
                     .seal(CHECK_KEY, b"configurator")
                     .map_err(OpenSecretsError::Seal)?;
                 let write = move |transaction: &mut Transaction<'_>| {
@@ -121,39 +119,16 @@ impl EmbeddedSecretStore {
     fn over(store: Store, key: &SealingKey) -> Self {
         Self {
             store,
-            cipher: XChaCha20Poly1305::new(&key.0),
+            cipher: Cipher::new(&key.0),
         }
     }
 
-    fn seal(&self, name: &str, value: &[u8]) -> Result<String, String> {
-        let nonce = sealing_key::random::<24>().map_err(|error| error.to_string())?;
-        let payload = Payload {
-            msg: value,
-            aad: name.as_bytes(),
-        };
-        let sealed = self
-            .cipher
-            .encrypt(&XNonce::from(nonce), payload)
-            .map_err(|_| "the value could not be sealed".to_owned())?;
-        Ok(STANDARD.encode([nonce.as_slice(), &sealed].concat()))
-    }
-
     fn unseal(&self, name: &str, sealed: &str) -> Result<Vec<u8>, String> {
-        let broken = || {
+        self.cipher.open(name, sealed).ok_or_else(|| {
             format!(
                 "the secret {name:?} cannot be unsealed: it was sealed with another key or altered"
             )
-        };
-        let bytes = STANDARD.decode(sealed).map_err(|_| broken())?;
-        let (nonce, sealed) = bytes.split_at_checked(24).ok_or_else(broken)?;
-        let nonce = <[u8; 24]>::try_from(nonce).map_err(|_| broken())?;
-        let payload = Payload {
-            msg: sealed,
-            aad: name.as_bytes(),
-        };
-        self.cipher
-            .decrypt(&XNonce::from(nonce), payload)
-            .map_err(|_| broken())
+        })
     }
 
     fn open_stored(&self, name: &str, bytes: &[u8]) -> Result<Secret, Fault> {
@@ -215,6 +190,7 @@ impl SecretStore for EmbeddedSecretStore {
             }
             let version = highest_deleted(transaction)? + 1;
             let sealed = this
+                .cipher
                 .seal(&name, value.as_str().as_bytes())
                 .map_err(generic)?;
             let text = serde_json::to_string(&Stored { version, sealed })

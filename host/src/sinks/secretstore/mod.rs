@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 pub use self::embedded::{EmbeddedSecretStore, OpenSecretsError};
+pub(crate) use self::sealing_key::random;
 pub use self::sealing_key::{KeyError, SealingKey};
 use super::{Scope, Sink, misrouted};
 
@@ -108,8 +109,7 @@ pub struct RandomSecrets;
 
 impl SecretGenerator for RandomSecrets {
     fn generate(&self, _: &str) -> Result<Document, Fault> {
-        let bytes =
-            sealing_key::random::<GENERATED_BYTES>().map_err(|error| generic(error.to_string()))?;
+        let bytes = random::<GENERATED_BYTES>().map_err(|error| generic(error.to_string()))?;
         Document::of(&URL_SAFE_NO_PAD.encode(bytes)).map_err(|error| generic(error.to_string()))
     }
 }

@@ -141,7 +141,11 @@ fn make(
     Ok(())
 }
 
-pub(super) fn random<const N: usize>() -> Result<[u8; N], KeyError> {
+/// Returns random bytes of the operating system, which no seed decides.
+///
+/// # Errors
+/// When the operating system gives none.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], KeyError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(KeyError::Random)?;
     Ok(bytes)

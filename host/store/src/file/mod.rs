@@ -255,7 +255,7 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes the database. Whoever opens it again, a reader perhaps, finds the group that is to be finished then.
+    /// Closes the database and leaves this group to be finished. The next caller that opens the database finishes it, also if it only reads.
     fn close(&self, group: Option<OpenGroup>) {
         let mut slot = self
             .database

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 struct Script {
-    /// What is done instead for objects whose names begin like this: see [`for_names`].
+    /// Scripts that replace this one for objects whose names begin with a prefix: see [`for_names`].
     #[serde(rename = "ifNamed")]
     _if_named: IgnoredAny,
     requests: Vec<ScriptedRequest>,
@@ -222,7 +222,7 @@ fn play(script: &Value, input: &Input) -> Result<Output, HandlerError> {
     turned(output, script, input)
 }
 
-/// Of a script that has others under `ifNamed`, that for objects whose names begin like this.
+/// Returns the script under `ifNamed` whose prefix an object's name has, or the script itself.
 fn for_names<'s>(script: &'s Value, keys: &[ObjectRef]) -> &'s Value {
     let others = script.get("ifNamed").and_then(Value::as_object);
     let mut others = others.into_iter().flatten();

@@ -247,7 +247,7 @@ impl Sessions {
             let mut fault = failed(&reply.trouble());
             if reply.status == 403 {
                 fault.retry_after.get_or_insert(REFUSED_WAIT);
-                // It concerns the host's own login, and no request.
+                // The refusal concerns the host's own login, not the request.
                 fault.status = None;
                 fault.message +=
                     "; it has ended, was revoked, or may not look itself up. Give another";
@@ -287,7 +287,7 @@ impl Sessions {
             // Vault says 500 to some credentials that are wrong.
             if matches!(reply.status, 400..=404 | 500) {
                 fault.retry_after.get_or_insert(REFUSED_WAIT);
-                // It concerns the host's own login, and no request.
+                // The refusal concerns the host's own login, not the request.
                 fault.status = None;
                 fault.message += "; check the role, its credential, and where the login is mounted";
             }
