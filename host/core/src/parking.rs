@@ -1,7 +1,8 @@
 //! Which servers are unavailable. Runs that need one of these wait until it is back.
 //!
 //! One request that is refused says nothing about a server, so it delays its own object only. A server counts as unavailable
-//! when its probe fails, or when several objects of several namespaces are refused alike and nothing succeeds.
+//! when its probe fails, or when several objects of several namespaces are refused alike and nothing succeeds. In the second case the
+//! server may still serve others, so only the runs that it refused wait.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -79,6 +80,15 @@ impl fmt::Display for Server {
     }
 }
 
+/// Why a server counts as unavailable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unavailable {
+    /// It refuses several objects alike, and may serve others.
+    Refusing,
+    /// Its probe fails, so it serves nobody.
+    Down,
+}
+
 /// A request that a server refused for now, or did not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
@@ -108,13 +118,13 @@ struct Health {
     /// When it is probed next.
     probe: Option<Timestamp>,
     is_probing: bool,
-    is_unavailable: bool,
+    unavailable: Option<Unavailable>,
 }
 
 impl Health {
     fn is_idle(&self, now: Timestamp) -> bool {
         let is_old = |at: &Timestamp| at.after(PROBE_INTERVAL) <= now;
-        !self.is_unavailable
+        self.unavailable.is_none()
             && !self.is_probing
             && self.probe.is_none()
             && self.refusals.iter().all(|(at, _)| is_old(at))
@@ -122,7 +132,7 @@ impl Health {
     }
 
     fn probe_at(&mut self, at: Timestamp) {
-        if !self.is_unavailable && !self.is_probing {
+        if self.unavailable.is_none() && !self.is_probing {
             self.probe = Some(self.probe.map_or(at, |known| known.min(at)));
         }
     }
@@ -147,17 +157,22 @@ impl Parking {
         }
     }
 
-    /// A request succeeded: the server is available to those that it does not refuse.
-    pub fn observe_success(&mut self, server: &Server, now: Timestamp) {
+    /// A request succeeded: the server is available to those that it does not refuse. Returns whether it has become available.
+    pub fn observe_success(&mut self, server: &Server, now: Timestamp) -> bool {
         // Of servers that are not shared only those are known that have refused something.
         let health = match server.is_shared() {
             true => Some(self.servers.entry(server.clone()).or_default()),
             false => self.servers.get_mut(server),
         };
-        if let Some(health) = health {
-            health.last_success = Some(now);
-            health.refusals.clear();
-        }
+        let Some(health) = health else {
+            return false;
+        };
+        health.last_success = Some(now);
+        health.refusals.clear();
+        let was_refusing = health
+            .unavailable
+            .take_if(|why| *why == Unavailable::Refusing);
+        was_refusing.is_some()
     }
 
     /// A request was refused for now, or not answered. Returns whether the server has become unavailable by it.
@@ -177,7 +192,7 @@ impl Parking {
         let Some(health) = self.health(server, now) else {
             return false;
         };
-        if health.is_unavailable {
+        if health.unavailable.is_some() {
             return false;
         }
         let is_recent = |at: Timestamp| at.after(PROBE_INTERVAL) > now;
@@ -203,7 +218,7 @@ impl Parking {
         health.probe = Some(now.after(wait.max(wish)));
         // A probe that is under way began before this was known.
         health.is_probing = false;
-        health.is_unavailable = true;
+        health.unavailable = Some(Unavailable::Refusing);
         true
     }
 
@@ -259,7 +274,7 @@ impl Parking {
         match answer {
             Ok(()) => {
                 health.probe = None;
-                let was_unavailable = std::mem::take(&mut health.is_unavailable);
+                let was_unavailable = health.unavailable.take().is_some();
                 if was_unavailable {
                     health.refusals.clear();
                 }
@@ -268,17 +283,18 @@ impl Parking {
             Err(retry_after) => {
                 let wait = retry_after.map_or(wait, |wish| wish.min(max_retry_after));
                 health.probe = Some(now.after(wait));
-                !std::mem::replace(&mut health.is_unavailable, true)
+                health.unavailable.replace(Unavailable::Down) != Some(Unavailable::Down)
             }
         }
     }
 
     /// The servers that are unavailable.
     #[must_use]
-    pub fn unavailable(&self) -> BTreeSet<Server> {
+    pub fn unavailable(&self) -> BTreeMap<Server, Unavailable> {
         let servers = self.servers.iter();
-        let servers = servers.filter(|(_, health)| health.is_unavailable);
-        servers.map(|(server, _)| server.clone()).collect()
+        let servers =
+            servers.filter_map(|(server, health)| Some((server.clone(), health.unavailable?)));
+        servers.collect()
     }
 
     /// What is known of a server; `None`: too many are known.

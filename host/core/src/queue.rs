@@ -14,7 +14,7 @@ use crate::document::Document;
 use crate::fault::Reaction;
 use crate::handler::WatchEvent;
 use crate::loop_guard::LoopGuard;
-use crate::parking::Server;
+use crate::parking::{Server, Unavailable};
 use crate::plan::Failure;
 use crate::request::{ObjectRef, SinkName, api_version};
 use crate::retry::{self, Decision, Tries, Verdict};
@@ -182,6 +182,8 @@ struct Slot {
     is_given_up: bool,
     /// A server has asked the host to send nothing for the object before this time, even if the object changes.
     quiet_until: Option<Timestamp>,
+    /// Whether the last run failed, for this content or an earlier one. The object then shares batches only with others like it.
+    has_failed: bool,
 }
 
 #[derive(Debug)]
@@ -275,8 +277,8 @@ enum Timer {
     Close(Lane),
 }
 
-/// What can share a batch: a chain, the objects of one shard, and those that a new module is tried on or the others.
-type Lane = (Chain, u16, bool);
+/// What the objects of a batch have in common: the chain, the shard, whether a new module is tried on them, and whether their last runs failed.
+type Lane = (Chain, u16, bool, bool);
 
 /// Which object gets its run when.
 #[derive(Debug)]
@@ -292,7 +294,7 @@ pub struct Queue {
     running: BTreeMap<Ticket, Chain>,
     paused: BTreeMap<Ticket, PausedRun>,
     /// Servers that are unavailable, as far as is known.
-    unavailable: BTreeSet<Server>,
+    unavailable: BTreeMap<Server, Unavailable>,
     /// Sinks whose server has refused a run for now, or not answered it, since it was last unavailable.
     relied_on: BTreeSet<SinkName>,
     ready: VecDeque<Ticket>,
@@ -323,7 +325,7 @@ impl Queue {
             deletions: VecDeque::new(),
             running: BTreeMap::new(),
             paused: BTreeMap::new(),
-            unavailable: BTreeSet::new(),
+            unavailable: BTreeMap::new(),
             relied_on: BTreeSet::new(),
             ready: VecDeque::new(),
             timers: BTreeMap::new(),
@@ -655,11 +657,15 @@ impl Queue {
     }
 
     /// These servers are unavailable, and no others. Runs that wait for one are held until it is back, and so are all new ones
-    /// once the server of a sink is unavailable that has failed one of them.
-    pub fn set_unavailable(&mut self, servers: BTreeSet<Server>, now: Timestamp) -> Vec<Action> {
+    /// once the server of a sink is down that has failed one of them.
+    pub fn set_unavailable(
+        &mut self,
+        servers: BTreeMap<Server, Unavailable>,
+        now: Timestamp,
+    ) -> Vec<Action> {
         let before = std::mem::replace(&mut self.unavailable, servers);
-        for server in before.difference(&self.unavailable) {
-            if server.is_shared() {
+        for server in before.keys() {
+            if server.is_shared() && !self.unavailable.contains_key(server) {
                 self.relied_on.remove(&server.sink);
             }
         }
@@ -681,7 +687,7 @@ impl Queue {
 
     /// The servers that are unavailable, as far as is known.
     #[must_use]
-    pub const fn unavailable(&self) -> &BTreeSet<Server> {
+    pub const fn unavailable(&self) -> &BTreeMap<Server, Unavailable> {
         &self.unavailable
     }
 
@@ -756,11 +762,11 @@ impl Queue {
                 self.push(unit);
             }
         }
-        for ((chain, shard, _), open) in std::mem::take(&mut self.open) {
+        for ((chain, shard, ..), open) in std::mem::take(&mut self.open) {
             self.timers.remove(&open.closes);
             let (closes, _) = open.closes;
             for key in open.keys {
-                let lane = (chain, shard, self.is_of_share(&key));
+                let lane = (chain, shard, self.is_of_share(&key), self.has_failed(&key));
                 self.join(lane, key, closes);
             }
         }
@@ -1178,7 +1184,7 @@ impl Queue {
         self.queued(key, chain);
         let uid = self.next_uid(key);
         let shard = uid.map_or(0, |uid| shard_of(uid, self.shards));
-        let lane = (chain, shard, self.is_of_share(key));
+        let lane = (chain, shard, self.is_of_share(key), self.has_failed(key));
         self.join(lane, key.clone(), now.after(batch.max_delay));
     }
 
@@ -1273,7 +1279,7 @@ impl Queue {
 
     fn close(&mut self, lane: Lane) {
         if let Some(open) = self.open.remove(&lane) {
-            let (chain, _, _) = lane;
+            let (chain, ..) = lane;
             self.timers.remove(&open.closes);
             if !open.keys.is_empty() {
                 self.push(Unit {
@@ -1432,19 +1438,25 @@ impl Queue {
         live.map_or(Tries::default(), |live| live.vain.tries())
     }
 
-    /// Whether no new run begins, because it would meet a server that is unavailable.
+    /// Whether no new run begins, because it would meet a server that is down.
     fn is_held(&self) -> bool {
         let mut servers = self.unavailable.iter();
-        servers.any(|server| server.is_shared() && self.relied_on.contains(&server.sink))
+        servers.any(|(server, why)| {
+            *why == Unavailable::Down && server.is_shared() && self.relied_on.contains(&server.sink)
+        })
     }
 
     /// Whether a run waits for a server that is unavailable.
     fn is_waiting(&self, paused: &PausedRun) -> bool {
         let is_unavailable = |server: &Server| {
             let behind = Server::behind(server.sink);
-            self.unavailable.contains(server) || self.unavailable.contains(&behind)
+            self.unavailable.contains_key(server) || self.unavailable.contains_key(&behind)
         };
         paused.server.as_ref().is_some_and(is_unavailable)
+    }
+
+    fn has_failed(&self, key: &ObjectRef) -> bool {
+        self.slots.get(key).is_some_and(|slot| slot.has_failed)
     }
 
     /// Honors the wait that a server asked for when it refused the object for now.
@@ -1545,6 +1557,7 @@ impl Queue {
         let Some(slot) = self.slots.get_mut(&member.key) else {
             return;
         };
+        slot.has_failed = false;
         if slot
             .gone
             .front()
@@ -1628,6 +1641,8 @@ impl Queue {
         }
         if failure.reaction == Reaction::Park {
             self.note_refusal(member, tries, failure, now);
+        } else if let Some(slot) = self.slots.get_mut(&member.key) {
+            slot.has_failed = true;
         }
         if let Some(vain) = self.vain_mut(member) {
             vain.failures = tries.failures;
@@ -1658,6 +1673,7 @@ impl Queue {
             return;
         };
         slot.is_given_up = true;
+        slot.has_failed = true;
         let mut resync = false;
         if slot.gone.front().is_some_and(|gone| gone.uid == member.uid) {
             // What is remembered of it elsewhere stays, so a new listing finds it again.
@@ -1768,6 +1784,7 @@ impl Slot {
             work: Work::Idle,
             is_given_up: false,
             quiet_until: None,
+            has_failed: false,
         }
     }
 }

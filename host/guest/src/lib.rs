@@ -35,7 +35,9 @@ mod compile_queue;
 
 mod owner_turns;
 
-mod long_calls;
+pub mod fair_queue;
+
+pub mod long_calls;
 
 pub mod bytes;
 

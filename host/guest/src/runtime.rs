@@ -5,7 +5,7 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use configurator_core::handler::{CallFault, CallLimits, HandlerInput};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use crate::budget::MemoryBudget;
 use crate::bytes::ModuleBytes;
@@ -13,10 +13,11 @@ use crate::cache::{CacheError, ModuleCache};
 use crate::call::{Caller, Need, Start, Work, check_call};
 use crate::drive::{Begun, DriveError, Fiber, begin};
 use crate::engine::engine;
+use crate::fair_queue::{FairQueue, Turn};
 use crate::idle::IdleInstances;
 use crate::load::{LoadError, Loader};
 use crate::log::{LogSink, without_repetition};
-use crate::long_calls::{Kind, LongCalls, Place};
+use crate::long_calls::{self, Kind, LongCalls};
 use crate::module::Module;
 use crate::options::GuestOptions;
 use crate::report::CallReport;
@@ -40,9 +41,9 @@ struct Inner {
     caller: Caller,
     loader: Loader,
     /// Turns of [`GuestRuntime::call`], each for a tick at most.
-    turns: Arc<Semaphore>,
-    /// Places of calls that last longer.
-    long_calls: Arc<LongCalls>,
+    turns: Arc<FairQueue>,
+    /// Calls that last longer.
+    long_calls: LongCalls,
     tick: Duration,
 }
 
@@ -96,7 +97,6 @@ impl GuestRuntime {
             .map(|path| ModuleCache::open(path, options.module_cache_size, &engine))
             .transpose()?;
         let ticker = Ticker::start(engine.clone(), options.tick).map_err(GuestError::Thread)?;
-        let turns = usize::try_from(options.parallel_calls).unwrap_or(Semaphore::MAX_PERMITS);
         let inner = Inner {
             loader: Loader::new(linker, cache, &options),
             caller: Caller {
@@ -109,7 +109,7 @@ impl GuestRuntime {
                 )),
                 slots: Slots::new(BLOCKING_SLOTS),
             },
-            turns: Arc::new(Semaphore::new(turns)),
+            turns: FairQueue::new(options.parallel_calls),
             long_calls: LongCalls::new(options.parallel_calls),
             tick: options.tick,
         };
@@ -189,10 +189,10 @@ impl GuestRuntime {
         self.inner.loader.waiting()
     }
 
-    /// Returns how many calls that last longer than a tick wait for a place.
+    /// Returns how many calls that last longer than a tick wait for a long turn.
     #[must_use]
     pub fn waiting_long_calls(&self) -> usize {
-        self.inner.long_calls.waiting()
+        self.inner.long_calls.turns().waiting()
     }
 
     /// How many instances wait for their next call.
@@ -209,12 +209,12 @@ impl GuestRuntime {
     /// # Guarantees
     /// The same module and input give the same output, unless a limit of `limits` is hit. Nothing that a guest does
     /// harms the host or other calls. If the future is dropped before its turn, the call is not made.
-    /// When as many calls are running as may, the future waits for its turn, first come, first served. When there is no memory
-    /// for the call, it waits for that without a turn, in the order of [`MemoryBudget`].
+    /// When as many calls run as the options allow, the future waits for its turn: owners alternate, and the calls of one owner come in
+    /// order. When there is no memory for the call, it waits for that without a turn, in the order of [`MemoryBudget`].
     ///
     /// Calls that last longer than a tick run beside the short ones, at most as many at a time. A further one is stopped at its first
-    /// tick, returns its memory and its turn, waits for a place, and is made again. Owners take turns. A call for objects whose last call
-    /// lasted waits for a place before it begins.
+    /// tick, returns its memory and its turn, waits for a long turn, and is made again. Owners take turns. A call for objects whose last call
+    /// lasted waits for a long turn before it begins.
     ///
     /// A call that finds no more memory while it runs is stopped as well, waits for all the memory that its limit allows, and is made
     /// again. If a call is made again, each line of its log is delivered once.
@@ -243,8 +243,8 @@ impl GuestRuntime {
         let kind = Kind::of(&limits);
         let expected = inner.long_calls.expected(kind);
         let queued = Instant::now();
-        let mut place = match inner.place(limits.owner, expected).await {
-            Ok(place) => place,
+        let mut long_turn = match inner.long_turn(limits.owner, expected).await {
+            Ok(long_turn) => long_turn,
             Err(error) => return CallReport::not_begun(error.into()),
         };
         queue_time = queue_time.saturating_add(queued.elapsed());
@@ -258,7 +258,7 @@ impl GuestRuntime {
                 limits: &limits,
                 log: log.clone(),
             };
-            let (turn, start) = match inner.admit(&work, need, place.is_some()).await {
+            let (turn, start) = match inner.admit(&work, need, long_turn.is_some()).await {
                 Ok(admitted) => admitted,
                 Err(fault) => return CallReport::not_begun(fault),
             };
@@ -277,11 +277,11 @@ impl GuestRuntime {
                 of_attempt.caller.attempt(&work, start).await
             };
             let ended = match inner
-                .run(Box::pin(attempt), turn, &mut place, limits.owner)
+                .run(Box::pin(attempt), turn, &mut long_turn, limits.owner)
                 .await
             {
                 Ok(Some(ended)) => ended,
-                // It is made again, with a place.
+                // It is made again, with a long turn.
                 Ok(None) => continue,
                 Err(error) => return CallReport::not_begun(error.into()),
             };
@@ -325,51 +325,51 @@ impl GuestRuntime {
 }
 
 impl Inner {
-    /// Waits for a turn, unless the call has a place, and for what it begins with. While it waits for memory it has no turn.
+    /// Waits for a turn, unless the call has a long turn, and for what it begins with. While it waits for memory it has no turn.
     async fn admit(
         &self,
         work: &Work<'_>,
         need: Need,
-        has_place: bool,
-    ) -> Result<(Option<OwnedSemaphorePermit>, Start), CallFault> {
-        let turn = match has_place {
+        has_long_turn: bool,
+    ) -> Result<(Option<Turn>, Start), CallFault> {
+        let turn = match has_long_turn {
             true => None,
-            false => Some(self.turn().await?),
+            false => Some(self.turn(work.limits.owner).await?),
         };
         if let Some(start) = self.caller.try_start(work, need) {
             return Ok((turn, start));
         }
         drop(turn);
         let memory = self.caller.queue(work, need)?.await;
-        let turn = match has_place {
+        let turn = match has_long_turn {
             true => None,
-            false => Some(self.turn().await?),
+            false => Some(self.turn(work.limits.owner).await?),
         };
         Ok((turn, Start::New(memory)))
     }
 
-    /// A place for a call that is expected to last.
-    async fn place(
+    /// Waits for a long turn for a call that is expected to last.
+    async fn long_turn(
         &self,
         owner: u128,
         expected: Option<Duration>,
-    ) -> Result<Option<Place>, DriveError> {
+    ) -> Result<Option<Turn>, DriveError> {
         let Some(expected) = expected else {
             return Ok(None);
         };
-        Ok(Some(self.long_calls.take(owner, expected).await?))
+        Ok(Some(self.long_calls.turns().take(owner, expected).await?))
     }
 
-    /// Runs an attempt to its end: on this thread, if it ends within a tick, or with a place. `None`: it had to be given up for lack of
-    /// a place, and has one now.
+    /// Runs an attempt to its end: on this thread, if it ends within a tick, or with a long turn. `None`: it had to be given up for lack of
+    /// a long turn, and has one now.
     async fn run<T: Send + 'static>(
         &self,
         attempt: Fiber<'static, T>,
-        turn: Option<OwnedSemaphorePermit>,
-        place: &mut Option<Place>,
+        turn: Option<Turn>,
+        long_turn: &mut Option<Turn>,
         owner: u128,
     ) -> Result<Option<T>, DriveError> {
-        let attempt = match place.is_some() {
+        let attempt = match long_turn.is_some() {
             true => attempt,
             false => match begin(attempt)? {
                 Begun::Ended(ended) => return Ok(Some(ended)),
@@ -377,17 +377,20 @@ impl Inner {
             },
         };
         drop(turn);
-        if let Some(place) = place.take().or_else(|| self.long_calls.try_take(owner)) {
-            return place.run(attempt).await.map(Some);
+        if let Some(long_turn) = long_turn
+            .take()
+            .or_else(|| self.long_calls.turns().try_take(owner))
+        {
+            return long_calls::run(long_turn, attempt).await.map(Some);
         }
         drop(attempt);
-        *place = Some(self.long_calls.take(owner, self.tick).await?);
+        *long_turn = Some(self.long_calls.turns().take(owner, self.tick).await?);
         Ok(None)
     }
 
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, CallFault> {
-        let turn = Arc::clone(&self.turns).acquire_owned().await;
-        turn.map_err(|_| DriveError::Closed.into())
+    async fn turn(&self, owner: u128) -> Result<Turn, CallFault> {
+        let turn = self.turns.take(owner, Duration::ZERO).await;
+        turn.map_err(|error| DriveError::from(error).into())
     }
 }
 

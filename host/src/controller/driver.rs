@@ -273,7 +273,10 @@ impl Drive {
         let log = self.log_sink(call, span.clone());
         let module = context.rollout.chosen(self.run.module());
         context.observer.calling(&self.run, call, &module);
-        let report = match context.call_mode {
+        if let CallMode::Charged(calls) = &context.call_mode {
+            calls.pass(call, &limits, &context.clock).await;
+        }
+        let report = match &context.call_mode {
             CallMode::Parallel => {
                 context
                     .guest
@@ -281,7 +284,7 @@ impl Drive {
                     .instrument(span.clone())
                     .await
             }
-            CallMode::Inline => span.in_scope(|| {
+            CallMode::Inline | CallMode::Charged(_) => span.in_scope(|| {
                 context
                     .guest
                     .call_blocking(&module, &call.handler, &call.input, &limits, log)
@@ -318,12 +321,12 @@ impl Drive {
                 module,
                 input,
             } = again;
-            let report = match self.context.call_mode {
+            let report = match &self.context.call_mode {
                 CallMode::Parallel => {
                     let called = guest.call(&module, &handler, input, limits, no_log());
                     called.await
                 }
-                CallMode::Inline => {
+                CallMode::Inline | CallMode::Charged(_) => {
                     guest.call_blocking(&module, &handler, &input, &limits, no_log())
                 }
             };

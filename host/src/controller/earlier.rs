@@ -104,9 +104,11 @@ impl Earlier {
         if let Some(recorder) = &self.recorder {
             recorder.keep_module(bytes.clone()).await;
         }
-        let loaded = match self.call_mode {
+        let loaded = match &self.call_mode {
             CallMode::Parallel => self.guest.load_for(self.owner, bytes, &spec.place()).await,
-            CallMode::Inline => self.guest.load_blocking(bytes, &spec.place()),
+            CallMode::Inline | CallMode::Charged(_) => {
+                self.guest.load_blocking(bytes, &spec.place())
+            }
         };
         loaded.map_err(|error| error.to_string())
     }

@@ -817,7 +817,7 @@ impl Keeper {
         let context = Arc::new(RunContext {
             machine: store.map(|store| Arc::new(MachineContext::new(store, earlier))),
             guest: shared.guest.clone(),
-            call_mode: shared.call_mode,
+            call_mode: shared.call_mode.clone(),
             rollout: Arc::new(Rollout::new(module, rolled_back)),
             executor: shared.executor.clone(),
             answers: shared.answers.clone(),
@@ -1008,12 +1008,12 @@ async fn load(
             "its runs are not recorded: this host has no folder for recordings"
         );
     }
-    let loaded = match shared.call_mode {
+    let loaded = match &shared.call_mode {
         CallMode::Parallel => {
             let owner = configurator.limits.owner;
             shared.guest.load_for(owner, bytes, &source).await
         }
-        CallMode::Inline => shared.guest.load_blocking(bytes, &source),
+        CallMode::Inline | CallMode::Charged(_) => shared.guest.load_blocking(bytes, &source),
     };
     let module = loaded.map_err(|error| refused("ModuleInvalid", error.to_string()))?;
     check_handlers(&configurator, Some(&shared.policy), &module)?;
@@ -1152,7 +1152,14 @@ fn earlier(
     let guest = shared.guest.clone();
     let uid = resource.metadata.uid.as_deref().unwrap_or_default();
     let owner = CallLimits::default().owned_by(uid).owner;
-    Earlier::new(shared.modules.clone(), guest, owner, shared.call_mode, spec).recorder(recorder)
+    Earlier::new(
+        shared.modules.clone(),
+        guest,
+        owner,
+        shared.call_mode.clone(),
+        spec,
+    )
+    .recorder(recorder)
 }
 
 /// What another host, or this one before it was started again, has left in the status.

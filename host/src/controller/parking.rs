@@ -1,13 +1,13 @@
 //! Watches over the servers behind the sinks, and says which are unavailable.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::fault::{Fault, Reaction};
-use configurator_core::parking::{Parking, Refusal, Server, is_of_object};
+use configurator_core::parking::{Parking, Refusal, Server, Unavailable, is_of_object};
 use configurator_core::request::{Operation, SinkName};
 use configurator_core::result::Answer;
 use futures::StreamExt as _;
@@ -24,7 +24,7 @@ pub struct Availability {
     parking: Mutex<Parking>,
     /// Wakes the prober.
     changed: Notify,
-    unavailable: watch::Sender<BTreeSet<Server>>,
+    unavailable: watch::Sender<BTreeMap<Server, Unavailable>>,
     clock: SharedClock,
     metrics: Arc<Metrics>,
 }
@@ -50,7 +50,7 @@ impl Availability {
 
     /// The servers that are unavailable, from now on.
     #[must_use]
-    pub fn unavailable(&self) -> watch::Receiver<BTreeSet<Server>> {
+    pub fn unavailable(&self) -> watch::Receiver<BTreeMap<Server, Unavailable>> {
         self.unavailable.subscribe()
     }
 
@@ -93,7 +93,13 @@ impl Availability {
             Err(Fault {
                 status: Some(_), ..
             })
-            | Ok(_) => return self.parking().observe_success(&server, now),
+            | Ok(_) => {
+                let mut parking = self.parking();
+                if parking.observe_success(&server, now) {
+                    self.publish(&server, &parking);
+                }
+                return;
+            }
             Err(_) => return,
         };
         if let Operation::Kubernetes(request) = operation
@@ -118,11 +124,16 @@ impl Availability {
 
     fn publish(&self, server: &Server, parking: &Parking) {
         let unavailable = parking.unavailable();
-        match unavailable.contains(server) {
-            true => tracing::warn!(%server, "the server is unavailable; its runs are parked"),
-            false => tracing::info!(%server, "the server is back; its runs go on"),
+        match unavailable.get(server) {
+            Some(Unavailable::Down) => {
+                tracing::warn!(%server, "the server is down; the runs that need it are parked");
+            }
+            Some(Unavailable::Refusing) => {
+                tracing::warn!(%server, "the server refuses several objects alike; their runs are parked");
+            }
+            None => tracing::info!(%server, "the server is back; its runs go on"),
         }
-        let is_parked = unavailable.iter().any(|one| one.sink == server.sink);
+        let is_parked = unavailable.keys().any(|one| one.sink == server.sink);
         self.metrics.parked(server.sink, is_parked);
         self.unavailable.send_replace(unavailable);
     }

@@ -11,7 +11,7 @@ use configurator_core::capability::Capabilities;
 use configurator_core::configurator::{Configurator, DeletionBy};
 use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::machine::state::Seen;
-use configurator_core::parking::Server;
+use configurator_core::parking::{Server, Unavailable};
 use configurator_core::plan::Failure;
 use configurator_core::queue::{Action, Counts, Delayed, Finished, Observed, Queue, Ticket, Tried};
 use configurator_core::request::{ObjectRef, SinkName};
@@ -350,7 +350,7 @@ struct Worker {
     failures: VecDeque<FailureStatus>,
     looping: BTreeSet<ObjectRef>,
     /// The servers that are unavailable.
-    unavailable: watch::Receiver<BTreeSet<Server>>,
+    unavailable: watch::Receiver<BTreeMap<Server, Unavailable>>,
     /// Why a run was refused last, by sink, since its server was last unavailable.
     refused: BTreeMap<SinkName, String>,
     /// Why what was handled before cannot be read.
@@ -994,7 +994,7 @@ impl Worker {
         let unavailable = self.queue.unavailable();
         let refused = self.refused.iter();
         let refused =
-            refused.filter(|(sink, _)| unavailable.iter().any(|server| server.sink == **sink));
+            refused.filter(|(sink, _)| unavailable.keys().any(|server| server.sink == **sink));
         let refused = refused.map(|(sink, why)| (*sink, why.clone()));
         refused.chain(self.unread.clone()).collect()
     }

@@ -35,10 +35,7 @@ fn check(server: &Server, happenings: &[(i64, Happening)], expected: Expect) {
                 let said = format!("{namespace}/{name} refused");
                 (said, parking.observe_failure(server, refusal, now))
             }
-            Succeeded => {
-                parking.observe_success(server, now);
-                ("succeeded".into(), false)
-            }
+            Succeeded => ("succeeded".into(), parking.observe_success(server, now)),
             Probed(answer) => {
                 let due = parking.due(now);
                 let changed = due.iter().map(|due| parking.probed(due, *answer, now));
@@ -49,7 +46,7 @@ fn check(server: &Server, happenings: &[(i64, Happening)], expected: Expect) {
         let unavailable: Vec<String> = parking
             .unavailable()
             .iter()
-            .map(Server::to_string)
+            .map(|(server, why)| format!("{server} {why:?}"))
             .collect();
         let next = parking.next_deadline().map_or("never".into(), |next| {
             next.since(now).as_millis().to_string()
@@ -80,9 +77,9 @@ fn an_unanswered_request_has_the_server_probed_at_once() {
         ],
         expect![[r#"
             0: a/one refused [] next probe in 0
-            0: probed 1, changed [kubernetes] next probe in 2415
-            0: a/two refused [kubernetes] next probe in 2415
-            3000: probed 1 [kubernetes] next probe in 1975
+            0: probed 1, changed [kubernetes Down] next probe in 2415
+            0: a/two refused [kubernetes Down] next probe in 2415
+            3000: probed 1 [kubernetes Down] next probe in 1975
             6000: probed 1, changed [] next probe in never
         "#]],
     );
@@ -129,7 +126,7 @@ fn three_objects_of_two_namespaces_that_are_refused_alike_park_the_server() {
             0: a/one refused [] next probe in never
             10: a/two refused [] next probe in never
             20: a/three refused [] next probe in never
-            30: b/one refused, changed [kubernetes] next probe in 2050
+            30: b/one refused, changed [kubernetes Refusing] next probe in 2050
             4000: probed 1, changed [] next probe in never
         "#]],
     );
@@ -193,7 +190,7 @@ fn an_endpoint_is_parked_by_itself_for_a_probe_period() {
         expect![[r#"
             0: a/one refused [] next probe in never
             0: b/two refused [] next probe in never
-            0: b/three refused, changed [http hooks.example.com:8443] next probe in 2415
+            0: b/three refused, changed [http hooks.example.com:8443 Refusing] next probe in 2415
             3000: probed 1, changed [] next probe in never
         "#]],
     );
@@ -214,8 +211,8 @@ fn a_wish_to_be_left_alone_is_capped() {
         expect![[r#"
             0: a/one refused [] next probe in never
             0: b/two refused [] next probe in never
-            0: b/three refused, changed [kubernetes] next probe in 3600000
-            3600000: probed 1 [kubernetes] next probe in 3600000
+            0: b/three refused, changed [kubernetes Refusing] next probe in 3600000
+            3600000: probed 1, changed [kubernetes Down] next probe in 3600000
             7200000: probed 1, changed [] next probe in never
         "#]],
     );

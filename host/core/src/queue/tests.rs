@@ -538,7 +538,8 @@ fn park(bench: &mut Bench, name: &str) {
 }
 
 fn set_unavailable(bench: &mut Bench, sinks: &[SinkName]) {
-    let servers = sinks.iter().map(|sink| Server::behind(*sink)).collect();
+    let servers = sinks.iter().map(|sink| Server::behind(*sink));
+    let servers = servers.map(|server| (server, Unavailable::Down)).collect();
     let actions = bench.queue.set_unavailable(servers, bench.now);
     bench.note(actions);
 }
@@ -597,6 +598,63 @@ fn an_unavailable_server_holds_every_run_of_those_that_rely_on_it() {
         start Phases b:Added after 0 failures
         resume
     "#]]);
+}
+
+#[test]
+fn a_server_that_refuses_holds_only_the_runs_that_it_refused() {
+    let mut bench = Bench::listed(configurator());
+    bench.see("a", 1);
+    park(&mut bench, "a");
+    bench.text.clear();
+    let refusing = (Server::behind(SinkName::Configstore), Unavailable::Refusing);
+    let actions = bench.queue.set_unavailable([refusing].into(), bench.now);
+    bench
+        .note(actions)
+        .see("b", 1)
+        .wait(60_000)
+        .check(expect![[r#"
+        start Phases b:Added after 0 failures
+    "#]]);
+    set_unavailable(&mut bench, &[]);
+    bench.wait(1000).check(expect![[r#"
+        resume
+    "#]]);
+}
+
+#[test]
+fn an_object_whose_run_failed_shares_no_batch_with_others_until_one_succeeds() {
+    let mut declared = configurator();
+    declared.batch = Some(BatchOptions {
+        max_size: 2,
+        max_delay: Duration::ZERO,
+    });
+    let mut bench = Bench::listed(declared);
+    let failure = failure(FaultKind::ResourceGeneric);
+    bench.see("bad", 1).wait(0).end(
+        "bad",
+        Finish::Failed {
+            failure,
+            failures: 1,
+        },
+    );
+    bench.text.clear();
+    bench
+        .see("bad", 2)
+        .see("good", 1)
+        .wait(0)
+        .check(expect![[r#"
+            start Phases bad:Modified after 0 failures
+            start Phases good:Added after 0 failures
+        "#]]);
+    bench.succeed("bad").succeed("good");
+    bench.text.clear();
+    bench
+        .see("bad", 3)
+        .see("good", 2)
+        .wait(0)
+        .check(expect![[r#"
+            start Phases bad:Modified good:Modified after 0 failures
+        "#]]);
 }
 
 #[test]
