@@ -374,6 +374,9 @@ pub struct CallLimits {
     /// Identifies the owner's objects that a call is for. The host expects the next call for the same objects to take as long.
     #[serde(skip)]
     pub objects: u64,
+    /// Whether calls of the same owner without this go first.
+    #[serde(skip)]
+    pub yields: bool,
 }
 
 impl CallLimits {
@@ -410,6 +413,7 @@ impl Default for CallLimits {
             instance_calls: 1,
             owner: 0,
             objects: 0,
+            yields: false,
         }
     }
 }

@@ -22,11 +22,19 @@ use crate::ring::shard_of;
 use crate::run::{Chain, Departed, Finish, Member, Pause, Run};
 use crate::time::Timestamp;
 use crate::trial::Share;
+use lines::{Lines, Next, Permitted, Running};
+
+mod lines;
 
 /// How long an object waits for the watch to show the host's own last write to it.
 pub const OWN_WRITE_PATIENCE: Duration = Duration::from_secs(30);
 /// Over which span the runs of a sink that has come back are spread.
 pub const RELEASE_SPREAD: Duration = Duration::from_secs(1);
+
+/// An object is a suspect if it had two runs in this time.
+pub const BUSY: Duration = Duration::from_secs(3);
+/// How long half of the places are reserved for objects that are no suspects, after a run of one began.
+pub const RESERVED: Duration = Duration::from_secs(10);
 
 /// An object as the watch shows it.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,6 +89,8 @@ pub enum Action {
         chain: Chain,
         /// How often these objects were tried in vain since they last changed.
         tries: Tries,
+        /// Whether one of these objects may delay others, so that calls of others go first.
+        is_suspect: bool,
     },
     /// Go on with a run that rested.
     Resume {
@@ -88,6 +98,13 @@ pub enum Action {
         ticket: Ticket,
         /// The run.
         run: Box<Run>,
+        /// Whether one of its objects may delay others, so that calls of others go first.
+        is_suspect: bool,
+    },
+    /// Go on with a run that has lent its place.
+    Continue {
+        /// Identifies it.
+        ticket: Ticket,
     },
     /// The deletion of this object has been dealt with: nothing needs to be remembered of it.
     Forget {
@@ -184,6 +201,10 @@ struct Slot {
     quiet_until: Option<Timestamp>,
     /// Whether the last run failed, for this content or an earlier one. The object then shares batches only with others like it.
     has_failed: bool,
+    /// Whether a server refused the last run, for this content or an earlier one, and is not down.
+    was_refused: bool,
+    /// When its last two runs began, the newest first.
+    began: [Option<Timestamp>; 2],
 }
 
 #[derive(Debug)]
@@ -289,15 +310,15 @@ pub struct Queue {
     share: Option<Share>,
     slots: BTreeMap<ObjectRef, Slot>,
     open: BTreeMap<Lane, OpenBatch>,
-    units: VecDeque<Unit>,
-    deletions: VecDeque<Unit>,
-    running: BTreeMap<Ticket, Chain>,
+    lines: Lines,
+    running: Running,
+    /// When a run of objects that are no suspects began last.
+    regular_began: Option<Timestamp>,
     paused: BTreeMap<Ticket, PausedRun>,
     /// Servers that are unavailable, as far as is known.
     unavailable: BTreeMap<Server, Unavailable>,
     /// Sinks whose server has refused a run for now, or not answered it, since it was last unavailable.
     relied_on: BTreeSet<SinkName>,
-    ready: VecDeque<Ticket>,
     timers: BTreeMap<TimerKey, Timer>,
     sequence: u64,
     /// What each listing under way has shown, by namespace; empty for all.
@@ -321,13 +342,12 @@ impl Queue {
             share: None,
             slots: BTreeMap::new(),
             open: BTreeMap::new(),
-            units: VecDeque::new(),
-            deletions: VecDeque::new(),
-            running: BTreeMap::new(),
+            lines: Lines::default(),
+            running: Running::default(),
+            regular_began: None,
             paused: BTreeMap::new(),
             unavailable: BTreeMap::new(),
             relied_on: BTreeSet::new(),
-            ready: VecDeque::new(),
             timers: BTreeMap::new(),
             sequence: 0,
             listing: BTreeMap::new(),
@@ -565,7 +585,7 @@ impl Queue {
         finished: Finished,
         now: Timestamp,
     ) -> Vec<Action> {
-        self.running.remove(&ticket);
+        self.running.remove(ticket);
         let chain = run.chain();
         let keys: Vec<ObjectRef> = run
             .members()
@@ -615,9 +635,25 @@ impl Queue {
         self.finish_call(now)
     }
 
+    /// The handler of a run computes for long. Until it [is back](Self::reclaim), another run may take the place of this one.
+    pub fn lend(&mut self, ticket: Ticket, now: Timestamp) -> Vec<Action> {
+        let places = self.configurator.concurrency;
+        self.running.lend(ticket, places);
+        self.finish_call(now)
+    }
+
+    /// The handler of a run has returned. The run goes on with [`Action::Continue`], when a place is free.
+    pub fn reclaim(&mut self, ticket: Ticket, now: Timestamp) -> Vec<Action> {
+        match self.running.lent(ticket) {
+            Some(is_suspect) => self.lines.push_ready(ticket, is_suspect),
+            None => self.actions.push(Action::Continue { ticket }),
+        }
+        self.finish_call(now)
+    }
+
     /// A run has ended.
     pub fn finish(&mut self, ticket: Ticket, finished: Finished, now: Timestamp) -> Vec<Action> {
-        let Some(chain) = self.running.remove(&ticket) else {
+        let Some(chain) = self.running.remove(ticket) else {
             return self.finish_call(now);
         };
         self.note_writes(&finished, now);
@@ -664,6 +700,15 @@ impl Queue {
         now: Timestamp,
     ) -> Vec<Action> {
         let before = std::mem::replace(&mut self.unavailable, servers);
+        let fell = self.unavailable.iter().any(|(server, why)| {
+            *why == Unavailable::Down && before.get(server) != Some(&Unavailable::Down)
+        });
+        if fell {
+            // It refused everybody, so the objects that it refused are like any other.
+            for slot in self.slots.values_mut() {
+                slot.was_refused = false;
+            }
+        }
         for server in before.keys() {
             if server.is_shared() && !self.unavailable.contains_key(server) {
                 self.relied_on.remove(&server.sink);
@@ -747,7 +792,7 @@ impl Queue {
 
     /// Objects of this share and the others do not share a batch from now on, nor those that wait in one: their runs are of different modules.
     /// None of the share has been tried yet.
-    pub fn set_share(&mut self, share: Option<Share>) {
+    pub fn set_share(&mut self, share: Option<Share>, now: Timestamp) {
         self.share = share;
         for slot in self.slots.values_mut() {
             if let Some(live) = &mut slot.live {
@@ -755,11 +800,9 @@ impl Queue {
                 live.is_untried = live.is_tried;
             }
         }
-        let deletions = std::mem::take(&mut self.deletions);
-        let units = std::mem::take(&mut self.units);
-        for Unit { keys, chain } in deletions.into_iter().chain(units) {
+        for Unit { keys, chain } in self.lines.take_units() {
             for unit in self.parted(keys, chain) {
-                self.push(unit);
+                self.push(unit, now);
             }
         }
         for ((chain, shard, ..), open) in std::mem::take(&mut self.open) {
@@ -767,7 +810,7 @@ impl Queue {
             let (closes, _) = open.closes;
             for key in open.keys {
                 let lane = (chain, shard, self.is_of_share(&key), self.has_failed(&key));
-                self.join(lane, key, closes);
+                self.join(lane, key, closes, now);
             }
         }
     }
@@ -858,7 +901,7 @@ impl Queue {
                     .is_some_and(|slot| slot.work == Work::Delayed(at))
                 {
                     self.idle(&key);
-                    self.enqueue_alone(&key);
+                    self.enqueue_alone(&key, now);
                 }
             }
             Timer::Resync(key) => {
@@ -901,7 +944,13 @@ impl Queue {
                 let is_due = paused.filter(|paused| paused.timer == Some(at));
                 match is_due.map(|paused| self.is_waiting(paused)) {
                     None => {}
-                    Some(false) => self.ready.push_back(ticket),
+                    Some(false) => {
+                        let is_suspect = paused.is_some_and(|paused| {
+                            let members = paused.run.members().iter();
+                            self.is_suspect(members.map(|member| &member.key), now)
+                        });
+                        self.lines.push_ready(ticket, is_suspect);
+                    }
                     Some(true) => {
                         if let Some(paused) = self.paused.get_mut(&ticket) {
                             paused.timer = None;
@@ -911,7 +960,7 @@ impl Queue {
             }
             Timer::Close(lane) => {
                 if self.open.get(&lane).is_some_and(|open| open.closes == at) {
-                    self.close(lane);
+                    self.close(lane, now);
                 }
             }
         }
@@ -1075,7 +1124,7 @@ impl Queue {
                     if let Some(timer) = paused.timer {
                         self.timers.remove(&timer);
                     }
-                    self.ready.retain(|ready| *ready != ticket);
+                    self.lines.remove_ready(ticket);
                     for member in paused.run.members() {
                         self.idle(&member.key);
                     }
@@ -1174,10 +1223,13 @@ impl Queue {
             }
         }
         let Some(batch) = self.configurator.batch else {
-            self.push(Unit {
-                keys: vec![key.clone()],
-                chain,
-            });
+            self.push(
+                Unit {
+                    keys: vec![key.clone()],
+                    chain,
+                },
+                now,
+            );
             self.queued(key, chain);
             return;
         };
@@ -1185,11 +1237,11 @@ impl Queue {
         let uid = self.next_uid(key);
         let shard = uid.map_or(0, |uid| shard_of(uid, self.shards));
         let lane = (chain, shard, self.is_of_share(key), self.has_failed(key));
-        self.join(lane, key.clone(), now.after(batch.max_delay));
+        self.join(lane, key.clone(), now.after(batch.max_delay), now);
     }
 
     /// Puts an object that is queued in the open batch of a lane; where there is none, in one that closes at this time.
-    fn join(&mut self, lane: Lane, key: ObjectRef, closes: Timestamp) {
+    fn join(&mut self, lane: Lane, key: ObjectRef, closes: Timestamp, now: Timestamp) {
         if !self.open.contains_key(&lane) {
             let closes = self.timer(closes, Timer::Close(lane));
             self.open.insert(
@@ -1206,7 +1258,7 @@ impl Queue {
             open.keys.len() >= most
         });
         if is_full {
-            self.close(lane);
+            self.close(lane, now);
         }
     }
 
@@ -1234,21 +1286,22 @@ impl Queue {
     }
 
     /// An object that is retried alone does not wait for a batch.
-    fn enqueue_alone(&mut self, key: &ObjectRef) {
+    fn enqueue_alone(&mut self, key: &ObjectRef, now: Timestamp) {
         if let Some(chain) = self.next_chain(key) {
-            self.push(Unit {
-                keys: vec![key.clone()],
-                chain,
-            });
+            self.push(
+                Unit {
+                    keys: vec![key.clone()],
+                    chain,
+                },
+                now,
+            );
             self.queued(key, chain);
         }
     }
 
-    fn push(&mut self, unit: Unit) {
-        match unit.chain {
-            Chain::Phases => self.units.push_back(unit),
-            Chain::Deletion => self.deletions.push_back(unit),
-        }
+    fn push(&mut self, unit: Unit, now: Timestamp) {
+        let is_suspect = self.is_suspect(&unit.keys, now);
+        self.lines.push(unit, is_suspect);
     }
 
     fn queued(&mut self, key: &ObjectRef, chain: Chain) {
@@ -1277,15 +1330,18 @@ impl Queue {
         }
     }
 
-    fn close(&mut self, lane: Lane) {
+    fn close(&mut self, lane: Lane, now: Timestamp) {
         if let Some(open) = self.open.remove(&lane) {
             let (chain, ..) = lane;
             self.timers.remove(&open.closes);
             if !open.keys.is_empty() {
-                self.push(Unit {
-                    keys: open.keys,
-                    chain,
-                });
+                self.push(
+                    Unit {
+                        keys: open.keys,
+                        chain,
+                    },
+                    now,
+                );
             }
         }
     }
@@ -1312,47 +1368,56 @@ impl Queue {
         if self.is_draining {
             return;
         }
-        while self.running.len() < self.configurator.concurrency {
-            let Some(ticket) = self.ready.pop_front() else {
-                break;
+        let is_suspended = self.configurator.suspend;
+        let deletes_though_suspended = self.configurator.deletion.by == DeletionBy::Finalizer;
+        while let Some(suspects) = self.free_place(now) {
+            let is_held = self.is_held();
+            let permitted = Permitted {
+                suspects,
+                deletions: !is_held && (!is_suspended || deletes_though_suspended),
+                phases: !is_held && !is_suspended,
             };
-            let Some(paused) = self.paused.remove(&ticket) else {
-                continue;
-            };
-            for member in paused.run.members() {
-                if let Some(slot) = self.slots.get_mut(&member.key) {
-                    slot.work = Work::Running(ticket);
-                }
+            match self.lines.next(permitted) {
+                Some(Next::Ready(ticket)) => self.go_on(ticket, now),
+                Some(Next::Unit(unit)) => self.start(unit, now),
+                None => break,
             }
-            self.running.insert(ticket, paused.run.chain());
-            self.actions.push(Action::Resume {
-                ticket,
-                run: paused.run,
-            });
-        }
-        if self.is_held() {
-            return;
-        }
-        while self.running.len() < self.configurator.concurrency {
-            let Some(unit) = self.next_unit() else { break };
-            self.start(unit, now);
         }
     }
 
-    /// Deletions come first: they are few, and what is gone should not be seen for long.
-    fn next_unit(&mut self) -> Option<Unit> {
-        let is_held_back = self.configurator.suspend;
-        let deletes_though_suspended = self.configurator.deletion.by == DeletionBy::Finalizer;
-        if (!is_held_back || deletes_though_suspended)
-            && let Some(unit) = self.deletions.pop_front()
-        {
-            return Some(unit);
+    /// Returns whether suspects may take a place, or `None` if none is free.
+    fn free_place(&self, now: Timestamp) -> Option<bool> {
+        let places = self.configurator.concurrency;
+        let is_recent = |began: Timestamp| now.since(began) < RESERVED;
+        let is_reserved = self.lines.has_regular() || self.regular_began.is_some_and(is_recent);
+        let for_suspects = match is_reserved {
+            true => (places / 2).max(1),
+            false => places,
+        };
+        self.running.free(places, for_suspects)
+    }
+
+    /// Goes on with a run that rested, or that has lent its place.
+    fn go_on(&mut self, ticket: Ticket, now: Timestamp) {
+        let Some(paused) = self.paused.remove(&ticket) else {
+            if self.running.give_back(ticket) {
+                self.actions.push(Action::Continue { ticket });
+            }
+            return;
+        };
+        let members = paused.run.members();
+        let is_suspect = self.is_suspect(members.iter().map(|member| &member.key), now);
+        for member in members {
+            if let Some(slot) = self.slots.get_mut(&member.key) {
+                slot.work = Work::Running(ticket);
+            }
         }
-        if is_held_back {
-            None
-        } else {
-            self.units.pop_front()
-        }
+        self.running.insert(ticket, paused.run.chain(), is_suspect);
+        self.actions.push(Action::Resume {
+            ticket,
+            run: paused.run,
+            is_suspect,
+        });
     }
 
     fn start(&mut self, unit: Unit, now: Timestamp) {
@@ -1378,11 +1443,17 @@ impl Queue {
                 failures: most.failures.max(tries.failures),
                 refusals: most.refusals.max(tries.refusals),
             });
+        let is_suspect = self.is_suspect(members.iter().map(|member| &member.key), now);
+        if !is_suspect {
+            self.regular_began = Some(now);
+        }
         self.sequence += 1;
         let ticket = Ticket(self.sequence);
         for member in &members {
             if let Some(slot) = self.slots.get_mut(&member.key) {
                 slot.work = Work::Running(ticket);
+                let [last, _] = slot.began;
+                slot.began = [Some(now), last];
                 if let Some(live) = slot.live.as_mut().filter(|live| live.uid == member.uid) {
                     live.pending = None;
                     live.renews = false;
@@ -1392,12 +1463,13 @@ impl Queue {
                 }
             }
         }
-        self.running.insert(ticket, unit.chain);
+        self.running.insert(ticket, unit.chain, is_suspect);
         self.actions.push(Action::Start {
             ticket,
             members,
             chain: unit.chain,
             tries,
+            is_suspect,
         });
     }
 
@@ -1459,6 +1531,18 @@ impl Queue {
         self.slots.get(key).is_some_and(|slot| slot.has_failed)
     }
 
+    /// Whether one of these objects may delay others.
+    fn is_suspect<'a>(
+        &self,
+        keys: impl IntoIterator<Item = &'a ObjectRef>,
+        now: Timestamp,
+    ) -> bool {
+        keys.into_iter().any(|key| {
+            let slot = self.slots.get(key);
+            slot.is_some_and(|slot| slot.is_suspect(now))
+        })
+    }
+
     /// Honors the wait that a server asked for when it refused the object for now.
     fn note_wish(&mut self, key: &ObjectRef, failure: &Failure, after: Duration, now: Timestamp) {
         let has_asked = failure.reaction == Reaction::Park && failure.fault.retry_after.is_some();
@@ -1471,6 +1555,13 @@ impl Queue {
     fn note_refusal(&mut self, member: &Member, tries: Tries, failure: &Failure, now: Timestamp) {
         if let Some(server) = &failure.server {
             self.relied_on.insert(server.sink);
+        }
+        let is_down = failure
+            .server
+            .as_ref()
+            .is_some_and(|server| self.unavailable.get(server) == Some(&Unavailable::Down));
+        if let Some(slot) = self.slots.get_mut(&member.key) {
+            slot.was_refused = !is_down;
         }
         if let Some(vain) = self.vain_mut(member) {
             vain.refused = Some(Box::new(Refused {
@@ -1558,6 +1649,7 @@ impl Queue {
             return;
         };
         slot.has_failed = false;
+        slot.was_refused = false;
         if slot
             .gone
             .front()
@@ -1704,6 +1796,11 @@ impl Queue {
             let mut keys = Vec::new();
             for member in half {
                 self.idle(&member.key);
+                if let Some(slot) = self.slots.get_mut(&member.key) {
+                    // The runs of its halves are parts of this one.
+                    let [_, before] = slot.began;
+                    slot.began = [before, None];
+                }
                 if let Some(live) = self.live_mut(&member.key)
                     && live.uid == member.uid
                 {
@@ -1718,10 +1815,8 @@ impl Queue {
             }
             // What is tried may have changed since they began.
             for unit in self.parted(keys, chain) {
-                match chain {
-                    Chain::Phases => self.units.push_front(unit),
-                    Chain::Deletion => self.deletions.push_front(unit),
-                }
+                let is_suspect = self.is_suspect(&unit.keys, now);
+                self.lines.push_front(unit, is_suspect);
             }
         }
     }
@@ -1769,6 +1864,16 @@ impl Vain {
 }
 
 impl Slot {
+    /// Whether the last run failed or was refused, or the object keeps changing because of its own runs, or has many.
+    fn is_suspect(&self, now: Timestamp) -> bool {
+        let is_looping = |live: &Live| live.guard.is_looping();
+        let [_, second] = self.began;
+        self.has_failed
+            || self.was_refused
+            || second.is_some_and(|began| now.since(began) < BUSY)
+            || self.live.as_ref().is_some_and(is_looping)
+    }
+
     /// What its object was refused last, with the uid of that object: the dead come before the living.
     fn refused(&self) -> Option<(&str, &Refused)> {
         let gone = self.gone.front().map(|gone| (&gone.uid, &gone.vain));
@@ -1785,6 +1890,8 @@ impl Slot {
             is_given_up: false,
             quiet_until: None,
             has_failed: false,
+            was_refused: false,
+            began: [None; 2],
         }
     }
 }

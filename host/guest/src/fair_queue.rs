@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use configurator_core::handler::CallLimits;
 use tokio::sync::oneshot::{self, error::RecvError};
 
 use crate::owner_turns::OwnerTurns;
@@ -84,6 +85,16 @@ impl FairQueue {
         });
         self.grant();
         granted.await
+    }
+
+    /// Waits for a short turn. Of one owner, calls that [yield](CallLimits::yields) come last.
+    ///
+    /// # Errors
+    /// Never, as long as this exists.
+    pub async fn take_short(self: &Arc<Self>, limits: &CallLimits) -> Result<Turn, RecvError> {
+        // All short turns last alike, so the expected time only decides the order.
+        let order = Duration::from_nanos(u64::from(limits.yields));
+        self.take(limits.owner, order).await
     }
 
     /// Returns how many calls wait for a turn.

@@ -210,7 +210,7 @@ impl GuestRuntime {
     /// The same module and input give the same output, unless a limit of `limits` is hit. Nothing that a guest does
     /// harms the host or other calls. If the future is dropped before its turn, the call is not made.
     /// When as many calls run as the options allow, the future waits for its turn: owners alternate, and the calls of one owner come in
-    /// order. When there is no memory for the call, it waits for that without a turn, in the order of [`MemoryBudget`].
+    /// order, but for those that yield. When there is no memory for the call, it waits for that without a turn, in the order of [`MemoryBudget`].
     ///
     /// Calls that last longer than a tick run beside the short ones, at most as many at a time. A further one is stopped at its first
     /// tick, returns its memory and its turn, waits for a long turn, and is made again. Owners take turns. A call for objects whose last call
@@ -334,7 +334,7 @@ impl Inner {
     ) -> Result<(Option<Turn>, Start), CallFault> {
         let turn = match has_long_turn {
             true => None,
-            false => Some(self.turn(work.limits.owner).await?),
+            false => Some(self.turn(work.limits).await?),
         };
         if let Some(start) = self.caller.try_start(work, need) {
             return Ok((turn, start));
@@ -343,7 +343,7 @@ impl Inner {
         let memory = self.caller.queue(work, need)?.await;
         let turn = match has_long_turn {
             true => None,
-            false => Some(self.turn(work.limits.owner).await?),
+            false => Some(self.turn(work.limits).await?),
         };
         Ok((turn, Start::New(memory)))
     }
@@ -388,8 +388,8 @@ impl Inner {
         Ok(None)
     }
 
-    async fn turn(&self, owner: u128) -> Result<Turn, CallFault> {
-        let turn = self.turns.take(owner, Duration::ZERO).await;
+    async fn turn(&self, limits: &CallLimits) -> Result<Turn, CallFault> {
+        let turn = self.turns.take_short(limits).await;
         turn.map_err(|error| DriveError::from(error).into())
     }
 }

@@ -66,7 +66,7 @@ impl ChargedCalls {
         let kind = Kind::of(limits);
         let expected = self.long_calls.expected(kind);
         if expected.is_none() {
-            let _turn = self.turns.take(limits.owner, Duration::ZERO).await;
+            let _turn = self.turns.take_short(limits).await;
             clock.sleep(duration.min(self.tick)).await;
         }
         if expected.is_some() || duration > self.tick {

@@ -26,6 +26,7 @@ use tracing::Instrument as _;
 use super::call_mode::CallMode;
 use super::finalizer::Finalizer;
 use super::machine_run::MachineContext;
+use super::places::Place;
 use super::rollout::Rollout;
 use crate::answers::{AnswerBudget, RunAnswers};
 use crate::clock::SharedClock;
@@ -39,6 +40,7 @@ use crate::objects;
 use crate::observer::{RunEnd, SharedObserver};
 use crate::recording::{Again, Recorder, Taking};
 use crate::redaction::Redactor;
+
 use crate::shards::Permit;
 
 /// What every run of one Configurator shares.
@@ -154,8 +156,9 @@ pub(crate) async fn drive(
     run: Run,
     step: Step,
     permit: Option<Arc<Permit>>,
+    place: Place,
 ) -> Driven {
-    let carried = carry(context, run, step, permit, None).await;
+    let carried = carry(context, run, step, permit, None, place).await;
     let Carried {
         run,
         pause,
@@ -179,6 +182,7 @@ pub(crate) async fn carry(
     step: Step,
     permit: Option<Arc<Permit>>,
     machine: Option<OfMachine>,
+    place: Place,
 ) -> Carried {
     let span = tracing::info_span!(
         "run",
@@ -208,6 +212,7 @@ pub(crate) async fn carry(
         holds_readiness: false,
         permit,
         machine,
+        place,
     };
     drive.go(step).instrument(span).await
 }
@@ -224,6 +229,7 @@ struct Drive {
     holds_readiness: bool,
     permit: Option<Arc<Permit>>,
     machine: Option<OfMachine>,
+    place: Place,
 }
 
 impl Drive {
@@ -263,7 +269,10 @@ impl Drive {
             std::future::pending::<()>().await;
         }
         let uids = self.run.members().iter().map(|member| member.uid.as_str());
-        let limits = self.run.configurator().limits.called_for(uids);
+        let limits = CallLimits {
+            yields: self.place.is_suspect,
+            ..self.run.configurator().limits.called_for(uids)
+        };
         let span = tracing::info_span!(
             "call",
             phase = call.input.context.phase,
@@ -273,24 +282,21 @@ impl Drive {
         let log = self.log_sink(call, span.clone());
         let module = context.rollout.chosen(self.run.module());
         context.observer.calling(&self.run, call, &module);
-        if let CallMode::Charged(calls) = &context.call_mode {
-            calls.pass(call, &limits, &context.clock).await;
-        }
-        let report = match &context.call_mode {
-            CallMode::Parallel => {
-                context
-                    .guest
-                    .call(&module, &call.handler, call.input.clone(), limits, log)
-                    .instrument(span.clone())
-                    .await
+        let calling = async {
+            if let CallMode::Charged(calls) = &context.call_mode {
+                calls.pass(call, &limits, &context.clock).await;
             }
-            CallMode::Inline | CallMode::Charged(_) => span.in_scope(|| {
-                context
-                    .guest
-                    .call_blocking(&module, &call.handler, &call.input, &limits, log)
-            }),
+            let (guest, handler) = (&context.guest, &call.handler);
+            match &context.call_mode {
+                CallMode::Parallel => {
+                    let called = guest.call(&module, handler, call.input.clone(), limits, log);
+                    called.instrument(span.clone()).await
+                }
+                CallMode::Inline | CallMode::Charged(_) => span
+                    .in_scope(|| guest.call_blocking(&module, handler, &call.input, &limits, log)),
+            }
         };
-        let CallReport { result, cost } = report;
+        let CallReport { result, cost } = self.place.call(calling, &context.clock).await;
         if let Some(taking) = &mut self.taking {
             taking.call(&call.handler, &module, &call.input, &result);
         }

@@ -35,6 +35,7 @@ use super::driver::{Carried, Driven, OfMachine, RunContext, Said, SendingGate, c
 use super::earlier::Earlier;
 use super::inbox::{Inbox, Wake};
 use super::notices;
+use super::places::Place;
 use super::state_store::{Found, Held, Saved, StateStore};
 use super::watched::is_marked_cancelled;
 use crate::clock::until;
@@ -173,6 +174,8 @@ pub(crate) struct TurnParts {
     /// What was kept of the turn before.
     pub(crate) standing: Option<Box<Standing>>,
     pub(crate) permit: Option<Arc<Permit>>,
+    /// Its runs may be several at a time, so none lends it.
+    pub(crate) place: Place,
     /// Cancelled when nothing new is to begin: what is under way is finished and stored.
     pub(crate) stop: CancellationToken,
 }
@@ -186,6 +189,7 @@ struct MachineRun {
     member: Member,
     inbox: Arc<Inbox>,
     permit: Option<Arc<Permit>>,
+    place: Place,
     stop: CancellationToken,
     standing: Box<Standing>,
     events: VecDeque<Event>,
@@ -334,6 +338,7 @@ impl MachineRun {
             inbox,
             standing,
             permit,
+            place,
             stop,
         } = parts;
         let Some(member) = start.members.first().cloned() else {
@@ -396,6 +401,7 @@ impl MachineRun {
             member,
             inbox,
             permit,
+            place,
             stop,
             standing,
             events,
@@ -855,6 +861,7 @@ impl MachineRun {
             step,
             self.permit.clone(),
             machine,
+            self.place.clone(),
         );
         let (carrying, abort) = abortable(carrying);
         if let Some(token) = token {

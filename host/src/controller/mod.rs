@@ -18,6 +18,7 @@ mod machine_run;
 mod notices;
 pub mod parking;
 pub mod pending;
+mod places;
 pub mod report;
 pub mod rights;
 pub mod rollout;

@@ -27,7 +27,7 @@ use kube::api::{Api, ApiResource};
 use kube::runtime::watcher::{self, Event, InitialListStrategy};
 use kube::runtime::{WatchStreamExt, watcher as watch_kind};
 use kube::{Client, ResourceExt as _};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -40,6 +40,7 @@ use super::inbox::{Inbox, Wake};
 use super::machine_run::{Standing, TurnParts, Turned, take_turn};
 use super::parking::Availability;
 use super::pending::{CommandLimits, Expired, Kept, PendingCommand, PendingCommands};
+use super::places::{Lending, Place, PlaceNews};
 use super::report::{KeeperReport, Reporter};
 use super::rollout::Rollout;
 use super::round_robin::RoundRobin;
@@ -290,6 +291,8 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         runs: FuturesUnordered::new(),
         turns: RoundRobin::default(),
         members: HashMap::new(),
+        lending: Arc::default(),
+        reclaiming: HashMap::new(),
         failures: VecDeque::new(),
         looping: BTreeSet::new(),
         unavailable: parts.availability.unavailable(),
@@ -347,6 +350,9 @@ struct Worker {
     /// Whose turn it is among runs and watches.
     turns: RoundRobin,
     members: HashMap<Ticket, Vec<Member>>,
+    lending: Arc<Lending>,
+    /// Runs that wait for a place after they have lent theirs.
+    reclaiming: HashMap<Ticket, oneshot::Sender<()>>,
     failures: VecDeque<FailureStatus>,
     looping: BTreeSet<ObjectRef>,
     /// The servers that are unavailable.
@@ -452,6 +458,8 @@ impl Worker {
             let is_draining = self.stop.is_cancelled();
             if is_draining {
                 self.queue.drain();
+                // Runs under way end, wherever their places are.
+                self.reclaiming.clear();
                 if self.queue.is_quiet() {
                     break;
                 }
@@ -487,13 +495,14 @@ impl Worker {
                 Some(renewal) = self.renewals.recv() => {
                     let now = self.now();
                     let (of, share) = renewal.apply(&self.parts.context.rollout);
-                    self.queue.set_share(share);
+                    self.queue.set_share(share, now);
                     let actions = match self.parts.context.machine {
                         Some(_) => self.queue.retry_given_up(now),
                         None => self.queue.renew(|uid| of.has(uid), now),
                     };
                     self.act(actions).await;
                 }
+                news = self.lending.next() => self.on_places(news).await,
                 (command, exists) = self.errands.next(), if !is_draining => {
                     self.on_asked(&command, exists);
                 }
@@ -1070,6 +1079,20 @@ impl Worker {
         }
     }
 
+    async fn on_places(&mut self, news: Vec<PlaceNews>) {
+        for news in news {
+            let now = self.now();
+            let actions = match news {
+                PlaceNews::Lent(ticket) => self.queue.lend(ticket, now),
+                PlaceNews::Reclaimed(ticket, grant) => {
+                    self.reclaiming.insert(ticket, grant);
+                    self.queue.reclaim(ticket, now)
+                }
+            };
+            self.act(actions).await;
+        }
+    }
+
     async fn act(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
@@ -1078,6 +1101,7 @@ impl Worker {
                     members,
                     chain,
                     tries,
+                    is_suspect,
                 } => {
                     let start = RunStart {
                         configurator: self.parts.configurator.clone(),
@@ -1087,9 +1111,15 @@ impl Worker {
                         chain,
                         tries,
                     };
-                    self.start(ticket, start);
+                    self.start(ticket, start, is_suspect);
                 }
-                Action::Resume { ticket, run } => self.resume(ticket, *run),
+                Action::Resume {
+                    ticket,
+                    run,
+                    is_suspect,
+                } => self.resume(ticket, *run, is_suspect),
+                // Dropping the grant lets the run go on.
+                Action::Continue { ticket } => drop(self.reclaiming.remove(&ticket)),
                 Action::Forget { key, uid } => self.forget(key, uid).await,
                 Action::Release { key, uid } => {
                     let message = "the deletion phases did not end within deletion.timeout; the object is let go";
@@ -1136,15 +1166,15 @@ impl Worker {
         }
     }
 
-    fn start(&mut self, ticket: Ticket, start: RunStart) {
+    fn start(&mut self, ticket: Ticket, start: RunStart, is_suspect: bool) {
         if start.chain == Chain::Phases && self.parts.context.machine.is_some() {
-            return self.take_turn(ticket, start);
+            return self.take_turn(ticket, start, is_suspect);
         }
         let (run, step) = Run::start(start, self.now());
-        self.drive(ticket, run, step);
+        self.drive(ticket, run, step, is_suspect);
     }
 
-    fn resume(&mut self, ticket: Ticket, mut run: Run) {
+    fn resume(&mut self, ticket: Ticket, mut run: Run, is_suspect: bool) {
         if run.chain() == Chain::Phases && self.parts.context.machine.is_some() {
             let start = RunStart {
                 configurator: self.parts.configurator.clone(),
@@ -1154,17 +1184,21 @@ impl Worker {
                 tries: run.tries(),
                 module: self.parts.context.rollout.choose(run.members()),
             };
-            return self.take_turn(ticket, start);
+            return self.take_turn(ticket, start, is_suspect);
         }
         let step = run.resume();
-        self.drive(ticket, run, step);
+        self.drive(ticket, run, step, is_suspect);
     }
 
-    fn drive(&mut self, ticket: Ticket, run: Run, step: Step) {
+    fn drive(&mut self, ticket: Ticket, run: Run, step: Step, is_suspect: bool) {
         let context = self.parts.context.clone();
+        let place = Place {
+            is_suspect,
+            lending: Some((ticket, self.lending.clone())),
+        };
         let members = run.members().to_vec();
         self.spawn(ticket, members, |permit| {
-            let driving = drive(context, ticket, run, step, permit);
+            let driving = drive(context, ticket, run, step, permit, place);
             let turned = driving.map(|driven| Turned {
                 driven,
                 standing: None,
@@ -1175,7 +1209,7 @@ impl Worker {
     }
 
     /// In mode Machine, the unit is a turn of one object's machine.
-    fn take_turn(&mut self, ticket: Ticket, start: RunStart) {
+    fn take_turn(&mut self, ticket: Ticket, start: RunStart, is_suspect: bool) {
         let context = self.parts.context.clone();
         let (Some(own), Some(member)) = (context.machine.clone(), start.members.first()) else {
             return;
@@ -1193,6 +1227,10 @@ impl Worker {
                 inbox,
                 standing,
                 permit,
+                place: Place {
+                    is_suspect,
+                    lending: None,
+                },
             };
             take_turn(parts, ticket).boxed()
         });

@@ -14,6 +14,8 @@ const HEALTHY: usize = 300;
 const PACE: Duration = Duration::from_millis(20);
 /// The time between two changes of each poisoned object. A change has its handler called again.
 const CHANGES: Duration = Duration::from_millis(500);
+/// How long poisoned objects are there before the first healthy one. The host treats the first two runs of an object like those of others.
+const BEFORE: Duration = Duration::from_secs(2);
 /// The numbers of poisoned objects to measure.
 const POISONED: [usize; 3] = [1, 10, 50];
 
@@ -97,8 +99,8 @@ async fn run(kind: Poison, poisoned: usize) -> Result<Latencies> {
         Ok::<(), anyhow::Error>(())
     };
     let working = async {
-        // The poison works before the first healthy object comes.
-        tokio::time::sleep(CHANGES).await;
+        // The poison works before the first healthy object comes, and its objects are known.
+        tokio::time::sleep(BEFORE).await;
         let mut since = BTreeMap::new();
         for number in 0..HEALTHY {
             for of in OF {

@@ -110,6 +110,7 @@ impl Bench {
                     members,
                     chain,
                     tries,
+                    is_suspect: _,
                 } => {
                     let names: Vec<String> = members
                         .iter()
@@ -122,9 +123,13 @@ impl Bench {
                         tries.failures
                     )
                 }
-                Action::Resume { ticket, run } => {
+                Action::Resume { ticket, run, .. } => {
                     self.under_way.insert(ticket, run.members().to_vec());
                     "resume".into()
+                }
+                Action::Continue { ticket } => {
+                    let members = &self.under_way[&ticket];
+                    format!("continue {}", members[0].key.name)
                 }
                 Action::Forget { uid, .. } => format!("forget {uid}"),
                 Action::Release { uid, .. } => format!("release {uid}"),
@@ -655,6 +660,145 @@ fn an_object_whose_run_failed_shares_no_batch_with_others_until_one_succeeds() {
         .check(expect![[r#"
             start Phases bad:Modified good:Modified after 0 failures
         "#]]);
+}
+
+#[test]
+fn suspects_hold_half_of_the_places_and_take_turns_with_others() {
+    let mut declared = configurator();
+    declared.concurrency = 4;
+    let mut bench = Bench::listed(declared);
+    for bad in ["bad-1", "bad-2", "bad-3"] {
+        let failure = failure(FaultKind::ResourceGeneric);
+        let failed = Finish::Failed {
+            failure,
+            failures: 1,
+        };
+        bench.see(bad, 1).end(bad, failed);
+    }
+    bench.text.clear();
+    bench
+        .see("bad-1", 2)
+        .see("bad-2", 2)
+        .see("bad-3", 2)
+        .check(expect![[r#"
+            start Phases bad-1:Modified after 0 failures
+            start Phases bad-2:Modified after 0 failures
+        "#]]);
+    bench
+        .see("good-1", 1)
+        .see("good-2", 1)
+        .see("good-3", 1)
+        .check(expect![[r#"
+            start Phases good-1:Added after 0 failures
+            start Phases good-2:Added after 0 failures
+        "#]]);
+    // The third suspect waits for a place of the others, though one is free.
+    bench.succeed("good-1").succeed("good-2").check(expect![[r#"
+        start Phases good-3:Added after 0 failures
+    "#]]);
+    bench.succeed("bad-1").check(expect![[r#"
+        recover ns/bad-1
+        start Phases bad-3:Modified after 0 failures
+    "#]]);
+}
+
+#[test]
+fn an_object_with_many_runs_goes_behind_others() {
+    let mut declared = configurator();
+    declared.concurrency = 1;
+    let mut bench = Bench::listed(declared);
+    for number in 1..3 {
+        bench.see("busy", number).succeed("busy");
+    }
+    bench.see("first", 1).see("busy", 3).see("second", 1);
+    bench.text.clear();
+    bench.succeed("first").succeed("busy").succeed("second");
+    // Without others for a while, it has all places.
+    bench.wait(10_000).see("busy", 4).check(expect![[r#"
+        start Phases busy:Modified after 0 failures
+        start Phases second:Added after 0 failures
+        start Phases busy:Modified after 0 failures
+    "#]]);
+}
+
+#[test]
+fn with_one_place_suspects_and_others_take_turns() {
+    let mut declared = configurator();
+    declared.concurrency = 1;
+    let mut bench = Bench::listed(declared);
+    let failure = failure(FaultKind::ResourceGeneric);
+    let failed = || Finish::Failed {
+        failure: failure.clone(),
+        failures: 1,
+    };
+    bench.see("bad", 1).end("bad", failed());
+    bench.text.clear();
+    for number in 1..4 {
+        bench.see(&format!("good-{number}"), 1);
+    }
+    bench.see("bad", 2).succeed("good-1").end("bad", failed());
+    bench.see("bad", 3).succeed("good-2").end("bad", failed());
+    bench.succeed("good-3").check(expect![[r#"
+        start Phases good-1:Added after 0 failures
+        start Phases bad:Modified after 0 failures
+        give up bad-uid after 1: ResourceGeneric
+        start Phases good-2:Added after 0 failures
+        start Phases bad:Modified after 0 failures
+        give up bad-uid after 1: ResourceGeneric
+        start Phases good-3:Added after 0 failures
+    "#]]);
+}
+
+#[test]
+fn another_run_takes_the_place_of_one_whose_handler_computes() {
+    let mut declared = configurator();
+    declared.concurrency = 1;
+    let mut bench = Bench::listed(declared);
+    bench.see("slow", 1).see("next", 1).see("last", 1);
+    let slow = bench.ticket_of("slow");
+    let lent = bench.queue.lend(slow, bench.now);
+    bench.note(lent);
+    let reclaimed = bench.queue.reclaim(slow, bench.now);
+    bench.note(reclaimed);
+    bench.succeed("next").succeed("slow").check(expect![[r#"
+        start Phases slow:Added after 0 failures
+        start Phases next:Added after 0 failures
+        continue slow
+        start Phases last:Added after 0 failures
+    "#]]);
+}
+
+#[test]
+fn a_run_goes_on_at_once_whose_place_was_not_lent() {
+    let mut declared = configurator();
+    declared.concurrency = 1;
+    let mut bench = Bench::listed(declared);
+    bench.see("one", 1);
+    let ticket = bench.ticket_of("one");
+    let reclaimed = bench.queue.reclaim(ticket, bench.now);
+    bench.note(reclaimed).check(expect![[r#"
+        start Phases one:Added after 0 failures
+        continue one
+    "#]]);
+}
+
+#[test]
+fn objects_that_a_server_refused_before_it_was_down_are_like_any_other() {
+    let mut declared = configurator();
+    declared.concurrency = 2;
+    let mut bench = Bench::listed(declared);
+    for name in ["a", "b"] {
+        bench.see(name, 1);
+        park(&mut bench, name);
+    }
+    set_unavailable(&mut bench, &[SinkName::Configstore]);
+    bench.wait(120_000);
+    set_unavailable(&mut bench, &[]);
+    bench.text.clear();
+    bench.wait(1000).check(expect![[r#"
+        resume
+        resume
+    "#]]);
 }
 
 #[test]

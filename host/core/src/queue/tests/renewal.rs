@@ -13,7 +13,7 @@ impl Bench {
 
     fn try_on(&mut self, percent: u8) -> &mut Self {
         let share = Share::new(percent);
-        self.queue.set_share(Some(share));
+        self.queue.set_share(Some(share), self.now);
         let actions = self.queue.renew(|uid| share.has(uid), self.now);
         self.note(actions)
     }
@@ -181,7 +181,7 @@ fn a_share_is_awaited_until_each_has_had_its_run() {
     assert_eq!(bench.awaited(), (3, 1));
     bench.gone("e");
     assert_eq!(bench.awaited(), (2, 0));
-    bench.queue.set_share(None);
+    bench.queue.set_share(None, bench.now);
     assert_eq!(bench.queue.tried(), None);
 }
 
