@@ -23,6 +23,9 @@ enum What {
         /// On real servers instead, beside a bare loop that sends the same requests.
         #[arg(long, conflicts_with = "parts")]
         real: bool,
+        /// Keep the figures in the tree. Without this, those are named that are more than 10 % worse than the kept ones.
+        #[arg(long, conflicts_with = "real")]
+        keep: bool,
     },
     /// Flows of ten steps that do nothing, on durable embedded stores, beside a Temporal server.
     Flow {
@@ -52,7 +55,16 @@ impl Bench {
     pub fn run(self) -> Result<()> {
         debian::protoc()?;
         let parts = match self.what {
-            What::Chain { parts, real: false } => parts,
+            What::Chain {
+                mut parts,
+                real: false,
+                keep,
+            } => {
+                if keep {
+                    parts.push("keep".to_owned());
+                }
+                parts
+            }
             What::Chain { real: true, .. } => {
                 controlplane::build()?;
                 vec!["real".to_owned()]

@@ -41,8 +41,8 @@ pub(super) enum Records {
     Stored,
 }
 
-/// The cleanup queue of a worker.
-pub(super) fn queue() -> (mpsc::Sender<Cleanup>, mpsc::Receiver<Cleanup>) {
+/// The cleanup queue of a worker. A queue holds space for many entries from the start, so entries are boxed.
+pub(super) fn queue() -> (mpsc::Sender<Box<Cleanup>>, mpsc::Receiver<Box<Cleanup>>) {
     mpsc::channel(MAX_CLEANUPS)
 }
 
@@ -50,7 +50,7 @@ pub(super) fn queue() -> (mpsc::Sender<Cleanup>, mpsc::Receiver<Cleanup>) {
 pub(super) async fn clean_up(
     context: Arc<RunContext>,
     declarative: DeclarativeRequests,
-    mut cleanups: mpsc::Receiver<Cleanup>,
+    mut cleanups: mpsc::Receiver<Box<Cleanup>>,
 ) {
     let mut under_way = FuturesUnordered::new();
     loop {
@@ -62,7 +62,7 @@ pub(super) async fn clean_up(
                     if let Records::All(_) = cleanup.records {
                         declarative.cancel(&cleanup.uid);
                     }
-                    under_way.push(carry_out(&context, cleanup).boxed());
+                    under_way.push(carry_out(&context, *cleanup).boxed());
                 }
                 None => break,
             },

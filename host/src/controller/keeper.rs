@@ -183,7 +183,7 @@ impl Keeper {
     /// Works until the host drains or the Configurator is gone (its sender is dropped).
     ///
     /// What is done seldom is boxed, so that a keeper that waits is small.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(mut self: Box<Self>) {
         let resource = self.desired.borrow_and_update().clone();
         self.flows.mark_unchanged();
         self.retried = resource.annotations().get(RETRY_ANNOTATION).cloned();
@@ -332,7 +332,7 @@ impl Keeper {
     }
 
     /// The Configurator is gone: nothing of its books is needed any more.
-    async fn end(mut self) {
+    async fn end(mut self: Box<Self>) {
         let uid = self.desired.borrow().uid().unwrap_or_default();
         let name = self.desired.borrow().name_any();
         if let Some(worker) = self.worker.take() {
@@ -1371,7 +1371,14 @@ pub(crate) fn start(
     before: Option<KeeperLife>,
 ) -> KeeperLife {
     let (life, lives) = watch::channel(());
-    let keeper = Keeper::new(shared.clone(), tasks.clone(), desired, said, reporter);
+    // A future holds what it is given twice, so it is given a box.
+    let keeper = Box::new(Keeper::new(
+        shared.clone(),
+        tasks.clone(),
+        desired,
+        said,
+        reporter,
+    ));
     tasks.spawn(TaskKind::Worker, async move {
         if let Some(before) = before {
             before.end().await;

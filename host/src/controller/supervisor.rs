@@ -210,7 +210,11 @@ impl Supervisor {
     fn keep(&mut self, object: DeserializeGuard<Configurator>) {
         let name = object.name_any();
         let resource = match object.0 {
-            Ok(resource) => Arc::new(resource),
+            Ok(mut resource) => {
+                // They are longer than the rest, and nobody reads them.
+                resource.metadata.managed_fields = None;
+                Arc::new(resource)
+            }
             Err(invalid) => {
                 tracing::warn!(
                     configurator = name,

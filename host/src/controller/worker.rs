@@ -282,7 +282,8 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
     let resource = parts.resource.clone();
     let tasks = parts.tasks.clone();
     let queue = Queue::new(parts.configurator.clone(), parts.seed);
-    let worker = Worker {
+    // A future holds what it is given twice, so it is given a box.
+    let worker = Box::new(Worker {
         queue: queue.sharded(parts.shards.as_ref().map_or(1, |shards| shards.number())),
         stop: stop.clone(),
         retries,
@@ -319,7 +320,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         has_swept: false,
         awaited: Awaited::new(parts.client.clone(), parts.seed),
         parts,
-    };
+    });
     let task = tasks.spawn(TaskKind::Worker, worker.run());
     WorkerHandle {
         configurator,
@@ -374,7 +375,7 @@ struct Worker {
     report_due: Timestamp,
     is_unreported: bool,
     has_said_settled: bool,
-    cleanups: Option<mpsc::Sender<Cleanup>>,
+    cleanups: Option<mpsc::Sender<Box<Cleanup>>>,
     /// In mode Machine: what objects that are in a run, or will be next, are told.
     inboxes: HashMap<ObjectRef, Arc<Inbox>>,
     /// In mode Machine: what their machines have in memory.
@@ -418,7 +419,7 @@ type ObjectStream = futures::stream::BoxStream<'static, (String, watcher::Result
 
 impl Worker {
     /// What may wait for a store is boxed, so that a worker without work is small.
-    async fn run(mut self) {
+    async fn run(mut self: Box<Self>) {
         let (cleanups, queued) = cleanup::queue();
         self.cleanups = Some(cleanups);
         let context = self.parts.context.clone();
@@ -429,7 +430,7 @@ impl Worker {
         let mut recorded = Vec::new();
         let mut streams = SelectAll::new();
         let mut orders = self.orders();
-        self.on_availability().await;
+        Box::pin(self.on_availability()).await;
         match &shards {
             None => Box::pin(self.begin(&mut streams, &mut recorded)).await,
             Some(shards) => {
@@ -490,7 +491,7 @@ impl Worker {
                 Some(()) = self.retries.recv() => {
                     let now = self.now();
                     let actions = self.queue.retry_given_up(now);
-                    self.act(actions).await;
+                    Box::pin(self.act(actions)).await;
                 }
                 Some(renewal) = self.renewals.recv() => {
                     let now = self.now();
@@ -500,9 +501,9 @@ impl Worker {
                         Some(_) => self.queue.retry_given_up(now),
                         None => self.queue.renew(|uid| of.has(uid), now),
                     };
-                    self.act(actions).await;
+                    Box::pin(self.act(actions)).await;
                 }
-                news = self.lending.next() => self.on_places(news).await,
+                news = self.lending.next() => Box::pin(self.on_places(news)).await,
                 (command, exists) = self.errands.next(), if !is_draining => {
                     self.on_asked(&command, exists);
                 }
@@ -519,9 +520,9 @@ impl Worker {
                     News::Object(scope, event) => {
                         Box::pin(self.on_event(&scope, event, &mut recorded)).await;
                     }
-                    News::Order(event) => self.on_command_event(event).await,
+                    News::Order(event) => Box::pin(self.on_command_event(event)).await,
                     News::Awaited(machine, seen) => {
-                        self.tell(&machine, Wake::Changed(seen)).await;
+                        Box::pin(self.tell(&machine, Wake::Changed(seen))).await;
                     }
                 },
                 () = deadline => continue,
@@ -722,12 +723,12 @@ impl Worker {
                 let Ok(permit) = Shards::permit(shards.as_ref(), &uid) else {
                     continue;
                 };
-                let cleanup = Cleanup {
+                let cleanup = Box::new(Cleanup {
                     key,
                     uid,
                     records: Records::Stored,
                     permit: permit.map(Arc::new),
-                };
+                });
                 tokio::select! {
                     biased;
                     () = stop.cancelled() => return,
@@ -1287,12 +1288,12 @@ impl Worker {
             },
         };
         if let Some(cleanups) = &self.cleanups {
-            let cleanup = Cleanup {
+            let cleanup = Box::new(Cleanup {
                 key,
                 uid,
                 records,
                 permit,
-            };
+            });
             // The queue ends only after this worker.
             let _ = cleanups.send(cleanup).await;
         }

@@ -36,6 +36,7 @@ use serde_json::{Value, json};
 
 mod fairness;
 mod flow;
+mod kept;
 mod measure;
 mod modules;
 mod objects;
@@ -43,13 +44,15 @@ mod real;
 mod swap;
 mod waits;
 
-use measure::{cpu_time, resident_bytes};
+use measure::{allocated, count_allocations, cpu_time, resident_bytes};
 
 #[global_allocator]
 static ALLOCATOR: measure::Counting = measure::Counting;
 
 const PODS: usize = 10_000;
 const IDLE: usize = 200;
+/// The time in which Configurators come to rest.
+const QUIET: Duration = Duration::from_secs(5);
 const CALLS: usize = 20_000;
 
 fn main() -> Result<()> {
@@ -60,7 +63,7 @@ fn main() -> Result<()> {
         .collect();
     // These need real servers, so they are measured only where they are named.
     let is_named = |part: &str| wanted.iter().any(|name| name == part);
-    let is_wanted = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
+    let is_wanted = |part: &str| wanted.iter().all(|name| name == "keep") || is_named(part);
     let mut figures = Vec::new();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -92,7 +95,10 @@ fn main() -> Result<()> {
         );
         row(
             "each further idle Configurator",
-            &format!("{:.1} KiB", chain.idle_kib),
+            &format!(
+                "{:.1} KiB, {:.1} KiB of heap",
+                chain.idle_kib, chain.idle_heap_kib
+            ),
         );
         figures.push(("runs per second".to_owned(), chain.rate));
         figures.push((
@@ -100,8 +106,12 @@ fn main() -> Result<()> {
             chain.resident_mib,
         ));
         figures.push((
-            "KiB per further idle Configurator".to_owned(),
+            "KiB resident per further idle Configurator".to_owned(),
             chain.idle_kib,
+        ));
+        figures.push((
+            "KiB of heap per further idle Configurator".to_owned(),
+            chain.idle_heap_kib,
         ));
     }
     if is_wanted("host") {
@@ -143,10 +153,13 @@ fn main() -> Result<()> {
         runtime.block_on(objects::measure(&mut figures))?;
     }
     println!();
-    for (name, figure) in figures {
+    for (name, figure) in &figures {
         println!("{name}: {figure:.2}");
     }
-    Ok(())
+    match is_named("keep") {
+        true => kept::keep(&figures),
+        false => kept::compare(&figures),
+    }
 }
 
 fn calls(figures: &mut Vec<(String, f64)>) -> Result<()> {
@@ -232,6 +245,7 @@ struct Chain {
     guest_us: f64,
     resident_mib: f64,
     idle_kib: f64,
+    idle_heap_kib: f64,
 }
 
 /// Takes all Pods through both phases. `stubbed`: the sinks answer at once, so that what is left is the host.
@@ -263,6 +277,7 @@ async fn chain(stubbed: bool) -> Result<Chain> {
     let (wall, cpu) = (wall.elapsed(), cpu_time() - cpu);
     let guest_us = guest_time(&world)? * 1e6 / PODS as f64;
     let resident = resident_bytes()?;
+    count_allocations();
     for number in 0..IDLE {
         world
             .configure("pod-config", |object| {
@@ -271,11 +286,13 @@ async fn chain(stubbed: bool) -> Result<Chain> {
             })
             .await?;
     }
-    let last = format!("idle-{}", IDLE - 1);
-    world
-        .settled_within(&[&last], Duration::from_secs(60))
-        .await?;
+    let idle: Vec<String> = (0..IDLE).map(|number| format!("idle-{number}")).collect();
+    let idle: Vec<&str> = idle.iter().map(String::as_str).collect();
+    world.settled_within(&idle, Duration::from_secs(60)).await?;
+    // Their rights are reviewed and their statuses written meanwhile.
+    tokio::time::sleep(QUIET).await;
     let idle = resident_bytes()?.saturating_sub(resident) as f64 / 1024.0 / IDLE as f64;
+    let idle_heap = allocated() as f64 / 1024.0 / IDLE as f64;
     world.stop().await?;
     Ok(Chain {
         rate: PODS as f64 / wall.as_secs_f64(),
@@ -283,6 +300,7 @@ async fn chain(stubbed: bool) -> Result<Chain> {
         guest_us,
         resident_mib: resident as f64 / (1 << 20) as f64,
         idle_kib: idle,
+        idle_heap_kib: idle_heap,
     })
 }
 
