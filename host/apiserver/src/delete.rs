@@ -38,9 +38,34 @@ struct Preconditions {
 /// What becomes of the objects that this one owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Propagation {
+    /// None was asked for: what an earlier deletion asked for stays.
+    Unstated,
+    /// `orphanDependents: false`: as before, but dependents are not let go.
+    NotOrphan,
     Background,
     Foreground,
     Orphan,
+}
+
+impl Propagation {
+    /// Returns the finalizers that an object has after a deletion.
+    fn finalizers(&self, live: &Value) -> Vec<String> {
+        let (removed, added): (&[&str], _) = match self {
+            Self::Unstated => (&[], None),
+            Self::NotOrphan => (&[ORPHAN], None),
+            Self::Background => (&[ORPHAN, FOREGROUND], None),
+            Self::Foreground => (&[ORPHAN], Some(FOREGROUND)),
+            Self::Orphan => (&[FOREGROUND], Some(ORPHAN)),
+        };
+        let kept = object::finalizers(live).filter(|finalizer| !removed.contains(finalizer));
+        let mut finalizers: Vec<String> = kept.map(str::to_owned).collect();
+        if let Some(added) = added
+            && !finalizers.iter().any(|finalizer| finalizer == added)
+        {
+            finalizers.push(added.to_owned());
+        }
+        finalizers
+    }
 }
 
 /// While it is there, the object waits for its dependents to go.
@@ -99,7 +124,9 @@ impl Deletion {
             policy.map(String::as_str),
             options.orphan_dependents.or(*orphan_dependents),
         ) {
-            (Some("Background"), None) | (None, None | Some(false)) => Propagation::Background,
+            (None, None) => Propagation::Unstated,
+            (None, Some(false)) => Propagation::NotOrphan,
+            (Some("Background"), None) => Propagation::Background,
             (Some("Foreground"), None) => Propagation::Foreground,
             (Some("Orphan"), None) | (None, Some(true)) => Propagation::Orphan,
             (Some(other), None) => {
@@ -172,29 +199,22 @@ impl Deletion {
 
     fn next(&self, resource: &Resource, live: &Value, now: Timestamp) -> Result<Next> {
         self.check(resource, live)?;
-        let held_by = match self.propagation {
-            Propagation::Background => return Ok(deletion(resource, live, now)),
-            Propagation::Foreground => FOREGROUND,
-            Propagation::Orphan => ORPHAN,
-        };
-        let mut held = live.clone();
-        let other = if held_by == FOREGROUND {
-            ORPHAN
-        } else {
-            FOREGROUND
-        };
-        let mut finalizers: Vec<String> = object::finalizers(live)
-            .filter(|finalizer| *finalizer != other)
-            .map(str::to_owned)
-            .collect();
-        if !finalizers.iter().any(|finalizer| finalizer == held_by) {
-            finalizers.push(held_by.to_owned());
+        let finalizers = self.propagation.finalizers(live);
+        if object::finalizers(live).eq(finalizers.iter().map(String::as_str)) {
+            return Ok(deletion(resource, live, now));
         }
-        object::set_meta(&mut held, "finalizers", json!(finalizers));
-        if held == *live && object::is_terminating(live) {
-            return Ok(Next::Keep);
-        }
-        Ok(marked(resource, held, now))
+        let mut changed = live.clone();
+        let value = match finalizers.is_empty() {
+            true => Value::Null,
+            false => json!(finalizers),
+        };
+        object::set_meta(&mut changed, "finalizers", value);
+        Ok(
+            match finalizers.is_empty() && !object::is_terminating(live) {
+                true => deletion(resource, &changed, now),
+                false => marked(resource, changed, now),
+            },
+        )
     }
 }
 
@@ -328,4 +348,22 @@ pub(crate) fn target_at(server: &Inner, key: &str) -> Option<Target> {
         namespace: namespace.to_owned(),
         name: name.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_deletion_says_anew_how_dependents_are_treated() {
+        let live = json!({"metadata": {"finalizers": ["f", ORPHAN, FOREGROUND]}});
+        let check = |propagation: Propagation, expected: &[&str]| {
+            assert_eq!(propagation.finalizers(&live), expected);
+        };
+        check(Propagation::Unstated, &["f", ORPHAN, FOREGROUND]);
+        check(Propagation::NotOrphan, &["f", FOREGROUND]);
+        check(Propagation::Background, &["f"]);
+        check(Propagation::Foreground, &["f", FOREGROUND]);
+        check(Propagation::Orphan, &["f", ORPHAN]);
+    }
 }
