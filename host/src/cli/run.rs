@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use configurator_apiserver::{ApiServer, ServeOptions};
+use configurator_guest::code_size::CodeLimits;
 use configurator_guest::compiler::{Compiler, CompilerLimits, CompilerProcess};
 use configurator_guest::functions::CompiledFunctions;
 use configurator_guest::options::GuestOptions;
@@ -434,6 +435,12 @@ fn builder(
     if let Some(memory) = settings.guest_memory {
         guest.memory = memory.0;
     }
+    guest.max_module_size = settings.max_module_size.0;
+    guest.code = CodeLimits {
+        function_size: settings.max_function_size.0,
+        functions: settings.max_functions,
+        code_size: settings.max_code_size.0,
+    };
     guest.parallel_compilations = settings.parallel_compilations;
     guest.compiler = Compiler::Process(CompilerProcess {
         program: own_program()?,

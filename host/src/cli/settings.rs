@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
+use configurator_guest::code_size::CodeLimits;
+use configurator_guest::options::GuestOptions;
 use figment::error::Kind;
 use figment::providers::{Env, Format as _, Serialized, Toml};
 use figment::{Figment, Source};
@@ -94,6 +96,14 @@ pub struct Settings {
     pub compile_memory: ByteSize,
     /// CPU time in seconds of a process that compiles a module.
     pub compile_seconds: u64,
+    /// The largest module.
+    pub max_module_size: ByteSize,
+    /// Code of all functions of a module together.
+    pub max_code_size: ByteSize,
+    /// Code of one function of a module.
+    pub max_function_size: ByteSize,
+    /// Functions of a module.
+    pub max_functions: u64,
     /// Where precompiled modules are kept; by default under the user's cache folder.
     pub module_cache: Option<PathBuf>,
     /// Seconds that runs may take to end when the host stops.
@@ -177,6 +187,10 @@ impl Default for Settings {
             parallel_compilations: 2,
             compile_memory: ByteSize(640 << 20),
             compile_seconds: 120,
+            max_module_size: ByteSize(GuestOptions::default().max_module_size),
+            max_code_size: ByteSize(CodeLimits::default().code_size),
+            max_function_size: ByteSize(CodeLimits::default().function_size),
+            max_functions: CodeLimits::default().functions,
             module_cache: None,
             grace_seconds: 30,
             warnings: Vec::new(),

@@ -224,6 +224,10 @@ mod tests {
             parallel_compilations
             compile_memory
             compile_seconds
+            max_module_size
+            max_code_size
+            max_function_size
+            max_functions
             module_cache
             grace_seconds"#]]
         .assert_eq(&all().join("\n"));
