@@ -9,18 +9,19 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::{ConfigOperation, Operation};
 use configurator_core::result::Answer;
+use configurator_host::host::HostBuilder;
 use configurator_host::sinks::{Scope, Sink, Sinks};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::configurator;
-use crate::world::World;
+use crate::world::{Place, World};
 
 /// The namespaces that objects are in, in turn.
 const NAMESPACES: [&str; 3] = ["one", "two", "three"];
@@ -28,6 +29,14 @@ const NAMESPACES: [&str; 3] = ["one", "two", "three"];
 const LARGE: usize = 60;
 /// Requests of one handler that makes many.
 const REQUESTS: usize = 1000;
+/// The Configurators of the healthy objects.
+pub const OF: [&str; 2] = ["same", "other"];
+/// The time between two healthy objects of a Configurator.
+const PACE: Duration = Duration::from_millis(20);
+/// The time between two changes of each poisoned object. With each, its handler is called again.
+const CHANGES: Duration = Duration::from_millis(500);
+/// How long poisoned objects are there before the first healthy one. The host treats the first two runs of an object like those of others.
+const BEFORE: Duration = Duration::from_secs(2);
 /// Commands for each poisoned object.
 const COMMANDS: usize = 20;
 
@@ -154,7 +163,7 @@ fn healthy() -> Value {
 ///
 /// # Errors
 /// When the API refuses one.
-pub async fn declare(world: &World, poison: Poison) -> Result<()> {
+async fn declare(world: &World, poison: Poison) -> Result<()> {
     for namespace in NAMESPACES.into_iter().chain(["large"]) {
         let object =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
@@ -206,11 +215,77 @@ pub async fn declare(world: &World, poison: Poison) -> Result<()> {
     }
 }
 
+/// Makes `healthy` objects of each Configurator of [`OF`] beside `poisoned` ones, on a host of its own. Returns how long each healthy
+/// object waited until it was handled, in milliseconds, the shortest first.
+///
+/// # Errors
+/// When the host or its API fails.
+pub async fn latencies(
+    poison: Poison,
+    poisoned: usize,
+    healthy: usize,
+    build: impl FnOnce(HostBuilder) -> HostBuilder,
+) -> Result<[Vec<f64>; 2]> {
+    let watcher = Watcher::default();
+    let before = watcher.clone();
+    let world = World::start_at(&Place::default(), |builder| {
+        build(builder).decorate_sinks(move |sinks| before.before(sinks))
+    })
+    .await?;
+    declare(&world, poison).await?;
+    world.settled(&OF).await?;
+    let poisoning = async {
+        for change in 0.. {
+            for number in 0..poisoned {
+                poisoned_object(&world, poison, number, change).await?;
+            }
+            tokio::time::sleep(CHANGES).await;
+        }
+        Ok::<(), anyhow::Error>(())
+    };
+    let working = async {
+        tokio::time::sleep(BEFORE).await;
+        let mut since = BTreeMap::new();
+        for number in 0..healthy {
+            for of in OF {
+                let name = format!("{of}-{number}");
+                healthy_object(&world, of, &name, number).await?;
+                since.insert(name, Instant::now());
+            }
+            tokio::time::sleep(PACE).await;
+        }
+        let are_done = || async { Ok(watcher.done().len() >= since.len()) };
+        world
+            .until("the healthy objects to be handled", are_done)
+            .await?;
+        Ok::<_, anyhow::Error>(since)
+    };
+    let since = tokio::select! {
+        since = working => since?,
+        poisoned = poisoning => return Err(poisoned.err().context("the poison ended")?),
+    };
+    let done = watcher.done();
+    world.kill().await?;
+    Ok(OF.map(|of| {
+        let of = since.iter().filter(|(name, _)| name.starts_with(of));
+        let took = of.map(|(name, since)| done[name].saturating_duration_since(*since));
+        let mut took: Vec<f64> = took.map(|took| took.as_secs_f64() * 1e3).collect();
+        took.sort_by(f64::total_cmp);
+        took
+    }))
+}
+
+/// Returns a percentile of these latencies, which must be sorted and not empty.
+#[must_use]
+pub fn percentile(latencies: &[f64], percent: usize) -> f64 {
+    latencies[(latencies.len() - 1) * percent / 100]
+}
+
 /// Makes or changes an object that is poisoned, of the Configurator `same`; and for [`Poison::CommandFlood`] the Commands for it.
 ///
 /// # Errors
 /// When the API refuses it.
-pub async fn poisoned_object(
+async fn poisoned_object(
     world: &World,
     poison: Poison,
     number: usize,
@@ -241,14 +316,14 @@ pub async fn poisoned_object(
 ///
 /// # Errors
 /// When the API refuses it.
-pub async fn healthy_object(world: &World, of: &str, name: &str, number: usize) -> Result<()> {
+async fn healthy_object(world: &World, of: &str, name: &str, number: usize) -> Result<()> {
     let namespace = NAMESPACES[number % NAMESPACES.len()];
     world.apply(&pod(name, namespace, Some(of))).await
 }
 
 /// Notes when healthy objects are handled, and treats the requests of poisoned ones as their names say.
 #[derive(Clone, Default)]
-pub struct Watcher {
+struct Watcher {
     /// When the key of an object was written, by the object's name.
     done: Arc<Mutex<BTreeMap<String, Instant>>>,
 }
@@ -256,7 +331,7 @@ pub struct Watcher {
 impl Watcher {
     /// When each healthy object was handled, by name.
     #[must_use]
-    pub fn done(&self) -> BTreeMap<String, Instant> {
+    fn done(&self) -> BTreeMap<String, Instant> {
         self.held().clone()
     }
 
@@ -266,7 +341,7 @@ impl Watcher {
 
     /// Puts it before the sinks.
     #[must_use]
-    pub fn before(&self, sinks: Sinks) -> Sinks {
+    fn before(&self, sinks: Sinks) -> Sinks {
         let watched = |inner| -> Arc<dyn Sink> {
             Arc::new(WatchedSink {
                 watcher: self.clone(),

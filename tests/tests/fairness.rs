@@ -8,27 +8,19 @@
     reason = "tests"
 )]
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use configurator_core::handler::ResourceObject;
 use configurator_core::run::Call;
 use configurator_core::time::Timestamp;
 use configurator_host::clock::VirtualClock;
 use configurator_host::controller::call_mode::{CallMode, ChargedCalls};
-use configurator_tests::poison::{self, Poison, Watcher};
-use configurator_tests::world::{Place, World};
-use tokio::time::Instant;
+use configurator_host::host::HostBuilder;
+use configurator_tests::poison::{self, Poison};
 
 /// Healthy objects of each of the two Configurators.
 const HEALTHY: usize = 100;
-/// The time between two healthy objects of each Configurator.
-const PACE: Duration = Duration::from_millis(20);
-/// The time between two changes of each poisoned object. With each, its handler is called again.
-const CHANGES: Duration = Duration::from_millis(500);
-/// How long poisoned objects are there before the first healthy one. The host treats the first two runs of an object like those of others.
-const BEFORE: Duration = Duration::from_secs(2);
 const POISONED: usize = 50;
 /// Calls at a time. More than Configurators, since these share the calls evenly and a hot loop takes two of them.
 const PARALLEL_CALLS: u32 = 4;
@@ -37,7 +29,6 @@ const TICK: Duration = Duration::from_millis(10);
 const CALL: Duration = Duration::from_millis(2);
 /// The number of times longer that a healthy object may wait than without poison, at the 99th percentile.
 const RATIO: f64 = 2.0;
-const OF: [&str; 2] = ["same", "other"];
 
 /// Returns how long a call takes. A poisoned object that computes or allocates goes on until its deadline.
 fn duration(kind: Poison, call: &Call) -> Duration {
@@ -58,58 +49,14 @@ fn duration(kind: Poison, call: &Call) -> Duration {
 
 /// Measures how long healthy objects of each Configurator wait, in milliseconds at the 99th percentile.
 async fn waits(kind: Poison, poisoned: usize) -> Result<[f64; 2]> {
-    let watcher = Watcher::default();
-    let before = watcher.clone();
     let clock = VirtualClock::starting_at(Timestamp::from_millis(1_700_000_000_000));
     let calls = ChargedCalls::new(PARALLEL_CALLS, TICK, move |call| duration(kind, call));
-    let world = World::start_at(&Place::default(), |builder| {
-        builder
-            .clock(clock)
-            .call_mode(CallMode::Charged(calls))
-            .decorate_sinks(move |sinks| before.before(sinks))
-    })
-    .await?;
-    poison::declare(&world, kind).await?;
-    world.settled(&OF).await?;
-    let poisoning = async {
-        for change in 0.. {
-            for number in 0..poisoned {
-                poison::poisoned_object(&world, kind, number, change).await?;
-            }
-            tokio::time::sleep(CHANGES).await;
-        }
-        Ok::<(), anyhow::Error>(())
+    let build = |builder: HostBuilder| {
+        let mode = CallMode::Charged(calls);
+        builder.clock(clock).call_mode(mode)
     };
-    let working = async {
-        tokio::time::sleep(BEFORE).await;
-        let mut since = BTreeMap::new();
-        for number in 0..HEALTHY {
-            for of in OF {
-                let name = format!("{of}-{number}");
-                poison::healthy_object(&world, of, &name, number).await?;
-                since.insert(name, Instant::now());
-            }
-            tokio::time::sleep(PACE).await;
-        }
-        let are_done = || async { Ok(watcher.done().len() >= since.len()) };
-        world
-            .until("the healthy objects to be handled", are_done)
-            .await?;
-        Ok::<_, anyhow::Error>(since)
-    };
-    let since = tokio::select! {
-        since = working => since?,
-        poisoned = poisoning => return Err(poisoned.err().context("the poison ended")?),
-    };
-    let done = watcher.done();
-    world.kill().await?;
-    Ok(OF.map(|of| {
-        let of = since.iter().filter(|(name, _)| name.starts_with(of));
-        let took = of.map(|(name, since)| done[name].saturating_duration_since(*since));
-        let mut took: Vec<f64> = took.map(|took| took.as_secs_f64() * 1e3).collect();
-        took.sort_by(f64::total_cmp);
-        took[(took.len() - 1) * 99 / 100]
-    }))
+    let latencies = poison::latencies(kind, poisoned, HEALTHY, build).await?;
+    Ok(latencies.map(|of| poison::percentile(&of, 99)))
 }
 
 #[tokio::test(start_paused = true)]
