@@ -374,7 +374,7 @@ pub struct CallLimits {
     /// Identifies the owner's objects that a call is for. The host expects the next call for the same objects to take as long.
     #[serde(skip)]
     pub objects: u64,
-    /// Whether calls of the same owner without this go first.
+    /// Whether other calls of the owner, which do not yield, go first.
     #[serde(skip)]
     pub yields: bool,
 }

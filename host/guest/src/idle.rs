@@ -95,7 +95,7 @@ impl IdleInstances {
         drop(gone);
     }
 
-    /// The number of functions.
+    /// Returns the number of idle instances.
     pub(crate) fn len(&self) -> usize {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.len()

@@ -183,7 +183,7 @@ impl Shards {
         &self.identity
     }
 
-    /// The number of functions.
+    /// Returns the number of shards.
     pub(crate) fn number(&self) -> u16 {
         self.sharding.shards
     }
