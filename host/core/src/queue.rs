@@ -22,6 +22,7 @@ use crate::ring::shard_of;
 use crate::run::{Chain, Departed, Finish, Member, Pause, Run};
 use crate::time::Timestamp;
 use crate::trial::Share;
+
 use lines::{Lines, Next, Permitted, Running};
 
 mod lines;
@@ -30,10 +31,9 @@ mod lines;
 pub const OWN_WRITE_PATIENCE: Duration = Duration::from_secs(30);
 /// Over which span the runs of a sink that has come back are spread.
 pub const RELEASE_SPREAD: Duration = Duration::from_secs(1);
-
-/// An object is a suspect if it had two runs in this time.
+/// An object with two runs in this time is a suspect: it may delay others.
 pub const BUSY: Duration = Duration::from_secs(3);
-/// How long half of the places are reserved for objects that are no suspects, after a run of one began.
+/// After a run of an object that is no suspect has begun, half of the places are reserved for such objects for this time.
 pub const RESERVED: Duration = Duration::from_secs(10);
 
 /// An object as the watch shows it.
@@ -153,7 +153,7 @@ pub enum Action {
 /// The objects that a new module is tried on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tried {
-    /// The number of functions.
+    /// The number of objects.
     pub objects: u32,
     /// Those of them whose first run of it is yet to end.
     pub awaited: u32,
@@ -298,8 +298,16 @@ enum Timer {
     Close(Lane),
 }
 
-/// What the objects of a batch have in common: the chain, the shard, whether a new module is tried on them, and whether their last runs failed.
-type Lane = (Chain, u16, bool, bool);
+/// The objects that may share a batch are those with the same lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Lane {
+    chain: Chain,
+    shard: u16,
+    /// Whether a new module is tried on them.
+    is_of_share: bool,
+    /// Whether their last runs failed.
+    has_failed: bool,
+}
 
 /// Which object gets its run when.
 #[derive(Debug)]
@@ -312,7 +320,7 @@ pub struct Queue {
     open: BTreeMap<Lane, OpenBatch>,
     lines: Lines,
     running: Running,
-    /// When a run of objects that are no suspects began last.
+    /// When the last run without suspects began.
     regular_began: Option<Timestamp>,
     paused: BTreeMap<Ticket, PausedRun>,
     /// Servers that are unavailable, as far as is known.
@@ -635,14 +643,14 @@ impl Queue {
         self.finish_call(now)
     }
 
-    /// The handler of a run computes for long. Until it [is back](Self::reclaim), another run may take the place of this one.
+    /// Lends the place of a run to another run, since its handler computes for long. [`reclaim`](Self::reclaim) ends that.
     pub fn lend(&mut self, ticket: Ticket, now: Timestamp) -> Vec<Action> {
         let places = self.configurator.concurrency;
         self.running.lend(ticket, places);
         self.finish_call(now)
     }
 
-    /// The handler of a run has returned. The run goes on with [`Action::Continue`], when a place is free.
+    /// Wants a place again for a run whose handler has returned. It goes on with [`Action::Continue`], as soon as a place is free.
     pub fn reclaim(&mut self, ticket: Ticket, now: Timestamp) -> Vec<Action> {
         match self.running.lent(ticket) {
             Some(is_suspect) => self.lines.push_ready(ticket, is_suspect),
@@ -805,11 +813,11 @@ impl Queue {
                 self.push(unit, now);
             }
         }
-        for ((chain, shard, ..), open) in std::mem::take(&mut self.open) {
+        for (Lane { chain, shard, .. }, open) in std::mem::take(&mut self.open) {
             self.timers.remove(&open.closes);
             let (closes, _) = open.closes;
             for key in open.keys {
-                let lane = (chain, shard, self.is_of_share(&key), self.has_failed(&key));
+                let lane = self.lane(chain, shard, &key);
                 self.join(lane, key, closes, now);
             }
         }
@@ -901,7 +909,9 @@ impl Queue {
                     .is_some_and(|slot| slot.work == Work::Delayed(at))
                 {
                     self.idle(&key);
-                    self.enqueue_alone(&key, now);
+                    if let Some(chain) = self.next_chain(&key) {
+                        self.enqueue_alone(&key, chain, now);
+                    }
                 }
             }
             Timer::Resync(key) => {
@@ -1223,20 +1233,12 @@ impl Queue {
             }
         }
         let Some(batch) = self.configurator.batch else {
-            self.push(
-                Unit {
-                    keys: vec![key.clone()],
-                    chain,
-                },
-                now,
-            );
-            self.queued(key, chain);
-            return;
+            return self.enqueue_alone(key, chain, now);
         };
         self.queued(key, chain);
         let uid = self.next_uid(key);
         let shard = uid.map_or(0, |uid| shard_of(uid, self.shards));
-        let lane = (chain, shard, self.is_of_share(key), self.has_failed(key));
+        let lane = self.lane(chain, shard, key);
         self.join(lane, key.clone(), now.after(batch.max_delay), now);
     }
 
@@ -1285,18 +1287,11 @@ impl Queue {
         gone.or(live).map(String::as_str)
     }
 
-    /// An object that is retried alone does not wait for a batch.
-    fn enqueue_alone(&mut self, key: &ObjectRef, now: Timestamp) {
-        if let Some(chain) = self.next_chain(key) {
-            self.push(
-                Unit {
-                    keys: vec![key.clone()],
-                    chain,
-                },
-                now,
-            );
-            self.queued(key, chain);
-        }
+    /// Queues a run of this object alone. It waits for no batch.
+    fn enqueue_alone(&mut self, key: &ObjectRef, chain: Chain, now: Timestamp) {
+        let keys = vec![key.clone()];
+        self.push(Unit { keys, chain }, now);
+        self.queued(key, chain);
     }
 
     fn push(&mut self, unit: Unit, now: Timestamp) {
@@ -1332,16 +1327,10 @@ impl Queue {
 
     fn close(&mut self, lane: Lane, now: Timestamp) {
         if let Some(open) = self.open.remove(&lane) {
-            let (chain, ..) = lane;
             self.timers.remove(&open.closes);
             if !open.keys.is_empty() {
-                self.push(
-                    Unit {
-                        keys: open.keys,
-                        chain,
-                    },
-                    now,
-                );
+                let (keys, chain) = (open.keys, lane.chain);
+                self.push(Unit { keys, chain }, now);
             }
         }
     }
@@ -1527,8 +1516,14 @@ impl Queue {
         paused.server.as_ref().is_some_and(is_unavailable)
     }
 
-    fn has_failed(&self, key: &ObjectRef) -> bool {
-        self.slots.get(key).is_some_and(|slot| slot.has_failed)
+    fn lane(&self, chain: Chain, shard: u16, key: &ObjectRef) -> Lane {
+        let slot = self.slots.get(key);
+        Lane {
+            chain,
+            shard,
+            is_of_share: self.is_of_share(key),
+            has_failed: slot.is_some_and(|slot| slot.has_failed),
+        }
     }
 
     /// Whether one of these objects may delay others.

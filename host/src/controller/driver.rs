@@ -40,7 +40,6 @@ use crate::objects;
 use crate::observer::{RunEnd, SharedObserver};
 use crate::recording::{Again, Recorder, Taking};
 use crate::redaction::Redactor;
-
 use crate::shards::Permit;
 
 /// What every run of one Configurator shares.

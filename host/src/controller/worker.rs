@@ -1013,6 +1013,8 @@ impl Worker {
         let now = self.now();
         self.permit = permit;
         let members = self.members.remove(&ticket).unwrap_or_default();
+        // A run can break off while it waits for a place.
+        self.reclaiming.remove(&ticket);
         let keys: Vec<ObjectRef> = members.iter().map(|member| member.key.clone()).collect();
         let driven = driven.map(|turned| {
             if let Some(key) = keys.first()
