@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use configurator_core::handler::{CallFault, CallLimits, HandlerInput, ModuleDescription};
 use configurator_core::time::Timestamp;
@@ -60,6 +61,7 @@ pub(crate) enum Need {
 pub(crate) struct Caller {
     pub(crate) engine: Engine,
     pub(crate) ticker: Ticker,
+    pub(crate) tick: Duration,
     pub(crate) log_limits: LogLimits,
     /// Memory of all guests.
     pub(crate) budget: MemoryBudget,
@@ -182,7 +184,7 @@ impl Caller {
                 (store, Some(live), calls)
             }
         };
-        prepare(&mut store, limits, watch.clone());
+        self.prepare(&mut store, limits, watch.clone());
         let called = async {
             let live = match live {
                 Some(live) => live,
@@ -259,7 +261,7 @@ impl Caller {
         let _running = self.ticker.running();
         let limiter = MemoryLimiter::new(limits.memory, memory);
         let mut store = self.store(CallState::new(limiter, log, wasi));
-        prepare(&mut store, limits, watch);
+        self.prepare(&mut store, limits, watch);
         let description = pre.describe(&mut store, limits.output_size).await;
         let state = store.data();
         Ok(match description {
@@ -275,20 +277,22 @@ impl Caller {
         store.limiter(|state| &mut state.limiter);
         store
     }
-}
 
-/// Holds the next call to its limits.
-fn prepare(store: &mut Store<CallState>, limits: &CallLimits, watch: Stopwatch) {
-    store.set_hostcall_fuel(transfer_limit(limits));
-    let deadline = limits.deadline;
-    store.set_epoch_deadline(1);
-    store.epoch_deadline_callback(move |_| match watch.check(deadline) {
-        Ok(()) => Ok(UpdateDeadline::YieldCustom(
-            1,
-            Box::pin(watch.clone().step_aside()),
-        )),
-        Err(exceeded) => Err(wasmtime::Error::new(exceeded)),
-    });
+    /// Holds the next call to its limits. It steps aside at each tick once it has used a tick of CPU time: one that the system interrupts
+    /// for longer is a short call all the same.
+    fn prepare(&self, store: &mut Store<CallState>, limits: &CallLimits, watch: Stopwatch) {
+        store.set_hostcall_fuel(transfer_limit(limits));
+        let (deadline, tick) = (limits.deadline, self.tick);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(move |_| match watch.check(deadline) {
+            Ok(used) if used < tick => Ok(UpdateDeadline::Continue(1)),
+            Ok(_) => Ok(UpdateDeadline::YieldCustom(
+                1,
+                Box::pin(watch.clone().step_aside()),
+            )),
+            Err(exceeded) => Err(wasmtime::Error::new(exceeded)),
+        });
+    }
 }
 
 /// What a call has cost, but for its time.

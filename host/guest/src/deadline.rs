@@ -53,17 +53,20 @@ impl Stopwatch {
         self.wall.elapsed()
     }
 
-    /// Whether the time is up.
-    pub(crate) fn check(&self, deadline: Duration) -> Result<(), DeadlineExceeded> {
-        let used = self.cpu();
-        if used > deadline {
-            return Err(DeadlineExceeded::Cpu { used });
+    /// Returns the CPU time since the start.
+    ///
+    /// # Errors
+    /// When the time is up.
+    pub(crate) fn check(&self, deadline: Duration) -> Result<Duration, DeadlineExceeded> {
+        let cpu_time = self.cpu();
+        if cpu_time > deadline {
+            return Err(DeadlineExceeded::Cpu { used: cpu_time });
         }
         let used = self.wall();
         if used > deadline.saturating_mul(WALL_FACTOR) {
             return Err(DeadlineExceeded::Wall { used });
         }
-        Ok(())
+        Ok(cpu_time)
     }
 
     /// Stops the CPU clock, [steps aside](step_aside), and goes on with the clock of the thread on which the call is

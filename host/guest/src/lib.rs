@@ -35,9 +35,11 @@ mod compile_queue;
 
 mod owner_turns;
 
-pub mod fair_queue;
+mod fair_queue;
 
-pub mod long_calls;
+mod long_calls;
+
+pub mod call_turns;
 
 pub mod bytes;
 

@@ -1,9 +1,4 @@
-//! Calls that last longer than a tick.
-//!
-//! A call begins with a short turn, which it has for a tick at most. When it lasts longer, it gives that turn up and goes on with a *long*
-//! turn, on a thread that gives way to all others. Where none is free, the call returns everything that it has, waits for a long turn,
-//! and is made again: a handler is a pure function. So calls that last wait for each other, and no other call waits for them.
-//! A call for objects whose last call lasted waits for a long turn at once.
+//! Calls that last: which ones are expected to, their turns, and the threads that they run on, which give way to all others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -11,13 +11,13 @@ use crate::budget::MemoryBudget;
 use crate::bytes::ModuleBytes;
 use crate::cache::{CacheError, ModuleCache};
 use crate::call::{Caller, Need, Start, Work, check_call};
+use crate::call_turns::{CallTurns, TurnsOfCall};
 use crate::drive::{Begun, DriveError, Fiber, begin};
 use crate::engine::engine;
-use crate::fair_queue::{FairQueue, Turn};
 use crate::idle::IdleInstances;
 use crate::load::{LoadError, Loader};
 use crate::log::{LogSink, without_repetition};
-use crate::long_calls::{self, Kind, LongCalls};
+use crate::long_calls;
 use crate::module::Module;
 use crate::options::GuestOptions;
 use crate::report::CallReport;
@@ -40,11 +40,8 @@ pub struct GuestRuntime {
 struct Inner {
     caller: Caller,
     loader: Loader,
-    /// Turns of [`GuestRuntime::call`], each for a tick at most.
-    turns: Arc<FairQueue>,
-    /// Calls that last longer.
-    long_calls: LongCalls,
-    tick: Duration,
+    /// Turns of [`GuestRuntime::call`].
+    turns: CallTurns,
 }
 
 /// The runtime could not be started.
@@ -102,6 +99,7 @@ impl GuestRuntime {
             caller: Caller {
                 engine,
                 ticker,
+                tick: options.tick,
                 log_limits: options.log,
                 budget: MemoryBudget::new(options.memory),
                 idle: Arc::new(IdleInstances::new(
@@ -109,9 +107,7 @@ impl GuestRuntime {
                 )),
                 slots: Slots::new(BLOCKING_SLOTS),
             },
-            turns: FairQueue::new(options.parallel_calls),
-            long_calls: LongCalls::new(options.parallel_calls),
-            tick: options.tick,
+            turns: CallTurns::new(options.parallel_calls, options.tick),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -192,7 +188,7 @@ impl GuestRuntime {
     /// Returns how many calls that last longer than a tick wait for a long turn.
     #[must_use]
     pub fn waiting_long_calls(&self) -> usize {
-        self.inner.long_calls.turns().waiting()
+        self.inner.turns.waiting_long()
     }
 
     /// How many instances wait for their next call.
@@ -203,8 +199,8 @@ impl GuestRuntime {
 
     /// Calls a handler in a fresh instance, or in one that has served calls of the same owner. Needs a tokio runtime.
     ///
-    /// A call that lasts less than a tick runs on the thread that polls the future. One that lasts longer goes on on a thread of its
-    /// own, which gives way to all others. So no guest keeps a thread of the caller's runtime for longer than a tick.
+    /// A call that uses less CPU time than a tick runs on the thread that polls the future. One that lasts longer goes on on a thread of
+    /// its own, which gives way to all others. So no guest keeps a thread of the caller's runtime for longer than two ticks of CPU time.
     ///
     /// # Guarantees
     /// The same module and input give the same output, unless a limit of `limits` is hit. Nothing that a guest does
@@ -212,8 +208,8 @@ impl GuestRuntime {
     /// When as many calls run as the options allow, the future waits for its turn: owners alternate, and the calls of one owner come in
     /// order, but for those that yield. When there is no memory for the call, it waits for that without a turn, in the order of [`MemoryBudget`].
     ///
-    /// Calls that last longer than a tick run beside the short ones, at most as many at a time. A further one is stopped at its first
-    /// tick, returns its memory and its turn, waits for a long turn, and is made again. Owners take turns. A call for objects whose last call
+    /// Calls that last longer than a tick run beside the short ones, at most as many at a time. A further one is stopped when it has used
+    /// a tick, returns its memory and its turn, waits for a long turn, and is made again. Owners take turns. A call for objects whose last call
     /// lasted waits for a long turn before it begins.
     ///
     /// A call that finds no more memory while it runs is stopped as well, waits for all the memory that its limit allows, and is made
@@ -240,14 +236,7 @@ impl GuestRuntime {
             return CallReport::not_begun(fault);
         }
         let log = without_repetition(log);
-        let kind = Kind::of(&limits);
-        let expected = inner.long_calls.expected(kind);
-        let queued = Instant::now();
-        let mut long_turn = match inner.long_turn(limits.owner, expected).await {
-            Ok(long_turn) => long_turn,
-            Err(error) => return CallReport::not_begun(error.into()),
-        };
-        queue_time = queue_time.saturating_add(queued.elapsed());
+        let mut turns = inner.turns.of_call(&limits);
         loop {
             let queued = Instant::now();
             let log = log();
@@ -258,8 +247,8 @@ impl GuestRuntime {
                 limits: &limits,
                 log: log.clone(),
             };
-            let (turn, start) = match inner.admit(&work, need, long_turn.is_some()).await {
-                Ok(admitted) => admitted,
+            let start = match inner.admit(&work, need, &mut turns).await {
+                Ok(start) => start,
                 Err(fault) => return CallReport::not_begun(fault),
             };
             queue_time = queue_time.saturating_add(queued.elapsed());
@@ -276,10 +265,7 @@ impl GuestRuntime {
                 };
                 of_attempt.caller.attempt(&work, start).await
             };
-            let ended = match inner
-                .run(Box::pin(attempt), turn, &mut long_turn, limits.owner)
-                .await
-            {
+            let ended = match run(Box::pin(attempt), &mut turns).await {
                 Ok(Some(ended)) => ended,
                 // It is made again, with a long turn.
                 Ok(None) => continue,
@@ -287,10 +273,7 @@ impl GuestRuntime {
             };
             match ended {
                 Ok(mut report) => {
-                    let lasted = Some(report.cost.cpu_time).filter(|time| *time > inner.tick);
-                    if lasted.is_some() || expected.is_some() {
-                        inner.long_calls.note(kind, lasted);
-                    }
+                    turns.end(report.cost.cpu_time);
                     report.cost.queue_time = queue_time;
                     return report;
                 }
@@ -325,72 +308,43 @@ impl GuestRuntime {
 }
 
 impl Inner {
-    /// Waits for a turn, unless the call has a long turn, and for what it begins with. While it waits for memory it has no turn.
+    /// Waits for a turn, and for what the call begins with. While it waits for memory it has no short turn.
     async fn admit(
         &self,
         work: &Work<'_>,
         need: Need,
-        has_long_turn: bool,
-    ) -> Result<(Option<Turn>, Start), CallFault> {
-        let turn = match has_long_turn {
-            true => None,
-            false => Some(self.turn(work.limits).await?),
-        };
+        turns: &mut TurnsOfCall<'_>,
+    ) -> Result<Start, CallFault> {
+        turns.take().await.map_err(DriveError::from)?;
         if let Some(start) = self.caller.try_start(work, need) {
-            return Ok((turn, start));
+            return Ok(start);
         }
-        drop(turn);
+        turns.return_short();
         let memory = self.caller.queue(work, need)?.await;
-        let turn = match has_long_turn {
-            true => None,
-            false => Some(self.turn(work.limits).await?),
-        };
-        Ok((turn, Start::New(memory)))
+        turns.take().await.map_err(DriveError::from)?;
+        Ok(Start::New(memory))
     }
+}
 
-    /// Waits for a long turn for a call that is expected to last.
-    async fn long_turn(
-        &self,
-        owner: u128,
-        expected: Option<Duration>,
-    ) -> Result<Option<Turn>, DriveError> {
-        let Some(expected) = expected else {
-            return Ok(None);
-        };
-        Ok(Some(self.long_calls.turns().take(owner, expected).await?))
-    }
-
-    /// Runs an attempt to its end: on this thread, if it ends within a tick, or with a long turn. `None`: it had to be given up for lack of
-    /// a long turn, and has one now.
-    async fn run<T: Send + 'static>(
-        &self,
-        attempt: Fiber<'static, T>,
-        turn: Option<Turn>,
-        long_turn: &mut Option<Turn>,
-        owner: u128,
-    ) -> Result<Option<T>, DriveError> {
-        let attempt = match long_turn.is_some() {
-            true => attempt,
-            false => match begin(attempt)? {
-                Begun::Ended(ended) => return Ok(Some(ended)),
-                Begun::Lasts(attempt) => attempt,
-            },
-        };
-        drop(turn);
-        if let Some(long_turn) = long_turn
-            .take()
-            .or_else(|| self.long_calls.turns().try_take(owner))
-        {
-            return long_calls::run(long_turn, attempt).await.map(Some);
-        }
-        drop(attempt);
-        *long_turn = Some(self.long_calls.turns().take(owner, self.tick).await?);
-        Ok(None)
-    }
-
-    async fn turn(&self, limits: &CallLimits) -> Result<Turn, CallFault> {
-        let turn = self.turns.take_short(limits).await;
-        turn.map_err(|error| DriveError::from(error).into())
+/// Runs an attempt to its end: on this thread, if it ends within a tick, or with a long turn. `None`: it had to be given up for lack of
+/// a long turn.
+async fn run<T: Send + 'static>(
+    attempt: Fiber<'static, T>,
+    turns: &mut TurnsOfCall<'_>,
+) -> Result<Option<T>, DriveError> {
+    let attempt = match turns.is_long() {
+        true => attempt,
+        false => match begin(attempt)? {
+            Begun::Ended(ended) => {
+                turns.return_short();
+                return Ok(Some(ended));
+            }
+            Begun::Lasts(attempt) => attempt,
+        },
+    };
+    match turns.lasts() {
+        Some(turn) => long_calls::run(turn, attempt).await.map(Some),
+        None => Ok(None),
     }
 }
 

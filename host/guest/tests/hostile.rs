@@ -9,7 +9,7 @@
 
 mod fixture;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -351,6 +351,28 @@ async fn more_loops_than_turns_keep_no_short_call_waiting() {
     }
     // Those that were made again have delivered their line once.
     assert_eq!(lines.load(Ordering::SeqCst), LOOPS);
+}
+
+#[tokio::test]
+async fn a_call_that_the_system_interrupts_for_some_ticks_is_a_short_one() {
+    let runtime = runtime();
+    // It logs, reaches points where ticks are looked at, and logs again.
+    let spin = "(local.set $i (i32.const 10)) (loop $more (br_if $more (local.tee $i (i32.sub (local.get $i) (i32.const 1)))))";
+    let guest = Guest::new().body(&format!("{LOG} {spin} {LOG}"));
+    let guest = runtime.load_blocking(guest.build(), "short").unwrap();
+    let threads = Arc::new(Mutex::new(Vec::new()));
+    let of_lines = Arc::clone(&threads);
+    // While this thread sleeps, it uses no CPU time, as when the system runs another one.
+    let log: LogSink = Arc::new(move |_| {
+        let interruption = 5 * GuestOptions::default().tick;
+        std::thread::sleep(interruption);
+        of_lines.lock().unwrap().push(std::thread::current().id());
+    });
+    let called = runtime.call(&guest, "root", input("{}"), limits(), log);
+    called.await.result.unwrap();
+    // One that lasts goes on on another thread.
+    let here = std::thread::current().id();
+    assert_eq!(*threads.lock().unwrap(), [here, here]);
 }
 
 #[tokio::test]

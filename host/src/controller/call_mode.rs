@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use configurator_core::handler::CallLimits;
 use configurator_core::run::Call;
-use configurator_guest::fair_queue::FairQueue;
-use configurator_guest::long_calls::{Kind, LongCalls};
+use configurator_guest::call_turns::CallTurns;
 
 use crate::clock::SharedClock;
 
@@ -26,20 +25,18 @@ pub enum CallMode {
 /// Declares how long a call takes.
 type DurationOf = dyn Fn(&Call) -> Duration + Send + Sync;
 
-/// Calls that take a declared time by the host's clock. They wait for each other as those of
+/// Calls that take a declared time by the host's clock. They take turns as those of
 /// [`GuestRuntime::call`](configurator_guest::runtime::GuestRuntime::call) do.
 #[derive(Clone)]
 pub struct ChargedCalls {
-    turns: Arc<FairQueue>,
-    long_calls: Arc<LongCalls>,
-    tick: Duration,
+    turns: Arc<CallTurns>,
     duration: Arc<DurationOf>,
 }
 
 impl fmt::Debug for ChargedCalls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChargedCalls")
-            .field("tick", &self.tick)
+            .field("tick", &self.turns.tick())
             .finish_non_exhaustive()
     }
 }
@@ -53,9 +50,7 @@ impl ChargedCalls {
         duration: impl Fn(&Call) -> Duration + Send + Sync + 'static,
     ) -> Self {
         Self {
-            turns: FairQueue::new(parallel_calls),
-            long_calls: Arc::new(LongCalls::new(parallel_calls)),
-            tick,
+            turns: Arc::new(CallTurns::new(parallel_calls, tick)),
             duration: Arc::new(duration),
         }
     }
@@ -63,19 +58,25 @@ impl ChargedCalls {
     /// Returns when the call has taken its time.
     pub(crate) async fn pass(&self, call: &Call, limits: &CallLimits, clock: &SharedClock) {
         let duration = (self.duration)(call);
-        let kind = Kind::of(limits);
-        let expected = self.long_calls.expected(kind);
-        if expected.is_none() {
-            let _turn = self.turns.take_short(limits).await;
-            clock.sleep(duration.min(self.tick)).await;
+        let mut turns = self.turns.of_call(limits);
+        loop {
+            // The queues are of this host, and last as long.
+            if turns.take().await.is_err() {
+                return;
+            }
+            let begun = match turns.is_long() {
+                true => Duration::ZERO,
+                false => duration.min(self.turns.tick()),
+            };
+            clock.sleep(begun).await;
+            if !turns.is_long() && begun == duration {
+                break;
+            }
+            if let Some(_turn) = turns.lasts() {
+                clock.sleep(duration.saturating_sub(begun)).await;
+                break;
+            }
         }
-        if expected.is_some() || duration > self.tick {
-            let expected = expected.unwrap_or(self.tick);
-            let turns = self.long_calls.turns();
-            let _turn = turns.take(limits.owner, expected).await;
-            clock.sleep(duration).await;
-        }
-        let lasted = (duration > self.tick).then_some(duration);
-        self.long_calls.note(kind, lasted);
+        turns.end(duration);
     }
 }
