@@ -9,8 +9,8 @@
 
 mod fixture;
 
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use configurator_core::handler::{CallFault, CallLimits};
