@@ -1380,9 +1380,11 @@ impl Queue {
         let is_recent = |began: Timestamp| now.since(began) < RESERVED;
         let is_reserved = self.lines.has_regular() || self.regular_began.is_some_and(is_recent);
         let for_suspects = match is_reserved {
-            true => (places / 2).max(1),
-            false => places,
+            true => places / 2,
+            // One is left for an object that comes next.
+            false => places.saturating_sub(1),
         };
+        let for_suspects = for_suspects.max(1);
         self.running.free(places, for_suspects)
     }
 

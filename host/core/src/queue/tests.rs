@@ -703,6 +703,35 @@ fn suspects_hold_half_of_the_places_and_take_turns_with_others() {
 }
 
 #[test]
+fn suspects_leave_a_place_to_an_object_that_comes_next() {
+    let mut declared = configurator();
+    declared.concurrency = 3;
+    let mut bench = Bench::listed(declared);
+    for bad in ["bad-1", "bad-2", "bad-3"] {
+        let failure = failure(FaultKind::ResourceGeneric);
+        let failed = Finish::Failed {
+            failure,
+            failures: 1,
+        };
+        bench.see(bad, 1).end(bad, failed);
+    }
+    bench.text.clear();
+    // No run of another object has begun for long.
+    bench
+        .wait(10_000)
+        .see("bad-1", 2)
+        .see("bad-2", 2)
+        .see("bad-3", 2)
+        .check(expect![[r#"
+            start Phases bad-1:Modified after 0 failures
+            start Phases bad-2:Modified after 0 failures
+        "#]]);
+    bench.see("good", 1).check(expect![[r#"
+        start Phases good:Added after 0 failures
+    "#]]);
+}
+
+#[test]
 fn an_object_with_many_runs_goes_behind_others() {
     let mut declared = configurator();
     declared.concurrency = 1;
