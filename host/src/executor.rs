@@ -37,6 +37,20 @@ pub(crate) struct Sending<'a> {
     pub(crate) redactor: &'a Arc<Redactor>,
     /// Where hosts share the objects: admits requests that change something.
     pub(crate) permit: Option<&'a Permit>,
+    /// Whether other runs of the Configurator go first.
+    pub(crate) is_suspect: bool,
+}
+
+impl Sending<'_> {
+    /// The number of requests that are sent side by side: the Configurator's concurrency. Of a suspect an eighth, since all its requests
+    /// stand before those of others in the queue of a server.
+    fn width(&self) -> usize {
+        let concurrency = self.run.configurator().concurrency.max(1);
+        match self.is_suspect {
+            true => (concurrency / 8).max(2).min(concurrency),
+            false => concurrency,
+        }
+    }
 }
 
 /// Carries out plans.
@@ -94,7 +108,6 @@ impl Executor {
     /// plan is serial. After a failure that nothing catches, a serial plan and later waves are not sent. A request waits until there is
     /// room for its answer.
     pub(crate) async fn execute(&self, plan: &Plan, sending: Sending<'_>) -> Executed {
-        let run = sending.run;
         let mut settled: Vec<(usize, StepResult)> = Vec::with_capacity(plan.steps.len());
         let mut culprit: Option<String> = None;
         for wave in plan.waves() {
@@ -113,12 +126,12 @@ impl Executor {
                 }
                 continue;
             }
-            let width = run.configurator().concurrency.max(1);
             let mut under_way = Vec::with_capacity(steps.len());
             for (index, step) in &steps {
                 under_way.push(self.indexed(*index, step, sending));
             }
-            let mut side_by_side = futures::stream::iter(under_way).buffer_unordered(width);
+            let mut side_by_side =
+                futures::stream::iter(under_way).buffer_unordered(sending.width());
             while let Some((index, result)) = side_by_side.next().await {
                 if let Some(step) = plan.steps.get(index) {
                     note_culprit(&mut culprit, step, &result);
@@ -152,6 +165,7 @@ impl Executor {
             answers,
             redactor,
             permit,
+            is_suspect: _,
         } = sending;
         let request = &step.request;
         let created = self.clock.now();

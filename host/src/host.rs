@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use configurator_background::work::Background;
 use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
 use configurator_core::capability::Capabilities;
 #[cfg(not(feature = "http"))]
@@ -336,8 +337,20 @@ impl HostBuilder {
         let default_http: Arc<dyn Sink> = Arc::new(HttpSink::new(self.http));
         #[cfg(not(feature = "http"))]
         let default_http: Arc<dyn Sink> = Arc::new(AbsentSink(SinkName::Http));
+        let guest = match self.guest {
+            Some(guest) => guest,
+            None => GuestRuntime::new(self.guest_options)?,
+        };
+        // Where time is virtual, it must not pass while an answer is read.
+        let background = match &self.call_mode {
+            CallMode::Parallel => guest.background().clone(),
+            CallMode::Inline | CallMode::Charged(_) => Background::inline(),
+        };
+        let kubernetes = KubernetesSink::new(&cluster)
+            .max_retry_after(max_retry_after)
+            .background(background);
         let sinks = Sinks {
-            kubernetes: Arc::new(KubernetesSink::new(&cluster).max_retry_after(max_retry_after)),
+            kubernetes: Arc::new(kubernetes),
             configstore: Arc::new(ConfigstoreSink::new(config_store.clone())),
             secretstore: Arc::new(SecretstoreSink::new(secret_store, generator)),
             http: self.http_sink.unwrap_or(default_http),
@@ -371,10 +384,6 @@ impl HostBuilder {
             declarative.clone(),
             metrics.clone(),
         );
-        let guest = match self.guest {
-            Some(guest) => guest,
-            None => GuestRuntime::new(self.guest_options)?,
-        };
         let prober = Prober {
             sinks,
             availability: availability.clone(),

@@ -215,12 +215,13 @@ async fn declare(world: &World, poison: Poison) -> Result<()> {
     }
 }
 
-/// Makes `healthy` objects of each Configurator of [`OF`] beside `poisoned` ones, on a host of its own. Returns how long each healthy
+/// Makes `healthy` objects of each Configurator of [`OF`] beside `poisoned` ones, on a host of its own with its stores at this place. Returns how long each healthy
 /// object waited until it was handled, in milliseconds, the shortest first.
 ///
 /// # Errors
 /// When the host or its API fails.
 pub async fn latencies(
+    place: &Place,
     poison: Poison,
     poisoned: usize,
     healthy: usize,
@@ -228,7 +229,7 @@ pub async fn latencies(
 ) -> Result<[Vec<f64>; 2]> {
     let watcher = Watcher::default();
     let before = watcher.clone();
-    let world = World::start_at(&Place::default(), |builder| {
+    let world = World::start_at(place, |builder| {
         build(builder).decorate_sinks(move |sinks| before.before(sinks))
     })
     .await?;

@@ -18,6 +18,7 @@ use configurator_host::clock::VirtualClock;
 use configurator_host::controller::call_mode::{CallMode, ChargedCalls};
 use configurator_host::host::HostBuilder;
 use configurator_tests::poison::{self, Poison};
+use configurator_tests::world::Place;
 
 /// Healthy objects of each of the two Configurators.
 const HEALTHY: usize = 100;
@@ -55,7 +56,7 @@ async fn waits(kind: Poison, poisoned: usize) -> Result<[f64; 2]> {
         let mode = CallMode::Charged(calls);
         builder.clock(clock).call_mode(mode)
     };
-    let latencies = poison::latencies(kind, poisoned, HEALTHY, build).await?;
+    let latencies = poison::latencies(&Place::default(), kind, poisoned, HEALTHY, build).await?;
     Ok(latencies.map(|of| poison::percentile(&of, 99)))
 }
 

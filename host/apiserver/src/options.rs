@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use configurator_background::work::Background;
 use jiff::Timestamp;
 
 /// Where the server takes the time from.
@@ -32,6 +33,9 @@ pub struct ApiServerOptions {
     pub watch_timeout: Duration,
     /// Event objects that are kept; the oldest go first. Default 10,000.
     pub events: usize,
+    /// Where large lists are made, unless the store is in memory. Default: on threads that give way to others, one less than there are
+    /// processors.
+    pub background: Background,
 }
 
 impl ApiServerOptions {
@@ -52,6 +56,7 @@ impl ApiServerOptions {
             bookmark_interval: Duration::from_secs(60),
             watch_timeout: Duration::from_secs(30 * 60),
             events: 10_000,
+            background: Background::default(),
         }
     }
 

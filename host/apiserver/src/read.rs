@@ -1,5 +1,6 @@
 //! GET: one object, or a list in pages.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -50,6 +51,7 @@ pub(crate) fn all(
         namespace: path.namespace.as_deref(),
         name: path.name.as_deref(),
         selector,
+        left: Cell::new(usize::MAX),
     };
     server.store.read(|state| {
         let mut items = Vec::new();
@@ -65,13 +67,16 @@ pub(crate) fn all(
 ///
 /// A page that follows another one belongs to the state of the first, as far as what has come and gone since is concerned; an object
 /// that was modified in between is shown as it is now, and a watch from the list's revision repeats that change.
+///
+/// `None`: objects of more than `limit` bytes would have to be looked at.
 pub(crate) fn list(
     server: &Inner,
     resource: &Arc<Resource>,
     path: &ResourcePath,
     query: &Query,
     output: &Output,
-) -> Result<Bytes> {
+    limit: usize,
+) -> Result<Option<Bytes>> {
     let selector = Selector::parse(&query.label_selector, &query.field_selector, resource)?;
     let start = Start::of(query)?;
     let scope = Scope {
@@ -79,6 +84,7 @@ pub(crate) fn list(
         namespace: path.namespace.as_deref(),
         name: None,
         selector: &selector,
+        left: Cell::new(limit),
     };
     let channel = server.history.channel(&resource.storage);
     let (items, meta) = server.store.read(|state| {
@@ -120,7 +126,10 @@ pub(crate) fn list(
             )
         })
     })??;
-    output.list(resource, &items, &meta)
+    match scope.left.get() {
+        0 => Ok(None),
+        _ => output.list(resource, &items, &meta).map(Some),
+    }
 }
 
 const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You must start a new list without \
@@ -133,6 +142,8 @@ struct Scope<'a> {
     namespace: Option<&'a str>,
     name: Option<&'a str>,
     selector: &'a Selector,
+    /// Bytes of objects that may still be looked at. A scan ends at 0.
+    left: Cell<usize>,
 }
 
 impl Scope<'_> {
@@ -191,6 +202,10 @@ impl Scope<'_> {
             prefix.as_bytes(),
             after.map(str::as_bytes),
             &mut |key, value| {
+                self.left.set(self.left.get().saturating_sub(value.len()));
+                if self.left.get() == 0 {
+                    return ControlFlow::Break(());
+                }
                 let Some((namespace, name)) = keys::namespace_and_name(key) else {
                     return ControlFlow::Continue(());
                 };

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use configurator_background::work::{Background, LARGE};
 use configurator_store::{Store, StoreError};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT, WARNING};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
@@ -66,6 +67,8 @@ pub(crate) struct Inner {
     /// Ends the watches when the server stops.
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) openapi: openapi::Cache,
+    /// Makes large lists.
+    background: Background,
 }
 
 impl Drop for Inner {
@@ -97,6 +100,11 @@ impl ApiServer {
             collector: Arc::new(Notify::new()),
             stopping: watch::Sender::new(false),
             openapi: openapi::Cache::default(),
+            // A store in memory does everything on the caller's thread.
+            background: match store.is_in_memory() {
+                true => Background::inline(),
+                false => options.background.clone(),
+            },
             store,
             options,
         });
@@ -391,13 +399,7 @@ async fn dispatch(server: &Arc<Inner>, method: &Method, call: &Call) -> Result<R
     let name = call.path.name.as_deref();
     let subresource = call.path.subresource.as_deref();
     let mut reply = match (method.as_str(), name, subresource) {
-        ("GET", None, None) => Reply::ok(read::list(
-            server,
-            &call.resource,
-            &call.path,
-            &call.query,
-            &call.output,
-        )?),
+        ("GET", None, None) => list(server, call).await.map(Reply::ok)?,
         ("GET", Some(name), None) => get(server, call, name)?,
         ("GET", Some(name), Some("status")) if call.resource.status => get(server, call, name)?,
         ("POST", None, None) => create::create(server, call).await?,
@@ -444,6 +446,28 @@ async fn dispatch(server: &Arc<Inner>, method: &Method, call: &Call) -> Result<R
         reply.warnings.push(deprecation);
     }
     Ok(reply)
+}
+
+/// A list that is large is made in the background.
+async fn list(server: &Arc<Inner>, call: &Call) -> Result<Bytes> {
+    let Call {
+        resource,
+        path,
+        query,
+        output,
+        ..
+    } = call;
+    if let Some(list) = read::list(server, resource, path, query, output, LARGE)? {
+        return Ok(list);
+    }
+    let (server, resource) = (Arc::clone(server), Arc::clone(resource));
+    let (path, query, output) = (path.clone(), query.clone(), output.clone());
+    let background = server.background.clone();
+    let list = background.run(0, move || {
+        read::list(&server, &resource, &path, &query, &output, usize::MAX)
+    });
+    let list = list.await.map_err(Status::internal)??;
+    list.ok_or_else(|| Status::internal("the objects have no end"))
 }
 
 fn get(server: &Inner, call: &Call, name: &str) -> Result<Reply> {

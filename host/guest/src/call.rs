@@ -311,14 +311,14 @@ fn whole(limits: &CallLimits, budget: &MemoryBudget) -> u64 {
     most.min(budget.limit())
 }
 
-/// Checks what can be known before a call is made.
+/// Checks what can be known before a call is made. Returns the size of the input, in bytes.
 pub(crate) fn check_call(
     module: &Module,
     handler: &str,
     input: &HandlerInput,
     limits: &CallLimits,
     memory: u64,
-) -> Result<(), CallFault> {
+) -> Result<u64, CallFault> {
     if limits.memory > memory {
         return Err(CallFault::Memory {
             limit: memory,
@@ -341,5 +341,5 @@ pub(crate) fn check_call(
             limit: limits.input_size,
         });
     }
-    Ok(())
+    Ok(size)
 }

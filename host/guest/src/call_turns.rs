@@ -8,11 +8,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use configurator_background::fair_queue::{FairQueue, Turn};
+use configurator_background::work::Background;
 use configurator_core::handler::CallLimits;
-use tokio::sync::oneshot::error::RecvError;
 
-use crate::fair_queue::{FairQueue, Turn};
 use crate::long_calls::{Kind, LongCalls};
+
+/// A call with an input of this many bytes is expected to last.
+const LARGE_INPUT: u64 = 1 << 20;
 
 /// Short and long turns.
 pub struct CallTurns {
@@ -32,23 +35,26 @@ pub struct TurnsOfCall<'t> {
 }
 
 impl CallTurns {
-    /// Creates this many short turns, and as many long ones.
+    /// Creates this many short turns. The long ones are those of work in the background.
     #[must_use]
-    pub fn new(turns: u32, tick: Duration) -> Self {
+    pub fn new(short: u32, background: &Background, tick: Duration) -> Self {
         Self {
-            short: FairQueue::new(turns),
-            long: LongCalls::new(turns),
+            short: FairQueue::new(short),
+            long: LongCalls::new(Arc::clone(background.turns())),
             tick,
         }
     }
 
-    /// Returns the turns of a call with these limits, which has none yet.
+    /// Returns the turns of a call with these limits and an input of this size in bytes. The call has none yet.
     #[must_use]
-    pub fn of_call(&self, limits: &CallLimits) -> TurnsOfCall<'_> {
+    pub fn of_call(&self, limits: &CallLimits, input_size: u64) -> TurnsOfCall<'_> {
+        let expected = self.long.expected(Kind::of(limits));
+        // Nothing interrupts the host while it hands the input over.
+        let is_large = input_size >= LARGE_INPUT;
         TurnsOfCall {
             turns: self,
             limits: *limits,
-            expected: self.long.expected(Kind::of(limits)),
+            expected: expected.or(is_large.then_some(self.tick)),
             short: None,
             long: None,
         }
@@ -69,21 +75,22 @@ impl CallTurns {
 
 impl TurnsOfCall<'_> {
     /// Waits until the call has a turn: a long one if it is expected to last, otherwise a short one. A turn that it has is kept.
-    ///
-    /// # Errors
-    /// Never, as long as the queues exist.
-    pub async fn take(&mut self) -> Result<(), RecvError> {
+    /// Of one owner, calls that [yield](CallLimits::yields) come last.
+    pub async fn take(&mut self) {
         if self.short.is_some() || self.long.is_some() {
-            return Ok(());
+            return;
         }
+        let CallLimits { owner, yields, .. } = self.limits;
         match self.expected {
             Some(expected) => {
-                let turns = self.turns.long.turns();
-                self.long = Some(turns.take(self.limits.owner, expected).await?);
+                self.long = Some(self.turns.long.turns().take(owner, expected).await);
             }
-            None => self.short = Some(self.turns.short.take_short(&self.limits).await?),
+            None => {
+                // All short turns last alike, so the expected time only decides the order.
+                let order = Duration::from_nanos(u64::from(yields));
+                self.short = Some(self.turns.short.take(owner, order).await);
+            }
         }
-        Ok(())
     }
 
     /// Tells whether the call has a long turn.
@@ -133,18 +140,18 @@ mod tests {
 
     #[test]
     fn a_call_that_lasts_waits_for_a_long_turn_where_none_is_free() {
-        let turns = CallTurns::new(1, TICK);
-        let mut first = turns.of_call(&limits(1));
+        let turns = CallTurns::new(1, &Background::new(1), TICK);
+        let mut first = turns.of_call(&limits(1), 0);
         assert!(first.take().now_or_never().is_some());
         assert!(!first.is_long());
         let long = first.lasts();
         assert!(long.is_some());
-        let mut second = turns.of_call(&limits(2));
+        let mut second = turns.of_call(&limits(2), 0);
         assert!(second.take().now_or_never().is_some());
         assert!(second.lasts().is_none());
         assert!(second.take().now_or_never().is_none());
         // It waits without a short turn.
-        let mut third = turns.of_call(&limits(3));
+        let mut third = turns.of_call(&limits(3), 0);
         assert!(third.take().now_or_never().is_some());
         drop(long);
         assert!(second.take().now_or_never().is_some());
@@ -153,15 +160,17 @@ mod tests {
 
     #[test]
     fn the_next_call_for_the_same_objects_begins_with_a_long_turn() {
-        let turns = CallTurns::new(1, TICK);
+        let turns = CallTurns::new(1, &Background::new(1), TICK);
         for (cpu_time, next_is_long) in [(2 * TICK, true), (TICK, false)] {
-            turns.of_call(&limits(1)).end(cpu_time);
-            let mut next = turns.of_call(&limits(1));
+            turns.of_call(&limits(1), 0).end(cpu_time);
+            let mut next = turns.of_call(&limits(1), 0);
             assert!(next.take().now_or_never().is_some());
             assert_eq!(next.is_long(), next_is_long);
         }
-        let mut other = turns.of_call(&limits(2));
-        assert!(other.take().now_or_never().is_some());
-        assert!(!other.is_long());
+        for (input_size, is_long) in [(LARGE_INPUT - 1, false), (LARGE_INPUT, true)] {
+            let mut other = turns.of_call(&limits(2), input_size);
+            assert!(other.take().now_or_never().is_some());
+            assert_eq!(other.is_long(), is_long);
+        }
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use configurator_background::owner_turns::OwnerTurns;
+
 use crate::digest::Digest;
-use crate::owner_turns::OwnerTurns;
 
 /// Lets a few modules be compiled at a time. The next is of the owner whose last turn was longest ago, so an owner with many modules
 /// keeps none of another waiting for more than one of them. No module is compiled twice at a time.

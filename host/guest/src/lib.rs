@@ -33,10 +33,6 @@ pub mod compiler;
 
 mod compile_queue;
 
-mod owner_turns;
-
-mod fair_queue;
-
 mod long_calls;
 
 pub mod call_turns;

@@ -5,15 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
+use configurator_background::fair_queue::{FairQueue, Turn};
+use configurator_background::priority::give_way;
 use configurator_core::handler::CallLimits;
-use rustix::process::nice;
 use tokio::sync::oneshot;
 
 use crate::drive::{DriveError, Fiber, drive_blocking};
-use crate::fair_queue::{FairQueue, Turn};
 
-/// The niceness of the threads of these calls; 19 is the lowest priority.
-const NICENESS: i32 = 10;
 /// Stack of such a thread, in bytes. The call has a stack of its own.
 const STACK: usize = 256 << 10;
 /// Kinds of call that are remembered because the last call lasted.
@@ -52,11 +50,11 @@ impl Kind {
 }
 
 impl LongCalls {
-    /// Creates this many long turns.
+    /// Uses these turns.
     #[must_use]
-    pub fn new(turns: u32) -> Self {
+    pub fn new(turns: Arc<FairQueue>) -> Self {
         Self {
-            turns: FairQueue::new(turns),
+            turns,
             lasted: Mutex::default(),
         }
     }
@@ -106,8 +104,7 @@ pub(crate) async fn run<T: Send + 'static>(
         .name("guest-call".into())
         .stack_size(STACK)
         .spawn(move || {
-            // This changes this thread only. If the system refuses, the call has the priority of the others.
-            let _ = nice(NICENESS);
+            give_way();
             let ended = drive_blocking(call);
             drop(turn);
             let _ = reply.send(ended);
@@ -124,7 +121,7 @@ mod tests {
 
     #[test]
     fn what_lasted_is_expected_to_last_until_it_does_not() {
-        let calls = LongCalls::new(1);
+        let calls = LongCalls::new(FairQueue::new(1));
         let kind = |objects| Kind { owner: 1, objects };
         calls.note(kind(0), Some(EXPECTED));
         assert_eq!(calls.expected(kind(0)), Some(EXPECTED));
@@ -139,7 +136,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_runs_on_a_thread_of_its_own_and_returns_its_turn() {
-        let calls = LongCalls::new(1);
+        let calls = LongCalls::new(FairQueue::new(1));
         let turn = calls.turns().try_take(0).unwrap();
         let here = std::thread::current().id();
         let call = Box::pin(async { std::thread::current().id() });

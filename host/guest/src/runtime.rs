@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use configurator_background::work::Background;
 use configurator_core::handler::{CallFault, CallLimits, HandlerInput};
 use tokio::sync::oneshot;
 
@@ -42,6 +43,7 @@ struct Inner {
     loader: Loader,
     /// Turns of [`GuestRuntime::call`].
     turns: CallTurns,
+    background: Background,
 }
 
 /// The runtime could not be started.
@@ -83,7 +85,7 @@ impl GuestRuntime {
         };
         let slots = options
             .parallel_calls
-            .saturating_mul(2)
+            .saturating_add(options.background.parallel())
             .saturating_add(BLOCKING_SLOTS)
             .saturating_add(options.idle_instances);
         let engine = engine(&options, slots).map_err(engine_error)?;
@@ -95,6 +97,7 @@ impl GuestRuntime {
             .transpose()?;
         let ticker = Ticker::start(engine.clone(), options.tick).map_err(GuestError::Thread)?;
         let inner = Inner {
+            background: options.background.clone(),
             loader: Loader::new(linker, cache, &options),
             caller: Caller {
                 engine,
@@ -107,7 +110,7 @@ impl GuestRuntime {
                 )),
                 slots: Slots::new(BLOCKING_SLOTS),
             },
-            turns: CallTurns::new(options.parallel_calls, options.tick),
+            turns: CallTurns::new(options.parallel_calls, &options.background, options.tick),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -179,6 +182,12 @@ impl GuestRuntime {
         &self.inner.caller.budget
     }
 
+    /// The background in which calls last. Others may work there too.
+    #[must_use]
+    pub fn background(&self) -> &Background {
+        &self.inner.background
+    }
+
     /// Returns how many modules wait to be compiled.
     #[must_use]
     pub fn waiting_compilations(&self) -> usize {
@@ -208,9 +217,9 @@ impl GuestRuntime {
     /// When as many calls run as the options allow, the future waits for its turn: owners alternate, and the calls of one owner come in
     /// order, but for those that yield. When there is no memory for the call, it waits for that without a turn, in the order of [`MemoryBudget`].
     ///
-    /// Calls that last longer than a tick run beside the short ones, at most as many at a time. A further one is stopped when it has used
+    /// Calls that last longer than a tick run beside the short ones, as many at a time as the background allows. A further one is stopped when it has used
     /// a tick, returns its memory and its turn, waits for a long turn, and is made again. Owners take turns. A call for objects whose last call
-    /// lasted waits for a long turn before it begins.
+    /// lasted, or with an input of 1 MiB and more, waits for a long turn before it begins.
     ///
     /// A call that finds no more memory while it runs is stopped as well, waits for all the memory that its limit allows, and is made
     /// again. If a call is made again, each line of its log is delivered once.
@@ -232,11 +241,12 @@ impl GuestRuntime {
             &limits,
             inner.caller.budget.limit(),
         );
-        if let Err(fault) = checked {
-            return CallReport::not_begun(fault);
-        }
+        let input_size = match checked {
+            Ok(size) => size,
+            Err(fault) => return CallReport::not_begun(fault),
+        };
         let log = without_repetition(log);
-        let mut turns = inner.turns.of_call(&limits);
+        let mut turns = inner.turns.of_call(&limits, input_size);
         loop {
             let queued = Instant::now();
             let log = log();
@@ -315,13 +325,13 @@ impl Inner {
         need: Need,
         turns: &mut TurnsOfCall<'_>,
     ) -> Result<Start, CallFault> {
-        turns.take().await.map_err(DriveError::from)?;
+        turns.take().await;
         if let Some(start) = self.caller.try_start(work, need) {
             return Ok(start);
         }
         turns.return_short();
         let memory = self.caller.queue(work, need)?.await;
-        turns.take().await.map_err(DriveError::from)?;
+        turns.take().await;
         Ok(Start::New(memory))
     }
 }

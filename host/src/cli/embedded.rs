@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use configurator_apiserver::{ApiServer, ApiServerOptions};
+use configurator_background::work::Background;
 use configurator_store::{Store, StoreOptions};
 use kube::Client;
 
@@ -55,15 +56,23 @@ pub async fn open_api(settings: &Settings) -> anyhow::Result<ApiServer> {
             Store::open(&folder.join("cluster.redb"), StoreOptions::default())?
         }
     };
-    ApiServer::open(store, api_options())
+    ApiServer::open(store, api_options(settings))
         .await
         .context("the embedded API cannot be opened")
 }
 
-fn api_options() -> ApiServerOptions {
-    ApiServerOptions::new(|| {
+fn api_options(settings: &Settings) -> ApiServerOptions {
+    let mut options = ApiServerOptions::new(|| {
         jiff::Timestamp::from_millisecond(SystemClock.now().as_millis()).unwrap_or_default()
-    })
+    });
+    options.background = background(settings);
+    options
+}
+
+/// Returns a background with as much work at a time as the settings say.
+pub fn background(settings: &Settings) -> Background {
+    let given = settings.background_work;
+    given.map_or_else(Background::default, |work| Background::new(work.get()))
 }
 
 /// A client that speaks to the embedded API without a socket.

@@ -432,6 +432,7 @@ fn builder(
     if let Some(calls) = settings.parallel_calls {
         guest.parallel_calls = calls;
     }
+    guest.background = embedded::background(settings);
     if let Some(memory) = settings.guest_memory {
         guest.memory = memory.0;
     }

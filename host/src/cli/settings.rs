@@ -3,6 +3,7 @@
 mod names;
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -84,6 +85,9 @@ pub struct Settings {
     pub otlp_endpoint: Option<String>,
     /// Calls of handlers that run at a time; by default one for each core.
     pub parallel_calls: Option<u32>,
+    /// Calls that last longer than 10 ms, and large answers that are read, at a time; at the lowest priority. By default one less than there
+    /// are processors.
+    pub background_work: Option<NonZeroU32>,
     /// Memory of modules in the whole process: of the calls that run and of the instances that are kept. By default a quarter of
     /// the memory that the process may have.
     pub guest_memory: Option<ByteSize>,
@@ -182,6 +186,7 @@ impl Default for Settings {
             log: None,
             otlp_endpoint: None,
             parallel_calls: None,
+            background_work: None,
             guest_memory: None,
             answer_memory: None,
             parallel_compilations: 2,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use configurator_background::work::Background;
 use configurator_core::handler::CallLimits;
 use configurator_core::run::Call;
 use configurator_guest::call_turns::CallTurns;
@@ -50,7 +51,11 @@ impl ChargedCalls {
         duration: impl Fn(&Call) -> Duration + Send + Sync + 'static,
     ) -> Self {
         Self {
-            turns: Arc::new(CallTurns::new(parallel_calls, tick)),
+            turns: Arc::new(CallTurns::new(
+                parallel_calls,
+                &Background::new(parallel_calls),
+                tick,
+            )),
             duration: Arc::new(duration),
         }
     }
@@ -58,12 +63,9 @@ impl ChargedCalls {
     /// Returns when the call has taken its time.
     pub(crate) async fn pass(&self, call: &Call, limits: &CallLimits, clock: &SharedClock) {
         let duration = (self.duration)(call);
-        let mut turns = self.turns.of_call(limits);
+        let mut turns = self.turns.of_call(limits, 0);
         loop {
-            // The queues are of this host, and last as long.
-            if turns.take().await.is_err() {
-                return;
-            }
+            turns.take().await;
             let begun = match turns.is_long() {
                 true => Duration::ZERO,
                 false => duration.min(self.turns.tick()),

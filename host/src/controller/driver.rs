@@ -366,6 +366,7 @@ impl Drive {
             answers: &self.answers,
             redactor: &self.redactor,
             permit,
+            is_suspect: self.place.is_suspect,
         };
         let mut executed = context.executor.execute(plan, sending).await;
         let fences = Permit::fences_of(permit);

@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_millis(20);
 /// The place of a run. A Configurator has as many as its `concurrency`.
 #[derive(Clone)]
 pub(crate) struct Place {
-    /// Whether calls of other runs of the Configurator go first.
+    /// Whether calls and requests of other runs of the Configurator go first.
     pub(crate) is_suspect: bool,
     /// `None`: the place is never lent.
     pub(crate) lending: Option<(Ticket, Arc<Lending>)>,

@@ -4,9 +4,11 @@ mod subresources;
 mod verbs;
 mod versions;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use configurator_background::work::Background;
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
 use configurator_core::document::Document;
@@ -40,6 +42,8 @@ pub struct KubernetesSink {
     throttle: Throttle,
     versions: Versions,
     subresources: Subresources,
+    /// Reads large answers.
+    background: Background,
 }
 
 impl KubernetesSink {
@@ -51,7 +55,15 @@ impl KubernetesSink {
             throttle: Throttle::new(DEFAULT_MAX_RETRY_AFTER),
             versions: Versions::default(),
             subresources: Subresources::default(),
+            background: Background::default(),
         }
+    }
+
+    /// Where large answers are read. Default: on threads that give way to others, one for each processor.
+    #[must_use]
+    pub fn background(mut self, background: Background) -> Self {
+        self.background = background;
+        self
     }
 
     /// The longest time for which the server is left alone when it asks for it. Default: 1 h.
@@ -62,13 +74,14 @@ impl KubernetesSink {
     }
 
     /// Sends a request unless the server asked to be left alone, and reads the answer. `what` names the request in messages. The answer takes
-    /// room beside the `held` bytes that were read before.
+    /// room beside the `held` bytes that were read before. A large one is put together in the background, for this owner.
     async fn exchange(
         &self,
         what: &str,
         outgoing: Request<Body>,
         room: &AnswerRoom,
         held: usize,
+        owner: u128,
     ) -> Result<(Parts, String), Fault> {
         if let Some((left, why)) = self.throttle.left() {
             let fault = Fault::new(
@@ -85,7 +98,8 @@ impl KubernetesSink {
         let (parts, mut body) = response.into_parts();
         let announced = parts.headers.get(header::CONTENT_LENGTH);
         let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
-        let mut bytes = Vec::new();
+        let mut pieces = Vec::new();
+        let mut received = 0;
         let mut size = announced.unwrap_or(0);
         loop {
             if size > MAX_ANSWER {
@@ -104,11 +118,15 @@ impl KubernetesSink {
                 )
             })?;
             if let Ok(data) = frame.into_data() {
-                bytes.extend_from_slice(&data);
-                size = size.max(bytes.len());
+                received += data.len();
+                size = size.max(received);
+                pieces.push(data);
             }
         }
-        let body = String::from_utf8(bytes)
+        let text = move || String::from_utf8(pieces.concat());
+        let read = self.background.run_for(received, owner, text).await;
+        let body = read
+            .map_err(|error| generic(format!("{what}: {error}")))?
             .map_err(|_| generic(format!("{what}: the answer is not UTF-8")))?;
         Ok((parts, body))
     }
@@ -119,7 +137,7 @@ impl KubernetesSink {
             .body(Body::empty())
             .map_err(|error| generic(format!("{WHAT}: {error}")))?;
         let room = AnswerRoom::default();
-        let (parts, body) = self.exchange(WHAT, outgoing, &room, 0).await?;
+        let (parts, body) = self.exchange(WHAT, outgoing, &room, 0, 0).await?;
         if parts.status.is_success() {
             return Ok(());
         }
@@ -149,6 +167,7 @@ impl Sink for KubernetesSink {
             call,
             may_read: operation.may_read(),
             room: &scope.answer,
+            owner: owner(&scope.configurator),
         };
         tokio::time::timeout(timeout, sender.send_all())
             .await
@@ -174,6 +193,13 @@ impl Sink for KubernetesSink {
 
 fn generic(message: String) -> Fault {
     Fault::new(FaultKind::ResourceGeneric, message)
+}
+
+/// The owner of the work for a Configurator in the background.
+fn owner(configurator: &str) -> u128 {
+    let mut hasher = DefaultHasher::new();
+    configurator.hash(&mut hasher);
+    hasher.finish().into()
 }
 
 fn document(text: String) -> Result<Document, Fault> {

@@ -98,6 +98,12 @@ impl Store {
         }
     }
 
+    /// Tells whether the store is in memory only. Then everything runs on the caller's thread.
+    #[must_use]
+    pub const fn is_in_memory(&self) -> bool {
+        matches!(self.engine, Engine::Memory(_))
+    }
+
     /// Calls `look` with one consistent state of the whole store.
     ///
     /// In a file, the state stays as it was when the call began while writers go on. In memory, writers wait, so `look` should be quick.

@@ -1,7 +1,8 @@
-//! The latency of healthy objects beside poisoned ones.
+//! The latency of healthy objects beside poisoned ones, on durable embedded stores.
 
 use anyhow::{Context as _, Result};
 use configurator_tests::poison::{self, OF, Poison, percentile};
+use configurator_tests::world::Place;
 
 /// Healthy objects of each of the two Configurators.
 const HEALTHY: usize = 300;
@@ -20,12 +21,11 @@ pub async fn measure(names: &[String], figures: &mut Vec<(String, f64)>) -> Resu
         if !names.is_empty() && !names.contains(&name) {
             continue;
         }
-        let run = |poisoned| poison::latencies(kind, poisoned, HEALTHY, |builder| builder);
-        let without = run(0).await?;
+        let without = run(kind, 0).await?;
         let mut with = Vec::new();
         for poisoned in POISONED {
             with.push(
-                run(poisoned)
+                run(kind, poisoned)
                     .await
                     .with_context(|| format!("{kind:?} {poisoned}"))?,
             );
@@ -48,6 +48,15 @@ pub async fn measure(names: &[String], figures: &mut Vec<(String, f64)>) -> Resu
     }
     figures.push(("worst p99 ratio".to_owned(), worst));
     Ok(())
+}
+
+/// Measures on durable embedded stores.
+async fn run(kind: Poison, poisoned: usize) -> Result<[Vec<f64>; 2]> {
+    let folder = tempfile::tempdir()?;
+    let place = Place {
+        folder: Some(folder.path().to_owned()),
+    };
+    poison::latencies(&place, kind, poisoned, HEALTHY, |builder| builder).await
 }
 
 fn cell(latencies: &[f64]) -> String {

@@ -15,7 +15,8 @@ const OTHERS: [&str; 3] = ["config", "node_modules", "python_venv"];
 const FROM_SERVICES: [&str; 2] = ["service_", "port"];
 /// Settings that guard nothing: without them the program is as safe, and keeps as much. Every other one does guard
 /// something, so a variable that was probably meant to be one is never ignored.
-const HARMLESS: [&str; 9] = [
+const HARMLESS: [&str; 10] = [
+    "background_work",
     "grace_seconds",
     "log",
     "log_format",
@@ -219,6 +220,7 @@ mod tests {
             log
             otlp_endpoint
             parallel_calls
+            background_work
             guest_memory
             answer_memory
             parallel_compilations

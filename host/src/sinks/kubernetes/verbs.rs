@@ -29,6 +29,8 @@ pub(super) struct Sender<'a> {
     pub(super) may_read: bool,
     /// The room for the answer.
     pub(super) room: &'a AnswerRoom,
+    /// The owner of work in the background.
+    pub(super) owner: u128,
 }
 
 /// An answer that is no success.
@@ -71,9 +73,25 @@ impl Sender<'_> {
     async fn get(&self) -> Result<Answer, Fault> {
         let body = self.read(&self.call.object_url(), 0).await?;
         Ok(Answer {
-            query_objects: vec![document(body)?],
+            query_objects: vec![self.document(body).await?],
             ..Answer::default()
         })
+    }
+
+    /// Reads an object.
+    async fn document(&self, body: String) -> Result<Document, Fault> {
+        self.read_large(body.len(), move || document(body)).await
+    }
+
+    /// Reads an answer of this size: in the background if it is large.
+    async fn read_large<T: Send + 'static>(
+        &self,
+        size: usize,
+        read: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let background = &self.sink.background;
+        let read = background.run_for(size, self.owner, read).await;
+        read.map_err(|error| generic(format!("{}: {error}", self.call)))?
     }
 
     async fn list(&self) -> Result<Answer, Fault> {
@@ -104,16 +122,11 @@ impl Sender<'_> {
                     "the list of {plural} has more than {MAX_ANSWER} bytes; use a selector"
                 )));
             }
-            let page: Page<'_> = serde_json::from_str(&page).map_err(|error| {
-                generic(format!("the list of {plural} cannot be read: {error}"))
-            })?;
-            for item in page.items {
-                objects.push(document(with_type(item, self.request()))?);
-            }
-            token = page
-                .metadata
-                .and_then(|metadata| metadata.token)
-                .filter(|token| !token.is_empty());
+            let request = self.request().clone();
+            let read = self.read_large(page.len(), move || read_page(&page, &request));
+            let (items, next) = read.await?;
+            objects.extend(items);
+            token = next;
             if token.is_none() {
                 return Ok(Answer {
                     query_objects: objects,
@@ -133,7 +146,7 @@ impl Sender<'_> {
             }
         }
         match self.send().await {
-            Ok(body) => self.written(body),
+            Ok(body) => self.written(body).await,
             Err(refusal) if keeps_existing && refusal.reason == ALREADY_EXISTS => {
                 match self.may_read {
                     true => self.get().await,
@@ -175,7 +188,7 @@ impl Sender<'_> {
 
     async fn change(&self) -> Result<Answer, Fault> {
         let body = self.send().await.map_err(|refusal| refusal.fault)?;
-        self.written(body)
+        self.written(body).await
     }
 
     /// An apply at a version is held to the uid of the object as well, which nothing that is created has.
@@ -206,7 +219,7 @@ impl Sender<'_> {
     async fn delete(&self) -> Result<Answer, Fault> {
         match self.send().await {
             Ok(body) => Ok(Answer {
-                query_objects: vec![document(body)?],
+                query_objects: vec![self.document(body).await?],
                 changed: true,
                 ..Answer::default()
             }),
@@ -217,10 +230,10 @@ impl Sender<'_> {
         }
     }
 
-    fn written(&self, body: String) -> Result<Answer, Fault> {
+    async fn written(&self, body: String) -> Result<Answer, Fault> {
         let changed = self.sink.versions.is_new(self.request(), &body);
         Ok(Answer {
-            query_objects: vec![document(body)?],
+            query_objects: vec![self.document(body).await?],
             changed,
             ..Answer::default()
         })
@@ -257,7 +270,10 @@ impl Sender<'_> {
             header::ACCEPT,
             header::HeaderValue::from_static("application/json"),
         );
-        let (parts, body) = self.sink.exchange(&what, outgoing, self.room, held).await?;
+        let (parts, body) = self
+            .sink
+            .exchange(&what, outgoing, self.room, held, self.owner)
+            .await?;
         if parts.status.is_success() {
             return Ok(body);
         }
@@ -302,6 +318,23 @@ struct Page<'a> {
 struct PageMetadata {
     #[serde(rename = "continue")]
     token: Option<String>,
+}
+
+/// Reads the objects of a page, and the token of the next one.
+fn read_page(
+    page: &str,
+    request: &KubernetesRequest,
+) -> Result<(Vec<Document>, Option<String>), Fault> {
+    let page: Page<'_> = serde_json::from_str(page).map_err(|error| {
+        let plural = &request.plural;
+        generic(format!("the list of {plural} cannot be read: {error}"))
+    })?;
+    let items = page.items.into_iter();
+    let objects = items
+        .map(|item| document(with_type(item, request)))
+        .collect::<Result<_, _>>()?;
+    let token = page.metadata.and_then(|metadata| metadata.token);
+    Ok((objects, token.filter(|token| !token.is_empty())))
 }
 
 /// Items of a list come without their type; an object of its own has it.

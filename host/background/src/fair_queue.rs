@@ -1,20 +1,19 @@
-//! Turns of calls, which the owners of modules share fairly.
+//! Turns that owners share fairly.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use configurator_core::handler::CallLimits;
-use tokio::sync::oneshot::{self, error::RecvError};
+use tokio::sync::oneshot;
 
 use crate::owner_turns::OwnerTurns;
 
-/// The number of calls, expected to end sooner, that may overtake one that waits.
+/// The number of pieces of work, expected to end sooner, that may overtake one that waits.
 const MAX_OVERTAKES: u32 = 32;
 
-/// Hands out turns. Owners alternate: the next turn goes to the owner whose last one was longest ago, so an owner with many calls keeps
-/// none of another waiting for more than one of them. Among the calls of one owner, the call that is expected to end first is next;
-/// at most 32 of these overtake a call that was there before.
+/// Hands out turns. Owners alternate: the next turn goes to the owner whose last one was longest ago, so an owner with much work keeps
+/// none of another waiting for more than one piece of it. Of the work of one owner, what is expected to end first is next; at most 32 of
+/// these overtake a piece that was there before.
 pub struct FairQueue {
     state: Mutex<State>,
 }
@@ -32,7 +31,7 @@ struct Waiting {
     grant: oneshot::Sender<Turn>,
 }
 
-/// The right to run a call. Dropping it gives the turn back.
+/// The right to do a piece of work. Dropping it gives the turn back.
 pub struct Turn {
     queue: Arc<FairQueue>,
 }
@@ -63,41 +62,28 @@ impl FairQueue {
         })
     }
 
-    /// Waits for a turn, for a call with this expected CPU time.
-    ///
-    /// # Errors
-    /// Never, as long as this exists.
-    pub async fn take(
-        self: &Arc<Self>,
-        owner: u128,
-        expected: Duration,
-    ) -> Result<Turn, RecvError> {
-        // A turn that comes back goes to those who wait first, so none is free while someone waits.
-        if let Some(turn) = self.try_take(owner) {
-            return Ok(turn);
+    /// Waits for a turn, for work that is expected to take so much CPU time.
+    pub async fn take(self: &Arc<Self>, owner: u128, expected: Duration) -> Turn {
+        loop {
+            // A turn that comes back goes to those who wait first, so none is free while someone waits.
+            if let Some(turn) = self.try_take(owner) {
+                return turn;
+            }
+            let (grant, granted) = oneshot::channel();
+            self.state().waiting.push_back(Waiting {
+                owner,
+                expected,
+                overtaken: 0,
+                grant,
+            });
+            self.grant();
+            if let Ok(turn) = granted.await {
+                return turn;
+            }
         }
-        let (grant, granted) = oneshot::channel();
-        self.state().waiting.push_back(Waiting {
-            owner,
-            expected,
-            overtaken: 0,
-            grant,
-        });
-        self.grant();
-        granted.await
     }
 
-    /// Waits for a short turn. Of one owner, calls that [yield](CallLimits::yields) come last.
-    ///
-    /// # Errors
-    /// Never, as long as this exists.
-    pub async fn take_short(self: &Arc<Self>, limits: &CallLimits) -> Result<Turn, RecvError> {
-        // All short turns last alike, so the expected time only decides the order.
-        let order = Duration::from_nanos(u64::from(limits.yields));
-        self.take(limits.owner, order).await
-    }
-
-    /// Returns how many calls wait for a turn.
+    /// Returns how many wait for a turn.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.state().waiting.len()
@@ -111,7 +97,7 @@ impl FairQueue {
             let turn = Turn {
                 queue: Arc::clone(self),
             };
-            // If the call is no longer waited for, the turn comes back and goes to the next.
+            // If the turn is no longer waited for, the turn comes back and goes to the next.
             drop(next.grant.send(turn));
         }
     }
@@ -229,8 +215,8 @@ mod tests {
             assert!(short.as_mut().now_or_never().is_none());
             drop(held.take());
             match short.as_mut().now_or_never() {
-                Some(turn) => held = turn.ok(),
                 None => break,
+                turn => held = turn,
             }
             passed += 1;
         }

@@ -1,4 +1,4 @@
-//! The order in which owners of modules have their turns.
+//! The order in which owners have their turns.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ const REMEMBERED: usize = 1024;
 /// Remembers when each owner had its last turn. The owner whose last turn was longest ago is next, so an owner with much to do keeps
 /// none of another waiting for more than one turn.
 #[derive(Default)]
-pub(crate) struct OwnerTurns {
+pub struct OwnerTurns {
     /// Counts turns.
     turns: u64,
     last: HashMap<u128, u64>,
@@ -16,12 +16,13 @@ pub(crate) struct OwnerTurns {
 
 impl OwnerTurns {
     /// Returns the number of the owner's last turn; 0 if it is not remembered.
-    pub(crate) fn last(&self, owner: u128) -> u64 {
+    #[must_use]
+    pub fn last(&self, owner: u128) -> u64 {
         self.last.get(&owner).copied().unwrap_or(0)
     }
 
     /// Records a turn of this owner.
-    pub(crate) fn record(&mut self, owner: u128) {
+    pub fn record(&mut self, owner: u128) {
         self.turns = self.turns.saturating_add(1);
         if self.last.len() >= REMEMBERED && !self.last.contains_key(&owner) {
             let oldest = self.last.iter().min_by_key(|(_, turn)| **turn);

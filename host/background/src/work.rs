@@ -1,0 +1,169 @@
+//! Work on threads that give way to others.
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread::Builder;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::fair_queue::FairQueue;
+use crate::priority::give_way;
+
+/// Documents of this many bytes are worked on in the background: to parse one takes about as long as to start a thread and wait for it,
+/// a few times over.
+pub const LARGE: usize = 256 << 10;
+
+/// Runs work in the background, some pieces at a time. Cloning is cheap, and clones share their turns.
+#[derive(Clone)]
+pub struct Background {
+    turns: Arc<FairQueue>,
+    parallel: u32,
+    /// Work is done where it is awaited.
+    is_inline: bool,
+}
+
+/// Work was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum BackgroundError {
+    /// The system could not start a thread.
+    #[error("no thread can be started: {0}")]
+    Thread(#[from] std::io::Error),
+    /// The work panicked.
+    #[error("work in the background panicked")]
+    Panicked,
+}
+
+impl Background {
+    /// Runs at most this many pieces of work at a time.
+    #[must_use]
+    pub fn new(parallel: u32) -> Self {
+        Self {
+            turns: FairQueue::new(parallel),
+            parallel,
+            is_inline: false,
+        }
+    }
+
+    /// Does all work where it is awaited. For virtual time, which must not pass meanwhile, and for a sequence that is the same each time.
+    #[must_use]
+    pub fn inline() -> Self {
+        Self {
+            is_inline: true,
+            ..Self::new(1)
+        }
+    }
+
+    /// Returns the turns, for work that has threads of its own.
+    #[must_use]
+    pub const fn turns(&self) -> &Arc<FairQueue> {
+        &self.turns
+    }
+
+    /// Returns how many pieces of work there are at a time.
+    #[must_use]
+    pub const fn parallel(&self) -> u32 {
+        self.parallel
+    }
+
+    /// Does work on a document of this size: in the background if it is [large](LARGE), otherwise at once.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn run_for<T: Send + 'static>(
+        &self,
+        size: usize,
+        owner: u128,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, BackgroundError> {
+        match size < LARGE {
+            true => Ok(work()),
+            false => self.run(owner, work).await,
+        }
+    }
+
+    /// Does this work on a thread of its own that gives way to all others, when its owner has a turn. Owners alternate. If the future is
+    /// dropped, work that has begun goes on to its end.
+    ///
+    /// # Errors
+    /// When no thread can be started, or the work panics.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        owner: u128,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, BackgroundError> {
+        if self.is_inline {
+            return Ok(work());
+        }
+        let turn = self.turns.take(owner, Duration::ZERO).await;
+        let (reply, result) = oneshot::channel();
+        Builder::new().name("background".into()).spawn(move || {
+            give_way();
+            let done = work();
+            drop(turn);
+            // Nobody may wait for it any more.
+            let _ = reply.send(done);
+        })?;
+        result.await.map_err(|_| BackgroundError::Panicked)
+    }
+}
+
+impl Default for Background {
+    /// One piece of work at a time for each processor but one, which is left to other work; at least one.
+    fn default() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let processors = u32::try_from(processors).unwrap_or(u32::MAX);
+        Self::new(processors.saturating_sub(1).max(1))
+    }
+}
+
+impl fmt::Debug for Background {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Background")
+            .field("parallel", &self.parallel)
+            .field("is_inline", &self.is_inline)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_is_done_on_another_thread_when_there_is_a_turn() {
+        let background = Background::new(1);
+        let here = std::thread::current().id();
+        let there = background.run(0, || std::thread::current().id()).await;
+        assert_ne!(there.unwrap(), here);
+        let held = background.turns.take(0, Duration::ZERO).await;
+        let mut waiting = Box::pin(background.run(1, || 1));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        drop(held);
+        assert_eq!(waiting.await.unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn small_work_is_done_where_it_is_awaited() {
+        let here = std::thread::current().id();
+        for (background, size, is_here) in [
+            (Background::new(1), LARGE - 1, true),
+            (Background::new(1), LARGE, false),
+            (Background::inline(), LARGE, true),
+        ] {
+            let done = background.run_for(size, 0, || std::thread::current().id());
+            assert_eq!(done.await.unwrap() == here, is_here);
+        }
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_is_an_error_and_returns_its_turn() {
+        let background = Background::new(1);
+        let work = || -> u32 { panic!("oh no") };
+        let error = background.run(0, work).await.unwrap_err();
+        assert!(matches!(error, BackgroundError::Panicked), "{error}");
+        assert_eq!(background.run(0, || 1).await.unwrap(), 1);
+    }
+}
