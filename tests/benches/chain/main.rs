@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
+use configurator_apiserver::ApiServerOptions;
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
@@ -280,8 +281,10 @@ async fn chain(stubbed: bool) -> Result<Chain> {
     let (wall, cpu) = (wall.elapsed(), cpu_time() - cpu);
     let guest_us = guest_time(&world)? * 1e6 / PODS as f64;
     let resident = resident_bytes()?;
-    // What the first Configurators need once is not a cost of further ones.
+    // What the first Configurators need once is not a cost of further ones, and neither are changes that the API keeps for watches: it keeps
+    // so many bytes of them, however many Configurators there are.
     idle(&world, 0..FIRST_IDLE).await?;
+    fill_history(&world).await?;
     let before = resident_bytes()?;
     count_allocations();
     idle(&world, FIRST_IDLE..FIRST_IDLE + IDLE).await?;
@@ -314,6 +317,24 @@ async fn idle(world: &World, numbers: std::ops::Range<usize>) -> Result<()> {
         .settled_within(&names, Duration::from_secs(60))
         .await?;
     // Their rights are reviewed and their statuses written meanwhile.
+    tokio::time::sleep(QUIET).await;
+    Ok(())
+}
+
+/// Changes a Configurator until the API keeps as much of its kind as it may.
+async fn fill_history(world: &World) -> Result<()> {
+    const BYTES: usize = 128 << 10;
+    let bound = ApiServerOptions::new(jiff::Timestamp::now).history_bytes;
+    for number in 0..=bound / BYTES {
+        world
+            .configure("pod-config", |object| {
+                object["metadata"]["name"] = json!("changing");
+                object["metadata"]["annotations"] =
+                    json!({"text": "x".repeat(BYTES), "number": number.to_string()});
+                object["spec"]["watch"]["labelSelector"] = json!("nobody=has-this");
+            })
+            .await?;
+    }
     tokio::time::sleep(QUIET).await;
     Ok(())
 }
