@@ -27,7 +27,7 @@ use kube::api::{Api, ApiResource};
 use kube::runtime::watcher::{self, Event, InitialListStrategy};
 use kube::runtime::{WatchStreamExt, watcher as watch_kind};
 use kube::{Client, ResourceExt as _};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -197,7 +197,7 @@ pub struct WorkerHandle {
     /// What it says of itself.
     pub report: watch::Receiver<WorkerReport>,
     stop: CancellationToken,
-    retry: mpsc::Sender<()>,
+    retry: Arc<Notify>,
     /// Which modules its runs are of. What was asked for last may be yet to come.
     pub rollout: Arc<Rollout>,
     stable: Arc<Module>,
@@ -265,7 +265,7 @@ impl WorkerHandle {
     /// Has every object that was given up tried again at once.
     pub fn retry(&self) {
         // A worker that has not yet seen the last call will do so, and one that has ended has nothing to retry.
-        let _ = self.retry.try_send(());
+        self.retry.notify_one();
     }
 }
 
@@ -273,7 +273,7 @@ impl WorkerHandle {
 #[must_use]
 pub fn start(parts: WorkerParts) -> WorkerHandle {
     let (reports, report) = watch::channel(WorkerReport::default());
-    let (retry, retries) = mpsc::channel(1);
+    let retry = Arc::<Notify>::default();
     let (renew, renewals) = mpsc::channel(4);
     let rollout = parts.context.rollout.clone();
     let is_machine = parts.context.machine.is_some();
@@ -286,7 +286,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
     let worker = Box::new(Worker {
         queue: queue.sharded(parts.shards.as_ref().map_or(1, |shards| shards.number())),
         stop: stop.clone(),
-        retries,
+        retry: Arc::clone(&retry),
         renewals,
         reports,
         runs: FuturesUnordered::new(),
@@ -344,7 +344,7 @@ struct Worker {
     parts: WorkerParts,
     queue: Queue,
     stop: CancellationToken,
-    retries: mpsc::Receiver<()>,
+    retry: Arc<Notify>,
     renewals: mpsc::Receiver<Renewal>,
     reports: watch::Sender<WorkerReport>,
     runs: FuturesUnordered<BoxFuture<'static, RunOutcome>>,
@@ -488,7 +488,7 @@ impl Worker {
                     Ok(()) => Box::pin(self.on_availability()).await,
                     Err(_) => self.stop.cancel(),
                 },
-                Some(()) = self.retries.recv() => {
+                () = self.retry.notified() => {
                     let now = self.now();
                     let actions = self.queue.retry_given_up(now);
                     Box::pin(self.act(actions)).await;
