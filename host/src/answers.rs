@@ -60,6 +60,12 @@ impl AnswerBudget {
         }))
     }
 
+    /// The bytes of the whole budget.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.shared.limit().saturating_add(RESERVE)
+    }
+
     /// The bytes that answers hold in the shared part.
     #[must_use]
     pub fn held(&self) -> u64 {

@@ -359,7 +359,10 @@ impl HostBuilder {
             Some(decorate) => decorate(sinks),
             None => sinks,
         };
-        let metrics = Arc::new(Metrics::default());
+        let answer_memory = self.answer_memory;
+        let answer_memory = answer_memory.unwrap_or_else(|| ANSWER_MEMORY.of(available_memory()));
+        let answers = AnswerBudget::new(answer_memory);
+        let metrics = Arc::new(Metrics::new(guest.clone(), answers.clone()));
         let seed = self
             .seed
             .unwrap_or_else(|| getrandom::u64().unwrap_or_default());
@@ -367,9 +370,6 @@ impl HostBuilder {
         let sinks = availability.observe(sinks);
         let tasks = Tasks::default();
         let (publisher, events) = Publisher::new(metrics.clone());
-        let answer_memory = self.answer_memory;
-        let answer_memory = answer_memory.unwrap_or_else(|| ANSWER_MEMORY.of(available_memory()));
-        let answers = AnswerBudget::new(answer_memory);
         let declarative = DeclarativeRequests::new(
             sinks.clone(),
             clock.clone(),

@@ -1,17 +1,23 @@
 //! Numbers about a host, in the format of Prometheus.
 
+mod budgets;
+
 use std::time::Duration;
 
 use configurator_core::fault::FaultKind;
 use configurator_core::machine::action::Notice;
 use configurator_core::queue::Counts;
 use configurator_core::request::SinkName;
+use configurator_guest::runtime::GuestRuntime;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+
+use self::budgets::Budgets;
+use crate::answers::AnswerBudget;
 
 /// The metrics of one host. Every name begins with `configurator_`.
 #[derive(Debug)]
@@ -82,8 +88,10 @@ struct SinkLabels {
     sink: &'static str,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
+impl Metrics {
+    /// The metrics of a host with these budgets.
+    #[must_use]
+    pub fn new(guest: GuestRuntime, answers: AnswerBudget) -> Self {
         let mut registry = Registry::with_prefix("configurator");
         let call_buckets: fn() -> Histogram =
             || Histogram::new(exponential_buckets(10e-6, 2.5, 14));
@@ -186,14 +194,13 @@ impl Default for Metrics {
             "Leases that were found in an older state than they had been",
             metrics.lease_rollbacks.clone(),
         );
+        registry.register_collector(Box::new(Budgets { guest, answers }));
         Self {
             registry,
             ..metrics
         }
     }
-}
 
-impl Metrics {
     /// The text that Prometheus reads.
     #[must_use]
     pub fn encode(&self) -> String {

@@ -109,7 +109,7 @@ impl Poison {
             }
             Self::Throttled => apply_config_map("throttled"),
             Self::TimedOut => apply_config_map("silent"),
-            Self::LargeStatus => json!({"status": {"message": "x".repeat(1_000_000)}}),
+            Self::LargeStatus => json!({"misbehave": "largeStatus"}),
             Self::HotLoop => answer("same"),
             Self::CommandFlood => json!({}),
         }

@@ -14,20 +14,30 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
+use configurator_apiserver::{ApiServer, ApiServerOptions};
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::request::ObjectRef;
 use configurator_core::result::Answer;
 use configurator_core::run::{Finish, Run};
+use configurator_host::controller::finalizer::Finalizer;
 use configurator_host::observer::{RunEnd, RunObserver};
 use configurator_host::resource::Configurator;
 use configurator_host::sinks::{Scope, Sink, Sinks};
+use configurator_store::Store;
 use configurator_tests::configurator;
 use configurator_tests::gate::{Gate, Pass};
 use configurator_tests::world::{Place, World};
 use expect_test::{Expect, expect};
-use kube::ResourceExt as _;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
+use http::{Method, Request};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+};
+use kube::client::Body;
+use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tower::ServiceExt as _;
 
 /// A Configurator of the ConfigMaps with a label, that does what the script of its one phase says.
 fn scripted(name: &str, script: Value) -> Value {
@@ -530,4 +540,58 @@ async fn a_flood_of_log_lines_is_cut_and_the_run_goes_on() -> Result<()> {
     let dropped = world.metric("configurator_guest_log_lines_dropped_total");
     assert!(!dropped.ends_with(" 0") && !dropped.is_empty(), "{dropped}");
     world.stop().await
+}
+
+#[tokio::test]
+async fn a_finalizer_that_is_placed_while_it_is_released_stays() -> Result<()> {
+    let options = ApiServerOptions::new(jiff::Timestamp::now);
+    let server = ApiServer::open(Store::memory(), options).await?;
+    let of_service = server.clone();
+    // The release has read the object, and waits before it writes.
+    let (reached, goes_on) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let (arrive, pass) = (reached.clone(), goes_on.clone());
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (server, arrive, pass) = (of_service.clone(), arrive.clone(), pass.clone());
+        async move {
+            if request.method() == Method::PATCH {
+                arrive.add_permits(1);
+                pass.acquire().await?.forget();
+            }
+            server.oneshot(request).await.map_err(tower::BoxError::from)
+        }
+    });
+    let config_map = GroupVersionKind::gvk("", "v1", "ConfigMap");
+    let resource = ApiResource::from_gvk(&config_map);
+    let client = Client::new(service, "default");
+    let api: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), &resource);
+    let finalizer = Finalizer::new(client, resource, "one");
+    let object = serde_json::from_value(object("x"))?;
+    let uid = api.create(&PostParams::default(), &object).await?.uid();
+    let uid = uid.context("a uid")?;
+    let key = ObjectRef {
+        namespace: "default".into(),
+        name: "x".into(),
+    };
+    goes_on.add_permits(1);
+    finalizer.place(&key, &uid).await?;
+    reached.acquire().await?.forget();
+    finalizer.end(&uid);
+    // What a watch shows meanwhile is older.
+    finalizer.note_placed(&uid);
+    let again = async {
+        reached.acquire().await?.forget();
+        finalizer.place(&key, &uid).await?;
+        goes_on.add_permits(2);
+        Ok(())
+    };
+    tokio::try_join!(
+        async { Ok::<_, anyhow::Error>(finalizer.release(&key, &uid).await?) },
+        again
+    )?;
+    assert_eq!(api.get("x").await?.finalizers(), ["configurator.dev/one"]);
+    goes_on.add_permits(1);
+    finalizer.end(&uid);
+    finalizer.release(&key, &uid).await?;
+    assert!(api.get("x").await?.finalizers().is_empty());
+    Ok(())
 }

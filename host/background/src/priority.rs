@@ -2,8 +2,9 @@
 
 use rustix::process::nice;
 
-/// The niceness of a thread that gives way: the lowest priority. Beside a thread of the default niceness it gets a sixtieth of a processor.
-const NICENESS: i32 = 19;
+/// The niceness of a thread that gives way. Beside a thread of the default niceness it gets about a tenth of a processor, so what it does comes
+/// to an end on a busy machine too; at the lowest priority it would get a sixtieth.
+const NICENESS: i32 = 10;
 
 /// Makes this thread give way to other threads of the machine, for good. Where the system refuses, it runs as others do.
 pub fn give_way() {

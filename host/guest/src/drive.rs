@@ -40,7 +40,7 @@ impl From<DriveError> for CallFault {
     }
 }
 
-/// The progress of a call within its first tick.
+/// The progress of a call until it steps aside, or ends before.
 pub(crate) enum Begun<'a, T> {
     /// It has ended.
     Ended(T),
@@ -48,10 +48,10 @@ pub(crate) enum Begun<'a, T> {
     Lasts(Fiber<'a, T>),
 }
 
-/// Runs a call on this thread until its first tick.
+/// Runs a call on this thread until it steps aside.
 ///
-/// Most calls take less than it costs to wake another thread. None holds a thread of the caller's runtime for more
-/// than a tick.
+/// Most calls take less than it costs to wake another thread. A call steps aside at the first tick at which it has used a tick of CPU time,
+/// so none holds a thread of the caller's runtime for more than two.
 pub(crate) fn begin<T>(mut call: Fiber<'_, T>) -> Result<Begun<'_, T>, DriveError> {
     Ok(match step(&mut call)? {
         Poll::Ready(result) => Begun::Ended(result),

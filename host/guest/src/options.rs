@@ -35,8 +35,8 @@ pub struct GuestOptions {
     pub parallel_compilations: u32,
     /// Stack of a guest, in bytes. Default: 512 KiB.
     pub stack: usize,
-    /// How often the deadlines of running calls are looked at: a call may last as much longer. A call that lasts longer
-    /// than this leaves the thread of its caller. Default: 10 ms.
+    /// How often the deadlines of running calls are looked at: a call may last as much longer. A call that has used more CPU time
+    /// than this leaves the thread of its caller at the next look. Default: 10 ms.
     pub tick: Duration,
     /// Limits of the one call of `describe` at load. Default: 5 s, 256 MiB, 1 MiB of output.
     pub describe: CallLimits,

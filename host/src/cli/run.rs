@@ -460,6 +460,7 @@ fn builder(
         .guest_options(guest)
         .http(HttpOptions {
             inner_hosts: settings.http_inner_hosts.clone(),
+            servers: settings.http_servers,
             idle_connections: settings.http_idle_connections,
             idle_timeout: Duration::from_secs(settings.http_idle_seconds),
             ..HttpOptions::default()

@@ -20,7 +20,7 @@ use super::servers::{EtcdSettings, RegistrySettings, ShardingSettings};
 use crate::controller::pending::CommandLimits;
 use crate::declaration::{format_bytes, parse_bytes};
 use crate::host::DEFAULT_STATE_RETENTION;
-use crate::network::{DEFAULT_IDLE_CONNECTIONS, DEFAULT_IDLE_TIMEOUT, InnerHost};
+use crate::network::{DEFAULT_IDLE_CONNECTIONS, DEFAULT_IDLE_TIMEOUT, DEFAULT_SERVERS, InnerHost};
 use crate::sinks::secretstore::vault::VaultOptions;
 
 /// Everything that can be set. In a file as `data_dir = "…"`, in the environment as `CONFIGURATOR_DATA_DIR`; what lies
@@ -64,6 +64,8 @@ pub struct Settings {
     /// Hosts that HTTP requests may reach at addresses that are not public.
     #[serde(deserialize_with = "inner_hosts")]
     pub http_inner_hosts: Vec<InnerHost>,
+    /// HTTP servers to which a Configurator keeps connections.
+    pub http_servers: usize,
     /// Idle connections that a Configurator keeps to one HTTP server.
     pub http_idle_connections: usize,
     /// Seconds that an idle connection to an HTTP server is kept.
@@ -85,7 +87,7 @@ pub struct Settings {
     pub otlp_endpoint: Option<String>,
     /// Calls of handlers that run at a time; by default one for each core.
     pub parallel_calls: Option<u32>,
-    /// Calls that last longer than 10 ms, and large answers that are read, at a time; at the lowest priority. By default one less than there
+    /// Calls that last longer than 10 ms, and large answers that are read, at a time; at a low priority. By default one less than there
     /// are processors.
     pub background_work: Option<NonZeroU32>,
     /// Memory of modules in the whole process: of the calls that run and of the instances that are kept. By default a quarter of
@@ -176,6 +178,7 @@ impl Default for Settings {
             record: None,
             policy: None,
             http_inner_hosts: Vec::new(),
+            http_servers: DEFAULT_SERVERS,
             http_idle_connections: DEFAULT_IDLE_CONNECTIONS,
             http_idle_seconds: DEFAULT_IDLE_TIMEOUT.as_secs(),
             max_retry_after_seconds: DEFAULT_MAX_RETRY_AFTER.as_secs(),

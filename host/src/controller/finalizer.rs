@@ -1,7 +1,7 @@
 //! The finalizer that a Configurator with `deletion.by: Finalizer` places on its objects.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::ObjectRef;
@@ -21,7 +21,16 @@ pub struct Finalizer {
     resource: ApiResource,
     name: String,
     manager: String,
-    placed: Mutex<HashSet<String>>,
+    known: Mutex<Known>,
+}
+
+/// Objects of which is known whether they have the finalizer, by uid.
+#[derive(Default)]
+struct Known {
+    /// They have it, or are about to have it.
+    placed: HashSet<String>,
+    /// It is to be released. What a watch shows of them meanwhile may be older.
+    ended: HashSet<String>,
 }
 
 /// The finalizer of the Configurator of this name.
@@ -39,22 +48,30 @@ impl Finalizer {
             resource,
             name: finalizer_name(configurator),
             manager: configurator_core::configurator::field_manager(configurator),
-            placed: Mutex::default(),
+            known: Mutex::default(),
         }
     }
 
     /// Remembers that the object was seen with the finalizer.
     pub fn note_placed(&self, uid: &str) {
-        self.placed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(uid.to_owned());
+        let mut known = self.known();
+        if !known.ended.contains(uid) {
+            known.placed.insert(uid.to_owned());
+        }
+    }
+
+    /// The Configurator is done with the object: the finalizer can be [released](Self::release), unless it is placed again before.
+    pub fn end(&self, uid: &str) {
+        let mut known = self.known();
+        known.placed.remove(uid);
+        known.ended.insert(uid.to_owned());
     }
 
     /// Another host places the finalizer on these objects from now on.
     pub fn let_go(&self, is_let_go: impl Fn(&str) -> bool) {
-        let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
-        placed.retain(|uid| !is_let_go(uid));
+        let mut known = self.known();
+        known.placed.retain(|uid| !is_let_go(uid));
+        known.ended.retain(|uid| !is_let_go(uid));
     }
 
     /// Places the finalizer unless it is there. An object that is gone, or being deleted, is left alone.
@@ -62,14 +79,22 @@ impl Finalizer {
     /// # Errors
     /// When the API cannot be reached or refuses.
     pub async fn place(&self, key: &ObjectRef, uid: &str) -> Result<(), Fault> {
-        if self
-            .placed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(uid)
+        // It is noted first, so that a release that is under way sees it.
         {
-            return Ok(());
+            let mut known = self.known();
+            known.ended.remove(uid);
+            if !known.placed.insert(uid.to_owned()) {
+                return Ok(());
+            }
         }
+        let added = self.add(key, uid).await;
+        if added.is_err() {
+            self.known().placed.remove(uid);
+        }
+        added
+    }
+
+    async fn add(&self, key: &ObjectRef, uid: &str) -> Result<(), Fault> {
         self.change(key, uid, |object| {
             let has = object.finalizers().contains(&self.name);
             (!has && object.metadata.deletion_timestamp.is_none()).then(|| {
@@ -81,20 +106,28 @@ impl Finalizer {
                     .collect()
             })
         })
-        .await?;
-        self.note_placed(uid);
-        Ok(())
+        .await
     }
 
-    /// Takes the finalizer away, so that the object can go.
+    /// Takes the finalizer away, so that the object can go; unless it was placed since the [end](Self::end), or is placed meanwhile.
     ///
     /// # Errors
     /// When the API cannot be reached or refuses.
     pub async fn release(&self, key: &ObjectRef, uid: &str) -> Result<(), Fault> {
-        self.placed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(uid);
+        if self.known().placed.contains(uid) {
+            return Ok(());
+        }
+        self.remove(key, uid).await?;
+        self.known().ended.remove(uid);
+        // Whoever placed it meanwhile may have seen the one that was removed.
+        let is_placed = self.known().placed.contains(uid);
+        match is_placed {
+            true => self.add(key, uid).await,
+            false => Ok(()),
+        }
+    }
+
+    async fn remove(&self, key: &ObjectRef, uid: &str) -> Result<(), Fault> {
         self.change(key, uid, |object| {
             object.finalizers().contains(&self.name).then(|| {
                 object
@@ -114,6 +147,7 @@ impl Finalizer {
     /// When the API cannot be reached or refuses.
     pub async fn release_all(&self) -> Result<(), Fault> {
         for (key, uid) in self.held().await? {
+            self.end(&uid);
             self.release(&key, &uid).await?;
         }
         Ok(())
@@ -146,6 +180,10 @@ impl Finalizer {
                 None => return Ok(held),
             }
         }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn change(

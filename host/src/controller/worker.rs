@@ -1281,6 +1281,9 @@ impl Worker {
         self.awaited.wait(&key, Vec::new());
         let ledger = self.parts.context.ledger.as_ref();
         let records = Records::All(ledger.and_then(|ledger| ledger.end(&key, &uid)));
+        if let Some(finalizer) = &self.parts.context.finalizer {
+            finalizer.end(&uid);
+        }
         let permit = match &self.permit {
             Some(permit) => Some(permit.clone()),
             None => match Shards::permit(self.parts.shards.as_ref(), &uid) {

@@ -16,12 +16,10 @@ use tokio::time::Instant;
 
 use super::address::AddressClass;
 use super::names::{NameResolver, SystemNames};
-use super::{DEFAULT_IDLE_CONNECTIONS, DEFAULT_IDLE_TIMEOUT, Reach};
+use super::{DEFAULT_IDLE_CONNECTIONS, DEFAULT_IDLE_TIMEOUT, DEFAULT_SERVERS, Reach};
 
 /// How often an HTTP/2 connection on which something is awaited is pinged, and how long the answer may take.
 const PING: Duration = Duration::from_secs(4);
-/// The most servers of one trust domain to which connections are kept; those beyond displace the least recently used.
-const MAX_SERVERS: usize = 16;
 
 /// Clients by trust domain and server.
 ///
@@ -47,6 +45,8 @@ pub(crate) struct ClientOptions {
     pub names: Arc<dyn NameResolver>,
     /// Authorities that are trusted beside those of the system.
     pub authorities: Vec<CertificateDer<'static>>,
+    /// The most servers of one trust domain to which connections are kept; those beyond displace the least recently used.
+    pub servers: usize,
     /// The most idle connections to one server.
     pub idle_connections: usize,
     /// How long an idle connection is kept.
@@ -90,6 +90,7 @@ impl Default for ClientOptions {
             setting: "",
             names: Arc::new(SystemNames),
             authorities: Vec::new(),
+            servers: DEFAULT_SERVERS,
             idle_connections: DEFAULT_IDLE_CONNECTIONS,
             idle_timeout: DEFAULT_IDLE_TIMEOUT,
             customize: |builder| builder,
@@ -169,7 +170,7 @@ impl Clients {
         };
         let client = entry.1.clone();
         known.clients.push(entry);
-        if known.clients.len() > MAX_SERVERS {
+        if known.clients.len() > self.options.servers {
             known.clients.remove(0);
         }
         Ok(client)
@@ -318,14 +319,14 @@ mod tests {
         let ask = |domain: &str, url: &str| {
             clients.client(domain, &url.parse().unwrap()).unwrap();
         };
-        for number in 0..=MAX_SERVERS {
+        for number in 0..=DEFAULT_SERVERS {
             ask("a", &format!("https://s{number}.example.com/"));
         }
         ask("a", "https://s1.example.com/other");
         let [(_, servers)] = &*kept() else {
             panic!("{:?}", kept());
         };
-        assert_eq!(servers.len(), MAX_SERVERS);
+        assert_eq!(servers.len(), DEFAULT_SERVERS);
         assert_eq!(servers.last().unwrap(), "https://s1.example.com");
         assert!(!servers.contains(&"https://s0.example.com".to_owned()));
 

@@ -15,6 +15,8 @@ pub(crate) use self::clients::{ClientOptions, Clients, NetworkError, authority};
 pub use self::inner_host::{InnerHost, InnerHostError};
 pub use self::names::{NameResolver, SystemNames};
 
+/// The default of how many servers connections are kept to, in one trust domain.
+pub const DEFAULT_SERVERS: usize = 16;
 /// The default of how many idle connections are kept to one server.
 pub const DEFAULT_IDLE_CONNECTIONS: usize = 8;
 /// The default of how long an idle connection is kept. Servers close idle connections too, common ones after 5 s, and a

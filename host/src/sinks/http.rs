@@ -17,8 +17,8 @@ use reqwest::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue};
 
 use super::{Scope, Sink, is_safe, misrouted};
 use crate::network::{
-    ClientOptions, Clients, DEFAULT_IDLE_CONNECTIONS, DEFAULT_IDLE_TIMEOUT, InnerHost,
-    NameResolver, NetworkError, Reach, SystemNames, authority,
+    ClientOptions, Clients, DEFAULT_IDLE_CONNECTIONS, DEFAULT_IDLE_TIMEOUT, DEFAULT_SERVERS,
+    InnerHost, NameResolver, NetworkError, Reach, SystemNames, authority,
 };
 
 /// How long one attempt may take when the request does not say.
@@ -40,7 +40,9 @@ pub struct HttpSink {
 pub struct HttpOptions {
     /// The hosts that may have addresses that are not public, and which ones. Default: none.
     pub inner_hosts: Vec<InnerHost>,
-    /// The most idle connections that a Configurator keeps to one server, of the 16 that it used last; 0 keeps none.
+    /// The most servers to which a Configurator keeps connections: those that it used last. Default: [`DEFAULT_SERVERS`].
+    pub servers: usize,
+    /// The most idle connections that a Configurator keeps to one server; 0 keeps none.
     /// Default: [`DEFAULT_IDLE_CONNECTIONS`].
     pub idle_connections: usize,
     /// How long an idle connection is kept. Default: [`DEFAULT_IDLE_TIMEOUT`].
@@ -53,6 +55,7 @@ impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             inner_hosts: Vec::new(),
+            servers: DEFAULT_SERVERS,
             idle_connections: DEFAULT_IDLE_CONNECTIONS,
             idle_timeout: DEFAULT_IDLE_TIMEOUT,
             names: Arc::new(SystemNames),
@@ -70,6 +73,7 @@ impl HttpSink {
             reach: Reach::Public(options.inner_hosts),
             setting: "http_inner_hosts",
             names: options.names,
+            servers: options.servers,
             idle_connections: options.idle_connections,
             idle_timeout: options.idle_timeout,
             ..ClientOptions::default()

@@ -210,6 +210,7 @@ mod tests {
             record
             policy
             http_inner_hosts
+            http_servers
             http_idle_connections
             http_idle_seconds
             max_retry_after_seconds

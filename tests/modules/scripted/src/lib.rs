@@ -148,6 +148,8 @@ enum Misbehaviour {
     SameNames,
     NoJson,
     DeepJson,
+    /// A status of a megabyte.
+    LargeStatus,
 }
 
 fn root(input: &Input) -> Result<Output, HandlerError> {
@@ -555,6 +557,10 @@ fn misbehave(how: &Misbehaviour) -> Output {
             .request(put("twice", "1".into()))
             .request(put("twice", "2".into())),
         Misbehaviour::NoJson => Output::new().status("{\"phase\": "),
+        Misbehaviour::LargeStatus => {
+            let status = serde_json::json!({"message": "x".repeat(1_000_000)});
+            Output::new().status(status)
+        }
         Misbehaviour::DeepJson => Output::new().status(format!(
             "{}{}",
             "[".repeat(1_000_000),
