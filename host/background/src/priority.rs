@@ -2,9 +2,9 @@
 
 use rustix::process::nice;
 
-/// The niceness of a thread that gives way. Beside a thread of the default niceness it gets about a tenth of a processor, so what it does comes
-/// to an end on a busy machine too; at the lowest priority it would get a sixtieth.
-const NICENESS: i32 = 10;
+/// The niceness of a thread that gives way. Beside a thread of the default niceness it gets about a quarter of a processor, so what it does
+/// comes to an end on a busy machine too; at the lowest priority, 19, it would get a sixtieth.
+const NICENESS: i32 = 5;
 
 /// Makes this thread give way to other threads of the machine, for good. Where the system refuses, it runs as others do.
 pub fn give_way() {
