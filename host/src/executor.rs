@@ -248,8 +248,6 @@ impl Executor {
                     Ok::<Answer, Fault>(answer)
                 };
                 let answer = answered.instrument(span.clone()).await;
-                // A sink that answers at once would let a run with many requests keep the thread.
-                tokio::task::yield_now().await;
                 if let Err(fault) = &answer {
                     span.record("fault", fault.kind.name());
                 }
