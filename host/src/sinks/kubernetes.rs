@@ -4,7 +4,6 @@ mod subresources;
 mod verbs;
 mod versions;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -59,7 +58,7 @@ impl KubernetesSink {
         }
     }
 
-    /// Where large answers are read. Default: on threads that give way to others, one for each processor.
+    /// Sets where large answers are read. Default: [`Background::default`].
     #[must_use]
     pub fn background(mut self, background: Background) -> Self {
         self.background = background;
@@ -167,7 +166,7 @@ impl Sink for KubernetesSink {
             call,
             may_read: operation.may_read(),
             room: &scope.answer,
-            owner: owner(&scope.configurator),
+            owner: scope.owner,
         };
         tokio::time::timeout(timeout, sender.send_all())
             .await
@@ -193,13 +192,6 @@ impl Sink for KubernetesSink {
 
 fn generic(message: String) -> Fault {
     Fault::new(FaultKind::ResourceGeneric, message)
-}
-
-/// The owner of the work for a Configurator in the background.
-fn owner(configurator: &str) -> u128 {
-    let mut hasher = DefaultHasher::new();
-    configurator.hash(&mut hasher);
-    hasher.finish().into()
 }
 
 fn document(text: String) -> Result<Document, Fault> {

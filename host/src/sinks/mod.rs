@@ -43,6 +43,8 @@ pub trait Sink: Send + Sync + 'static {
 pub struct Scope {
     /// The Configurator's name.
     pub configurator: String,
+    /// The Configurator as the owner of work in the background: the `owner` of its calls.
+    pub owner: u128,
     /// The request's name.
     pub request_name: String,
     /// The object that it is made for: `namespace/name`.
