@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use configurator_core::handler::CallFault;
-use tokio::sync::oneshot::error::RecvError;
 
 /// A call on a stack of its own. It waits for nothing: when it is pending it has stepped aside at a tick, and goes on
 /// when it is polled, on whichever thread.
@@ -24,12 +23,6 @@ pub(crate) enum DriveError {
     /// The call panicked.
     #[error("a guest's call panicked: {0}")]
     Panicked(String),
-}
-
-impl From<RecvError> for DriveError {
-    fn from(_: RecvError) -> Self {
-        Self::Closed
-    }
 }
 
 impl From<DriveError> for CallFault {

@@ -35,7 +35,7 @@ mod compile_queue;
 
 mod long_calls;
 
-pub mod call_turns;
+pub mod call_queue;
 
 pub mod bytes;
 

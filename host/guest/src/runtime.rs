@@ -12,7 +12,7 @@ use crate::budget::MemoryBudget;
 use crate::bytes::ModuleBytes;
 use crate::cache::{CacheError, ModuleCache};
 use crate::call::{Caller, Need, Start, Work, check_call};
-use crate::call_turns::{CallTurns, TurnsOfCall};
+use crate::call_queue::{CallQueue, QueuedCall};
 use crate::drive::{Begun, DriveError, Fiber, begin};
 use crate::engine::engine;
 use crate::idle::IdleInstances;
@@ -41,8 +41,8 @@ pub struct GuestRuntime {
 struct Inner {
     caller: Caller,
     loader: Loader,
-    /// Turns of [`GuestRuntime::call`].
-    turns: CallTurns,
+    /// The order of [`GuestRuntime::call`].
+    queue: CallQueue,
     background: Background,
 }
 
@@ -110,7 +110,7 @@ impl GuestRuntime {
                 )),
                 slots: Slots::new(BLOCKING_SLOTS),
             },
-            turns: CallTurns::new(options.parallel_calls, &options.background, options.tick),
+            queue: CallQueue::new(options.parallel_calls, &options.background, options.tick),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -182,7 +182,7 @@ impl GuestRuntime {
         &self.inner.caller.budget
     }
 
-    /// The background in which calls last. Others may work there too.
+    /// Returns the background that long calls run in. The host does other work there too.
     #[must_use]
     pub fn background(&self) -> &Background {
         &self.inner.background
@@ -197,7 +197,7 @@ impl GuestRuntime {
     /// Returns how many calls that last longer than a tick wait for a long turn.
     #[must_use]
     pub fn waiting_long_calls(&self) -> usize {
-        self.inner.turns.waiting_long()
+        self.inner.queue.waiting_long()
     }
 
     /// How many instances wait for their next call.
@@ -217,9 +217,9 @@ impl GuestRuntime {
     /// When as many calls run as the options allow, the future waits for its turn: owners alternate, and the calls of one owner come in
     /// order, but for those that yield. When there is no memory for the call, it waits for that without a turn, in the order of [`MemoryBudget`].
     ///
-    /// Calls that last longer than a tick run beside the short ones, as many at a time as the background allows. A further one is stopped when it has used
-    /// a tick, returns its memory and its turn, waits for a long turn, and is made again. Owners take turns. A call for objects whose last call
-    /// lasted, or with an input of 1 MiB and more, waits for a long turn before it begins.
+    /// Calls that use more than a tick run beside the short ones, as many at a time as the background allows. One more is aborted after a
+    /// tick, releases its memory and its turn, waits for a long turn, and is made again. Owners take turns. A call waits for a long turn
+    /// before it begins if the last call for its objects was long, or if its input has 1 MiB or more.
     ///
     /// A call that finds no more memory while it runs is stopped as well, waits for all the memory that its limit allows, and is made
     /// again. If a call is made again, each line of its log is delivered once.
@@ -246,9 +246,9 @@ impl GuestRuntime {
             Err(fault) => return CallReport::not_begun(fault),
         };
         let log = without_repetition(log);
-        let mut turns = inner.turns.of_call(&limits, input_size);
+        let mut queued = inner.queue.enqueue(&limits, input_size);
         loop {
-            let queued = Instant::now();
+            let waiting = Instant::now();
             let log = log();
             let work = Work {
                 module,
@@ -257,11 +257,11 @@ impl GuestRuntime {
                 limits: &limits,
                 log: log.clone(),
             };
-            let start = match inner.admit(&work, need, &mut turns).await {
+            let start = match inner.admit(&work, need, &mut queued).await {
                 Ok(start) => start,
                 Err(fault) => return CallReport::not_begun(fault),
             };
-            queue_time = queue_time.saturating_add(queued.elapsed());
+            queue_time = queue_time.saturating_add(waiting.elapsed());
             let of_attempt = Arc::clone(inner);
             let (module, handler) = (Arc::clone(module), handler.to_owned());
             let input = Arc::clone(&input);
@@ -275,7 +275,7 @@ impl GuestRuntime {
                 };
                 of_attempt.caller.attempt(&work, start).await
             };
-            let ended = match run(Box::pin(attempt), &mut turns).await {
+            let ended = match run(Box::pin(attempt), &mut queued).await {
                 Ok(Some(ended)) => ended,
                 // It is made again, with a long turn.
                 Ok(None) => continue,
@@ -283,7 +283,7 @@ impl GuestRuntime {
             };
             match ended {
                 Ok(mut report) => {
-                    turns.end(report.cost.cpu_time);
+                    queued.end(report.cost.cpu_time);
                     report.cost.queue_time = queue_time;
                     return report;
                 }
@@ -323,36 +323,36 @@ impl Inner {
         &self,
         work: &Work<'_>,
         need: Need,
-        turns: &mut TurnsOfCall<'_>,
+        queued: &mut QueuedCall<'_>,
     ) -> Result<Start, CallFault> {
-        turns.take().await;
+        queued.take_turn().await;
         if let Some(start) = self.caller.try_start(work, need) {
             return Ok(start);
         }
-        turns.return_short();
+        queued.return_short_turn();
         let memory = self.caller.queue(work, need)?.await;
-        turns.take().await;
+        queued.take_turn().await;
         Ok(Start::New(memory))
     }
 }
 
-/// Runs an attempt to its end: on this thread, if it ends within a tick, or with a long turn. `None`: it had to be given up for lack of
-/// a long turn.
+/// Runs an attempt to its end: on this thread while it has a short turn, then with a long turn. Returns `None` if no long turn is free: the
+/// attempt is aborted.
 async fn run<T: Send + 'static>(
     attempt: Fiber<'static, T>,
-    turns: &mut TurnsOfCall<'_>,
+    queued: &mut QueuedCall<'_>,
 ) -> Result<Option<T>, DriveError> {
-    let attempt = match turns.is_long() {
+    let attempt = match queued.is_long() {
         true => attempt,
         false => match begin(attempt)? {
             Begun::Ended(ended) => {
-                turns.return_short();
+                queued.return_short_turn();
                 return Ok(Some(ended));
             }
             Begun::Lasts(attempt) => attempt,
         },
     };
-    match turns.lasts() {
+    match queued.exchange_turn() {
         Some(turn) => long_calls::run(turn, attempt).await.map(Some),
         None => Ok(None),
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use configurator_background::work::Background;
 use configurator_core::handler::CallLimits;
 use configurator_core::run::Call;
-use configurator_guest::call_turns::CallTurns;
+use configurator_guest::call_queue::CallQueue;
 
 use crate::clock::SharedClock;
 
@@ -26,24 +26,24 @@ pub enum CallMode {
 /// Declares how long a call takes.
 type DurationOf = dyn Fn(&Call) -> Duration + Send + Sync;
 
-/// Calls that take a declared time by the host's clock. They take turns as those of
-/// [`GuestRuntime::call`](configurator_guest::runtime::GuestRuntime::call) do.
+/// Calls that take a declared time by the host's clock. They wait for turns like those of
+/// [`GuestRuntime::call`](configurator_guest::runtime::GuestRuntime::call).
 #[derive(Clone)]
 pub struct ChargedCalls {
-    turns: Arc<CallTurns>,
+    queue: Arc<CallQueue>,
     duration: Arc<DurationOf>,
 }
 
 impl fmt::Debug for ChargedCalls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChargedCalls")
-            .field("tick", &self.turns.tick())
+            .field("tick", &self.queue.tick())
             .finish_non_exhaustive()
     }
 }
 
 impl ChargedCalls {
-    /// Allows this many calls at a time, and as many that take longer than a tick. `duration` declares how long each takes.
+    /// Creates calls with this many short turns and as many long ones. `duration` declares how long each call takes.
     #[must_use]
     pub fn new(
         parallel_calls: u32,
@@ -51,7 +51,7 @@ impl ChargedCalls {
         duration: impl Fn(&Call) -> Duration + Send + Sync + 'static,
     ) -> Self {
         Self {
-            turns: Arc::new(CallTurns::new(
+            queue: Arc::new(CallQueue::new(
                 parallel_calls,
                 &Background::new(parallel_calls),
                 tick,
@@ -60,25 +60,26 @@ impl ChargedCalls {
         }
     }
 
-    /// Returns when the call has taken its time.
+    /// Waits for turns as a real call does, and sleeps for the duration of the call.
     pub(crate) async fn pass(&self, call: &Call, limits: &CallLimits, clock: &SharedClock) {
         let duration = (self.duration)(call);
-        let mut turns = self.turns.of_call(limits, 0);
+        let mut queued = self.queue.enqueue(limits, 0);
         loop {
-            turns.take().await;
-            let begun = match turns.is_long() {
-                true => Duration::ZERO,
-                false => duration.min(self.turns.tick()),
-            };
-            clock.sleep(begun).await;
-            if !turns.is_long() && begun == duration {
-                break;
+            queued.take_turn().await;
+            let mut left = duration;
+            if !queued.is_long() {
+                let short = duration.min(self.queue.tick());
+                clock.sleep(short).await;
+                left = left.saturating_sub(short);
+                if left.is_zero() {
+                    break;
+                }
             }
-            if let Some(_turn) = turns.lasts() {
-                clock.sleep(duration.saturating_sub(begun)).await;
+            if let Some(_turn) = queued.exchange_turn() {
+                clock.sleep(left).await;
                 break;
             }
         }
-        turns.end(duration);
+        queued.end(duration);
     }
 }

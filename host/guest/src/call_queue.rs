@@ -1,0 +1,175 @@
+//! The order in which calls run.
+//!
+//! A call begins with a short turn and keeps it until it has used a tick of CPU time. Then it returns that turn and continues with a *long*
+//! turn. If no long turn is free, the call is aborted, releases its memory, waits for a long turn, and is made again, which is safe because a
+//! handler is a pure function. So long calls wait for each other, and short calls never wait for them. If the last call for the same objects
+//! was long, the next one waits for a long turn before it begins.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use configurator_background::fair_queue::{FairQueue, Turn};
+use configurator_background::work::Background;
+use configurator_core::handler::CallLimits;
+
+use crate::long_calls::{Kind, LongCalls};
+
+/// Size in bytes from which an input makes the call begin with a long turn.
+const LARGE_INPUT: u64 = 1 << 20;
+
+/// Hands out the short and long turns of calls.
+pub struct CallQueue {
+    short: Arc<FairQueue>,
+    long: LongCalls,
+    tick: Duration,
+}
+
+/// A call that waits for a turn or has one. Dropping it returns the turn.
+pub struct QueuedCall<'q> {
+    queue: &'q CallQueue,
+    limits: CallLimits,
+    /// The expected CPU time, if the call needs a long turn.
+    expected: Option<Duration>,
+    short: Option<Turn>,
+    long: Option<Turn>,
+}
+
+impl CallQueue {
+    /// Creates a queue with this many short turns. The long turns are those of `background`.
+    #[must_use]
+    pub fn new(short: u32, background: &Background, tick: Duration) -> Self {
+        Self {
+            short: FairQueue::new(short),
+            long: LongCalls::new(Arc::clone(background.turns())),
+            tick,
+        }
+    }
+
+    /// Adds a call with these limits and an input of this size in bytes. The call has no turn yet.
+    #[must_use]
+    pub fn enqueue(&self, limits: &CallLimits, input_size: u64) -> QueuedCall<'_> {
+        let expected = self.long.expected(Kind::of(limits));
+        // A tick cannot interrupt the host while it copies the input to the guest.
+        let is_large = input_size >= LARGE_INPUT;
+        QueuedCall {
+            queue: self,
+            limits: *limits,
+            expected: expected.or(is_large.then_some(self.tick)),
+            short: None,
+            long: None,
+        }
+    }
+
+    /// Returns the CPU time of a short turn.
+    #[must_use]
+    pub const fn tick(&self) -> Duration {
+        self.tick
+    }
+
+    /// Returns how many calls wait for a long turn.
+    #[must_use]
+    pub fn waiting_long(&self) -> usize {
+        self.long.turns().waiting()
+    }
+}
+
+impl QueuedCall<'_> {
+    /// Waits for a turn: a long one if the call is expected to be long, otherwise a short one. Returns at once if the call has a turn.
+    /// Among the short calls of one owner, those that [yield](CallLimits::yields) come last.
+    pub async fn take_turn(&mut self) {
+        if self.short.is_some() || self.long.is_some() {
+            return;
+        }
+        let CallLimits { owner, yields, .. } = self.limits;
+        match self.expected {
+            Some(expected) => {
+                self.long = Some(self.queue.long.turns().take(owner, expected).await);
+            }
+            None => {
+                // Short turns have the same length, so the expected time only sets the order.
+                let order = Duration::from_nanos(u64::from(yields));
+                self.short = Some(self.queue.short.take(owner, order).await);
+            }
+        }
+    }
+
+    /// Tells whether the call has a long turn.
+    #[must_use]
+    pub const fn is_long(&self) -> bool {
+        self.long.is_some()
+    }
+
+    /// Returns the short turn, if the call has one. A long turn is kept.
+    pub fn return_short_turn(&mut self) {
+        self.short = None;
+    }
+
+    /// Exchanges the short turn for a long one. Returns `None` if no long turn is free: the caller must abort the call,
+    /// [wait](Self::take_turn), now for a long turn, and make the call again.
+    pub fn exchange_turn(&mut self) -> Option<Turn> {
+        self.return_short_turn();
+        let turn = self.long.take();
+        let turn = turn.or_else(|| self.queue.long.turns().try_take(self.limits.owner));
+        self.expected = self.expected.or(Some(self.queue.tick));
+        turn
+    }
+
+    /// Returns the turn, and remembers whether the call was long.
+    pub fn end(self, cpu_time: Duration) {
+        let lasted = Some(cpu_time).filter(|time| *time > self.queue.tick);
+        if lasted.is_some() || self.expected.is_some() {
+            self.queue.long.note(Kind::of(&self.limits), lasted);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    const TICK: Duration = Duration::from_millis(10);
+
+    fn limits(objects: u64) -> CallLimits {
+        CallLimits {
+            objects,
+            ..CallLimits::default()
+        }
+    }
+
+    #[test]
+    fn a_long_call_waits_without_a_short_turn_until_a_long_one_is_free() {
+        let queue = CallQueue::new(1, &Background::new(1), TICK);
+        let mut first = queue.enqueue(&limits(1), 0);
+        assert!(first.take_turn().now_or_never().is_some());
+        assert!(!first.is_long());
+        let long = first.exchange_turn();
+        assert!(long.is_some());
+        let mut second = queue.enqueue(&limits(2), 0);
+        assert!(second.take_turn().now_or_never().is_some());
+        assert!(second.exchange_turn().is_none());
+        assert!(second.take_turn().now_or_never().is_none());
+        let mut third = queue.enqueue(&limits(3), 0);
+        assert!(third.take_turn().now_or_never().is_some());
+        drop(long);
+        assert!(second.take_turn().now_or_never().is_some());
+        assert!(second.is_long());
+    }
+
+    #[test]
+    fn the_next_call_for_the_same_objects_begins_with_a_long_turn() {
+        let queue = CallQueue::new(1, &Background::new(1), TICK);
+        for (cpu_time, next_is_long) in [(2 * TICK, true), (TICK, false)] {
+            queue.enqueue(&limits(1), 0).end(cpu_time);
+            let mut next = queue.enqueue(&limits(1), 0);
+            assert!(next.take_turn().now_or_never().is_some());
+            assert_eq!(next.is_long(), next_is_long);
+        }
+        for (input_size, is_long) in [(LARGE_INPUT - 1, false), (LARGE_INPUT, true)] {
+            let mut other = queue.enqueue(&limits(2), input_size);
+            assert!(other.take_turn().now_or_never().is_some());
+            assert_eq!(other.is_long(), is_long);
+        }
+    }
+}
