@@ -75,6 +75,19 @@ impl Bench {
         self.end(name, Finish::Succeeded)
     }
 
+    /// Lets the first run of each object fail. From then on they are suspects.
+    fn make_suspects(&mut self, names: &[&str]) -> &mut Self {
+        for name in names {
+            let failed = Finish::Failed {
+                failure: failure(FaultKind::ResourceGeneric),
+                failures: 1,
+            };
+            self.see(name, 1).end(name, failed);
+        }
+        self.text.clear();
+        self
+    }
+
     fn finished(&mut self, ticket: Ticket, finish: Finish) -> Finished {
         Finished {
             finish,
@@ -667,15 +680,7 @@ fn suspects_hold_half_of_the_places_and_take_turns_with_others() {
     let mut declared = configurator();
     declared.concurrency = 4;
     let mut bench = Bench::listed(declared);
-    for bad in ["bad-1", "bad-2", "bad-3"] {
-        let failure = failure(FaultKind::ResourceGeneric);
-        let failed = Finish::Failed {
-            failure,
-            failures: 1,
-        };
-        bench.see(bad, 1).end(bad, failed);
-    }
-    bench.text.clear();
+    bench.make_suspects(&["bad-1", "bad-2", "bad-3"]);
     bench
         .see("bad-1", 2)
         .see("bad-2", 2)
@@ -707,15 +712,7 @@ fn suspects_leave_a_place_to_an_object_that_comes_next() {
     let mut declared = configurator();
     declared.concurrency = 3;
     let mut bench = Bench::listed(declared);
-    for bad in ["bad-1", "bad-2", "bad-3"] {
-        let failure = failure(FaultKind::ResourceGeneric);
-        let failed = Finish::Failed {
-            failure,
-            failures: 1,
-        };
-        bench.see(bad, 1).end(bad, failed);
-    }
-    bench.text.clear();
+    bench.make_suspects(&["bad-1", "bad-2", "bad-3"]);
     // No run of another object has begun for long.
     bench
         .wait(10_000)
