@@ -281,8 +281,8 @@ async fn chain(stubbed: bool) -> Result<Chain> {
     let (wall, cpu) = (wall.elapsed(), cpu_time() - cpu);
     let guest_us = guest_time(&world)? * 1e6 / PODS as f64;
     let resident = resident_bytes()?;
-    // What the first Configurators need once is not a cost of further ones, and neither are changes that the API keeps for watches: it keeps
-    // so many bytes of them, however many Configurators there are.
+    // The first Configurators cause costs that further ones do not. The API keeps a fixed number of bytes of changes for watches, however many
+    // Configurators there are, so that history is filled first.
     idle(&world, 0..FIRST_IDLE).await?;
     fill_history(&world).await?;
     let before = resident_bytes()?;
@@ -306,10 +306,7 @@ async fn idle(world: &World, numbers: std::ops::Range<usize>) -> Result<()> {
     let names: Vec<String> = numbers.map(|number| format!("idle-{number}")).collect();
     for name in &names {
         world
-            .configure("pod-config", |object| {
-                object["metadata"]["name"] = json!(name);
-                object["spec"]["watch"]["labelSelector"] = json!("nobody=has-this");
-            })
+            .configure("pod-config", |object| be_idle(object, name))
             .await?;
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -321,17 +318,22 @@ async fn idle(world: &World, numbers: std::ops::Range<usize>) -> Result<()> {
     Ok(())
 }
 
-/// Changes a Configurator until the API keeps as much of its kind as it may.
+/// Names a Configurator, and makes it select no object.
+fn be_idle(configurator: &mut Value, name: &str) {
+    configurator["metadata"]["name"] = json!(name);
+    configurator["spec"]["watch"]["labelSelector"] = json!("nobody=has-this");
+}
+
+/// Fills the history that the API keeps of Configurators.
 async fn fill_history(world: &World) -> Result<()> {
     const BYTES: usize = 128 << 10;
     let bound = ApiServerOptions::new(jiff::Timestamp::now).history_bytes;
     for number in 0..=bound / BYTES {
         world
             .configure("pod-config", |object| {
-                object["metadata"]["name"] = json!("changing");
+                be_idle(object, "changing");
                 object["metadata"]["annotations"] =
                     json!({"text": "x".repeat(BYTES), "number": number.to_string()});
-                object["spec"]["watch"]["labelSelector"] = json!("nobody=has-this");
             })
             .await?;
     }
