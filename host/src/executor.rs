@@ -37,13 +37,13 @@ pub(crate) struct Sending<'a> {
     pub(crate) redactor: &'a Arc<Redactor>,
     /// Where hosts share the objects: admits requests that change something.
     pub(crate) permit: Option<&'a Permit>,
-    /// Whether other runs of the Configurator go first.
+    /// Whether the run is a suspect's. Other runs of the Configurator go first.
     pub(crate) is_suspect: bool,
 }
 
 impl Sending<'_> {
-    /// The number of requests that are sent side by side: the Configurator's concurrency. Of a suspect an eighth, since all its requests
-    /// stand before those of others in the queue of a server.
+    /// Returns how many requests are under way at a time: the Configurator's concurrency, or an eighth of it for a suspect, because requests
+    /// of other runs wait behind them in the queue of the server.
     fn width(&self) -> usize {
         let concurrency = self.run.configurator().concurrency.max(1);
         match self.is_suspect {

@@ -341,7 +341,7 @@ impl HostBuilder {
             Some(guest) => guest,
             None => GuestRuntime::new(self.guest_options)?,
         };
-        // Where time is virtual, it must not pass while an answer is read.
+        // Virtual time must not advance while an answer is read.
         let background = match &self.call_mode {
             CallMode::Parallel => guest.background().clone(),
             CallMode::Inline | CallMode::Charged(_) => Background::inline(),

@@ -215,8 +215,8 @@ async fn declare(world: &World, poison: Poison) -> Result<()> {
     }
 }
 
-/// Makes `healthy` objects of each Configurator of [`OF`] beside `poisoned` ones, on a host of its own with its stores at this place. Returns how long each healthy
-/// object waited until it was handled, in milliseconds, the shortest first.
+/// Creates `healthy` objects of each Configurator of [`OF`] beside `poisoned` ones, on a new host with its stores at `place`. Returns the time in
+/// milliseconds that each healthy object waited until it was handled, in ascending order.
 ///
 /// # Errors
 /// When the host or its API fails.

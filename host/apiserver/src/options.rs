@@ -33,8 +33,7 @@ pub struct ApiServerOptions {
     pub watch_timeout: Duration,
     /// Event objects that are kept; the oldest go first. Default 10,000.
     pub events: usize,
-    /// Where large lists are made, unless the store is in memory. Default: on threads that give way to others, one less than there are
-    /// processors.
+    /// Encodes large lists, unless the store is in memory. Default: [`Background::default`].
     pub background: Background,
 }
 

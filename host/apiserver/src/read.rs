@@ -68,7 +68,7 @@ pub(crate) fn all(
 /// A page that follows another one belongs to the state of the first, as far as what has come and gone since is concerned; an object
 /// that was modified in between is shown as it is now, and a watch from the list's revision repeats that change.
 ///
-/// `None`: objects of more than `limit` bytes would have to be looked at.
+/// Returns `None` if the scan would read objects of more than `limit` bytes.
 pub(crate) fn list(
     server: &Inner,
     resource: &Arc<Resource>,
@@ -142,7 +142,7 @@ struct Scope<'a> {
     namespace: Option<&'a str>,
     name: Option<&'a str>,
     selector: &'a Selector,
-    /// Bytes of objects that may still be looked at. A scan ends at 0.
+    /// Bytes of objects that the scan may still read. It ends at 0.
     left: Cell<usize>,
 }
 

@@ -67,7 +67,7 @@ pub(crate) struct Inner {
     /// Ends the watches when the server stops.
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) openapi: openapi::Cache,
-    /// Makes large lists.
+    /// Encodes large lists.
     background: Background,
 }
 
@@ -100,7 +100,7 @@ impl ApiServer {
             collector: Arc::new(Notify::new()),
             stopping: watch::Sender::new(false),
             openapi: openapi::Cache::default(),
-            // A store in memory does everything on the caller's thread.
+            // A store in memory runs everything on the caller's thread.
             background: match store.is_in_memory() {
                 true => Background::inline(),
                 false => options.background.clone(),
@@ -448,7 +448,7 @@ async fn dispatch(server: &Arc<Inner>, method: &Method, call: &Call) -> Result<R
     Ok(reply)
 }
 
-/// A list that is large is made in the background.
+/// Returns a list. A large one is scanned and encoded in the background.
 async fn list(server: &Arc<Inner>, call: &Call) -> Result<Bytes> {
     let Call {
         resource,
@@ -467,7 +467,7 @@ async fn list(server: &Arc<Inner>, call: &Call) -> Result<Bytes> {
         read::list(&server, &resource, &path, &query, &output, usize::MAX)
     });
     let list = list.await.map_err(Status::internal)??;
-    list.ok_or_else(|| Status::internal("the objects have no end"))
+    list.ok_or_else(|| Status::internal("the list was cut short without a limit"))
 }
 
 fn get(server: &Inner, call: &Call, name: &str) -> Result<Reply> {

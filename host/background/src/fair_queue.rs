@@ -62,7 +62,7 @@ impl FairQueue {
         })
     }
 
-    /// Waits for a turn, for work that is expected to take so much CPU time.
+    /// Waits for a turn for work with this expected CPU time.
     pub async fn take(self: &Arc<Self>, owner: u128, expected: Duration) -> Turn {
         loop {
             // A turn that comes back goes to those who wait first, so none is free while someone waits.
@@ -83,7 +83,7 @@ impl FairQueue {
         }
     }
 
-    /// Returns how many wait for a turn.
+    /// Returns the number of waiters.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.state().waiting.len()

@@ -1,7 +1,7 @@
-//! Work that gives way to all other work of the process.
+//! CPU-bound work at a low priority.
 //!
-//! What takes the processor for longer than some milliseconds must not run on the threads of the caller's runtime: everything else would wait
-//! for it. It runs on a thread of low [priority], when its owner has a [turn](fair_queue).
+//! Work that uses the processor for more than a few milliseconds must not run on the threads of an async runtime, because all other tasks
+//! would wait for it. It runs on a thread of low [priority] instead, when its owner gets a [turn](fair_queue).
 
 pub mod fair_queue;
 

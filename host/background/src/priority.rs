@@ -1,14 +1,14 @@
-//! Threads that give way to others.
+//! The priority of threads.
 
 use rustix::process::nice;
 
-/// The niceness of a thread that gives way. Beside a thread of the default niceness it gets about a quarter of a processor, so what it does
-/// comes to an end on a busy machine too; at the lowest priority, 19, it would get a sixtieth.
+/// The niceness of background threads. Beside a thread of the default niceness they get about a quarter of a processor, so they make progress
+/// on a busy machine. At the lowest priority, 19, they would get a sixtieth.
 const NICENESS: i32 = 5;
 
-/// Makes this thread give way to other threads of the machine, for good. Where the system refuses, it runs as others do.
+/// Lowers the priority of this thread permanently. Has no effect if the system refuses.
 pub fn give_way() {
-    // This changes this thread only.
+    // On Linux this affects the calling thread only.
     let _ = nice(NICENESS);
 }
 

@@ -1,4 +1,4 @@
-//! Work on threads that give way to others.
+//! Runs CPU-bound work on threads of low priority.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,32 +10,32 @@ use tokio::sync::oneshot;
 use crate::fair_queue::FairQueue;
 use crate::priority::give_way;
 
-/// Documents of this many bytes are worked on in the background: to parse one takes about as long as to start a thread and wait for it,
-/// a few times over.
+/// Size in bytes from which a document is processed in the background. Parsing such a document takes several times as long as starting a
+/// thread.
 pub const LARGE: usize = 256 << 10;
 
-/// Runs work in the background, some pieces at a time. Cloning is cheap, and clones share their turns.
+/// Runs CPU-bound work, a limited number of jobs at a time. Cloning is cheap, and clones share the limit.
 #[derive(Clone)]
 pub struct Background {
     turns: Arc<FairQueue>,
     parallel: u32,
-    /// Work is done where it is awaited.
+    /// Whether work runs on the thread that awaits it.
     is_inline: bool,
 }
 
-/// Work was not done.
+/// Why a job has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum BackgroundError {
     /// The system could not start a thread.
     #[error("no thread can be started: {0}")]
     Thread(#[from] std::io::Error),
-    /// The work panicked.
-    #[error("work in the background panicked")]
+    /// The job panicked.
+    #[error("a job in the background panicked")]
     Panicked,
 }
 
 impl Background {
-    /// Runs at most this many pieces of work at a time.
+    /// Creates a background that runs at most this many jobs at a time.
     #[must_use]
     pub fn new(parallel: u32) -> Self {
         Self {
@@ -45,7 +45,8 @@ impl Background {
         }
     }
 
-    /// Does all work where it is awaited. For virtual time, which must not pass meanwhile, and for a sequence that is the same each time.
+    /// Creates a background that runs each job on the thread that awaits it. Simulations need this: virtual time must not advance during a
+    /// job, and the order of jobs must be reproducible.
     #[must_use]
     pub fn inline() -> Self {
         Self {
@@ -54,19 +55,19 @@ impl Background {
         }
     }
 
-    /// Returns the turns, for work that has threads of its own.
+    /// Returns the turns of the jobs, for callers that start their own threads.
     #[must_use]
     pub const fn turns(&self) -> &Arc<FairQueue> {
         &self.turns
     }
 
-    /// Returns how many pieces of work there are at a time.
+    /// Returns the number of jobs that run at a time.
     #[must_use]
     pub const fn parallel(&self) -> u32 {
         self.parallel
     }
 
-    /// Does work on a document of this size: in the background if it is [large](LARGE), otherwise at once.
+    /// Processes a document of this size: in the background if it is [large](LARGE), otherwise at once.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -82,11 +83,11 @@ impl Background {
         }
     }
 
-    /// Does this work on a thread of its own that gives way to all others, when its owner has a turn. Owners alternate. If the future is
-    /// dropped, work that has begun goes on to its end.
+    /// Runs a job on its own thread of low priority, when its owner gets a turn. Owners alternate. A job that has started runs to its end
+    /// even if the future is dropped.
     ///
     /// # Errors
-    /// When no thread can be started, or the work panics.
+    /// If no thread can be started, or the job panics.
     pub async fn run<T: Send + 'static>(
         &self,
         owner: u128,
@@ -101,7 +102,7 @@ impl Background {
             give_way();
             let done = work();
             drop(turn);
-            // Nobody may wait for it any more.
+            // The caller may have dropped the future.
             let _ = reply.send(done);
         })?;
         result.await.map_err(|_| BackgroundError::Panicked)
@@ -109,7 +110,7 @@ impl Background {
 }
 
 impl Default for Background {
-    /// One piece of work at a time for each processor but one, which is left to other work; at least one.
+    /// Runs one job less than there are processors, and at least one, so that a processor is left to other work.
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let processors = u32::try_from(processors).unwrap_or(u32::MAX);

@@ -1381,7 +1381,7 @@ impl Queue {
         let is_reserved = self.lines.has_regular() || self.regular_began.is_some_and(is_recent);
         let for_suspects = match is_reserved {
             true => places / 2,
-            // One is left for an object that comes next.
+            // One place stays free for the next regular run.
             false => places.saturating_sub(1),
         };
         let for_suspects = for_suspects.max(1);

@@ -278,8 +278,8 @@ impl Caller {
         store
     }
 
-    /// Holds the next call to its limits. It steps aside at each tick once it has used a tick of CPU time: one that the system interrupts
-    /// for longer is a short call all the same.
+    /// Sets the limits of the next call. The call steps aside at each tick after it has used a tick of CPU time. CPU time decides, because the
+    /// system may interrupt a short call for several ticks.
     fn prepare(&self, store: &mut Store<CallState>, limits: &CallLimits, watch: Stopwatch) {
         store.set_hostcall_fuel(transfer_limit(limits));
         let (deadline, tick) = (limits.deadline, self.tick);
@@ -311,7 +311,7 @@ fn whole(limits: &CallLimits, budget: &MemoryBudget) -> u64 {
     most.min(budget.limit())
 }
 
-/// Checks what can be known before a call is made. Returns the size of the input, in bytes.
+/// Checks a call before it is made. Returns the size of the input in bytes.
 pub(crate) fn check_call(
     module: &Module,
     handler: &str,

@@ -1,4 +1,4 @@
-//! Calls that last: which ones are expected to, their turns, and the threads that they run on, which give way to all others.
+//! Long calls: remembers which calls are expected to be long, and runs them on threads of low priority.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -16,7 +16,7 @@ use crate::memory::{GUEST_MEMORY, available_memory};
 pub struct GuestOptions {
     /// Calls that may run at a time; the others wait for their turn. Default: one per core.
     pub parallel_calls: u32,
-    /// Has the turns of calls that last longer than [`tick`](Self::tick). Others may work in the same background.
+    /// Runs calls that use more CPU time than [`tick`](Self::tick). Other work may share it. Default: [`Background::default`].
     pub background: Background,
     /// Instances that are kept for their next call, of all modules together; only where `limits.instance_calls` is more than 1. Each
     /// keeps its memory. Default: two per core.

@@ -69,7 +69,7 @@ fn api_options(settings: &Settings) -> ApiServerOptions {
     options
 }
 
-/// Returns a background with as much work at a time as the settings say.
+/// Creates a background as the settings say.
 pub fn background(settings: &Settings) -> Background {
     let given = settings.background_work;
     given.map_or_else(Background::default, |work| Background::new(work.get()))

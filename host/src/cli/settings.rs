@@ -64,7 +64,7 @@ pub struct Settings {
     /// Hosts that HTTP requests may reach at addresses that are not public.
     #[serde(deserialize_with = "inner_hosts")]
     pub http_inner_hosts: Vec<InnerHost>,
-    /// HTTP servers to which a Configurator keeps connections.
+    /// Number of HTTP servers that a Configurator keeps connections to.
     pub http_servers: usize,
     /// Idle connections that a Configurator keeps to one HTTP server.
     pub http_idle_connections: usize,
@@ -87,8 +87,8 @@ pub struct Settings {
     pub otlp_endpoint: Option<String>,
     /// Calls of handlers that run at a time; by default one for each core.
     pub parallel_calls: Option<u32>,
-    /// Calls that last longer than 10 ms, and large answers that are read, at a time; at a low priority. By default one less than there
-    /// are processors.
+    /// Number of long calls and large answers that are processed at a time, at a low priority; by default one less than there are
+    /// processors.
     pub background_work: Option<NonZeroU32>,
     /// Memory of modules in the whole process: of the calls that run and of the instances that are kept. By default a quarter of
     /// the memory that the process may have.

@@ -24,12 +24,12 @@ pub struct Finalizer {
     known: Mutex<Known>,
 }
 
-/// Objects of which is known whether they have the finalizer, by uid.
+/// The state of the finalizer on objects, by uid.
 #[derive(Default)]
 struct Known {
-    /// They have it, or are about to have it.
+    /// Objects that have the finalizer, or are about to get it.
     placed: HashSet<String>,
-    /// It is to be released. What a watch shows of them meanwhile may be older.
+    /// Objects whose finalizer is to be released. Watch events of these objects may be stale.
     ended: HashSet<String>,
 }
 
@@ -60,7 +60,7 @@ impl Finalizer {
         }
     }
 
-    /// The Configurator is done with the object: the finalizer can be [released](Self::release), unless it is placed again before.
+    /// Marks the finalizer for [release](Self::release). [`place`](Self::place) cancels this.
     pub fn end(&self, uid: &str) {
         let mut known = self.known();
         known.placed.remove(uid);
@@ -79,7 +79,7 @@ impl Finalizer {
     /// # Errors
     /// When the API cannot be reached or refuses.
     pub async fn place(&self, key: &ObjectRef, uid: &str) -> Result<(), Fault> {
-        // It is noted first, so that a release that is under way sees it.
+        // This comes first, so that a release in progress sees it.
         {
             let mut known = self.known();
             known.ended.remove(uid);
@@ -109,7 +109,8 @@ impl Finalizer {
         .await
     }
 
-    /// Takes the finalizer away, so that the object can go; unless it was placed since the [end](Self::end), or is placed meanwhile.
+    /// Removes the finalizer, so that the object can be deleted. Keeps it if it was placed again after [`end`](Self::end), or during the
+    /// release.
     ///
     /// # Errors
     /// When the API cannot be reached or refuses.
@@ -118,10 +119,13 @@ impl Finalizer {
             return Ok(());
         }
         self.remove(key, uid).await?;
-        self.known().ended.remove(uid);
-        // Whoever placed it meanwhile may have seen the one that was removed.
-        let is_placed = self.known().placed.contains(uid);
+        let is_placed = {
+            let mut known = self.known();
+            known.ended.remove(uid);
+            known.placed.contains(uid)
+        };
         match is_placed {
+            // `place` may have read the object before the removal.
             true => self.add(key, uid).await,
             false => Ok(()),
         }

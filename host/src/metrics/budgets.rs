@@ -1,4 +1,4 @@
-//! Numbers about the budgets of a host, read when they are asked for.
+//! Metrics of the budgets of a host, read at each scrape.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ impl Collector for Budgets {
             ),
             (
                 "answer_memory_bytes",
-                "Memory of answers to runs under way, without the reserve.",
+                "Memory of answers to active runs, without the reserve.",
                 self.answers.held(),
             ),
             (
@@ -47,7 +47,7 @@ impl Collector for Budgets {
             ),
             (
                 "background_waiting",
-                "Work that waits for a turn in the background.",
+                "Jobs that wait for a turn in the background.",
                 waiting(self.guest.background().turns().waiting()),
             ),
             (

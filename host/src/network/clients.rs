@@ -45,7 +45,7 @@ pub(crate) struct ClientOptions {
     pub names: Arc<dyn NameResolver>,
     /// Authorities that are trusted beside those of the system.
     pub authorities: Vec<CertificateDer<'static>>,
-    /// The most servers of one trust domain to which connections are kept; those beyond displace the least recently used.
+    /// The most servers of one trust domain that connections are kept to. One more displaces the least recently used.
     pub servers: usize,
     /// The most idle connections to one server.
     pub idle_connections: usize,

@@ -15,7 +15,7 @@ pub(crate) use self::clients::{ClientOptions, Clients, NetworkError, authority};
 pub use self::inner_host::{InnerHost, InnerHostError};
 pub use self::names::{NameResolver, SystemNames};
 
-/// The default of how many servers connections are kept to, in one trust domain.
+/// Default number of servers of one trust domain that connections are kept to.
 pub const DEFAULT_SERVERS: usize = 16;
 /// The default of how many idle connections are kept to one server.
 pub const DEFAULT_IDLE_CONNECTIONS: usize = 8;

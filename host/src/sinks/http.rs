@@ -40,7 +40,8 @@ pub struct HttpSink {
 pub struct HttpOptions {
     /// The hosts that may have addresses that are not public, and which ones. Default: none.
     pub inner_hosts: Vec<InnerHost>,
-    /// The most servers to which a Configurator keeps connections: those that it used last. Default: [`DEFAULT_SERVERS`].
+    /// The most servers that a Configurator keeps connections to. One more displaces the least recently used; 0 keeps none. Default:
+    /// [`DEFAULT_SERVERS`].
     pub servers: usize,
     /// The most idle connections that a Configurator keeps to one server; 0 keeps none.
     /// Default: [`DEFAULT_IDLE_CONNECTIONS`].

@@ -73,7 +73,7 @@ impl KubernetesSink {
     }
 
     /// Sends a request unless the server asked to be left alone, and reads the answer. `what` names the request in messages. The answer takes
-    /// room beside the `held` bytes that were read before. A large one is put together in the background, for this owner.
+    /// room beside the `held` bytes that were read before. A large answer is assembled in the background, in a turn of `owner`.
     async fn exchange(
         &self,
         what: &str,

@@ -98,7 +98,7 @@ impl Store {
         }
     }
 
-    /// Tells whether the store is in memory only. Then everything runs on the caller's thread.
+    /// Returns whether the store is in memory. Such a store runs everything on the caller's thread.
     #[must_use]
     pub const fn is_in_memory(&self) -> bool {
         matches!(self.engine, Engine::Memory(_))

@@ -80,7 +80,7 @@ fn metrics_count_what_happened() -> Result<()> {
         .lines()
         .filter(|line| !line.contains("_bucket{") && !line.contains("_sum{"))
         .map(|line| match line.split_once(' ') {
-            // The memory of machines differs, and so does that of handlers.
+            // These numbers depend on the machine.
             Some((name, _)) if name.ends_with("_bytes") => name,
             _ => line,
         })
@@ -96,13 +96,13 @@ fn metrics_count_what_happened() -> Result<()> {
     });
     expect![[r##"
         # EOF
-        # HELP configurator_answer_memory_bytes Memory of answers to runs under way, without the reserve.
+        # HELP configurator_answer_memory_bytes Memory of answers to active runs, without the reserve.
         # TYPE configurator_answer_memory_bytes gauge
         configurator_answer_memory_bytes
         # HELP configurator_answer_memory_limit_bytes Memory that answers may take, with the reserve.
         # TYPE configurator_answer_memory_limit_bytes gauge
         configurator_answer_memory_limit_bytes
-        # HELP configurator_background_waiting Work that waits for a turn in the background.
+        # HELP configurator_background_waiting Jobs that wait for a turn in the background.
         # TYPE configurator_background_waiting gauge
         configurator_background_waiting 0
         # HELP configurator_call_cpu_seconds CPU time of a call.
