@@ -8,17 +8,20 @@
 //! - The run that has the reserve never waits for room: what does not fit into the shared part takes the reserve, and what does
 //!   not fit there either is refused. So it ends or rests, and gives the reserve to the next run that waits.
 //! - Nothing else that a run waits for is held by a run that waits for room: requests are sent while no call of a handler runs, so
-//!   such a run has neither memory of guests nor a turn.
+//!   such a run has neither memory of guests nor a turn. It lends its place to other runs. A run that has the reserve never waits for a
+//!   place.
 
 use std::fmt;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use configurator_background::work::LARGE;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::result::Answer;
 use configurator_guest::budget::{MemoryBudget, Reservation};
 use configurator_guest::memory::Share;
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use crate::sinks::kubernetes::MAX_ANSWER;
 
@@ -57,6 +60,7 @@ impl AnswerBudget {
             budget: self.clone(),
             held: Mutex::default(),
             changed: Notify::new(),
+            slow: Notify::new(),
         }))
     }
 
@@ -83,6 +87,8 @@ struct Run {
     held: Mutex<Held>,
     /// Signals that the run got the reserve.
     changed: Notify,
+    /// Signals that an answer is large, or waits for room.
+    slow: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -106,6 +112,17 @@ impl RunAnswers {
         room.fit(FIRST).await?;
         Ok(room)
     }
+
+    /// Completes when an answer takes long to read, because it is [large](LARGE) or has to wait for room. Counts from this call on, even if
+    /// the future is first polled later.
+    pub(crate) fn slow(&self) -> Notified<'_> {
+        self.0.slow.notified()
+    }
+
+    /// Returns whether the run has the reserve, for which others may wait.
+    pub(crate) fn has_reserve(&self) -> bool {
+        self.0.held().reserve.is_some()
+    }
 }
 
 impl Run {
@@ -118,6 +135,7 @@ impl Run {
             if self.try_take(more)? {
                 return Ok(());
             }
+            self.slow.notify_waiters();
             let Ok(reserve) = self.budget.reserve.reserve(1) else {
                 return Err(refused(more));
             };
@@ -207,6 +225,9 @@ impl AnswerRoom {
         let Some(room) = &self.0 else {
             return Ok(());
         };
+        if bytes > LARGE as u64 {
+            room.run.slow.notify_waiters();
+        }
         let has = room.bytes();
         if bytes > has {
             let wanted = bytes.max(has.saturating_mul(2)).min(RESERVE.max(bytes));
@@ -360,6 +381,28 @@ mod tests {
         read(&third, MIB).await.unwrap();
         drop(one);
         waits.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_slow_if_it_is_large_or_waits_for_room() {
+        let budget = budget(16 * MIB);
+        let (one, other) = (budget.run(), budget.run());
+        let room = one.begin().await.unwrap();
+        let mut slow = pin!(one.slow());
+        room.fit(LARGE as u64).await.unwrap();
+        assert!(slow.as_mut().now_or_never().is_none());
+        room.fit(LARGE as u64 + 1).await.unwrap();
+        assert!(slow.now_or_never().is_some());
+        // What came before does not count.
+        assert!(one.slow().now_or_never().is_none());
+        drop(room);
+        read(&one, 60 * MIB).await.unwrap();
+        assert_eq!((one.has_reserve(), other.has_reserve()), (true, false));
+        let small = other.begin().await.unwrap();
+        read(&one, budget.shared.limit() - 2 * FIRST).await.unwrap();
+        let slow = other.slow();
+        assert!(small.fit(2 * FIRST).now_or_never().is_none());
+        assert!(slow.now_or_never().is_some());
     }
 
     #[tokio::test]

@@ -39,6 +39,9 @@ pub(crate) struct Sending<'a> {
     pub(crate) permit: Option<&'a Permit>,
     /// Whether the run is a suspect's. Other runs of the Configurator go first.
     pub(crate) is_suspect: bool,
+    /// Whether other tasks run between two requests: a store in this process may answer many without a pause. A simulation does not yield,
+    /// so that the order of its requests is reproducible.
+    pub(crate) yields: bool,
 }
 
 impl Sending<'_> {
@@ -166,6 +169,7 @@ impl Executor {
             redactor,
             permit,
             is_suspect: _,
+            yields,
         } = sending;
         let request = &step.request;
         let created = self.clock.now();
@@ -253,6 +257,9 @@ impl Executor {
                 }
                 self.metrics
                     .request(sink, answer.as_ref().err().map(|fault| fault.kind));
+                if yields {
+                    tokio::task::yield_now().await;
+                }
                 settled(answer)
             }
         }

@@ -300,6 +300,63 @@ async fn an_object_that_is_refused_for_now_delays_no_other() -> Result<()> {
     refuse_one(Some(503), Some(Duration::from_secs(u64::from(u32::MAX)))).await
 }
 
+/// Answers requests for the object `default/large` with a large answer, which arrives when the gate is open.
+struct LargeAnswers {
+    inner: Arc<dyn Sink>,
+    gated: Arc<dyn Sink>,
+}
+
+#[async_trait]
+impl Sink for LargeAnswers {
+    async fn execute(
+        &self,
+        operation: &AuthorizedOperation,
+        scope: &Scope,
+    ) -> Result<Answer, Fault> {
+        if scope.object != "default/large" {
+            return self.inner.execute(operation, scope).await;
+        }
+        scope.answer.fit(1 << 20).await?;
+        self.gated.execute(operation, scope).await
+    }
+
+    async fn probe(&self) -> Result<(), Fault> {
+        self.inner.probe().await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_reads_a_large_answer_lends_its_place() -> Result<()> {
+    let gate = Gate::new(Pass::Held);
+    let before = gate.clone();
+    let world = World::start_at(&Place::default(), |builder| {
+        builder.decorate_sinks(move |sinks| Sinks {
+            configstore: Arc::new(LargeAnswers {
+                inner: sinks.configstore.clone(),
+                gated: before.before_configstore(sinks.clone()).configstore,
+            }),
+            ..sinks
+        })
+    })
+    .await?;
+    let mut configurator = scripted("one", json!({"requests": [put("made", "made-{name}")]}));
+    configurator["spec"]["concurrency"] = json!(1);
+    world.apply(&configurator).await?;
+    world.apply(&object("large")).await?;
+    gate.arrivals(1).await;
+    world.apply(&object("small")).await?;
+    world
+        .until("the other object to be handled", || async {
+            has_key(&world, "basic/made-small").await
+        })
+        .await?;
+    assert!(!has_key(&world, "basic/made-large").await?);
+    gate.set(Pass::Open);
+    world.settled(&["one"]).await?;
+    assert!(has_key(&world, "basic/made-large").await?);
+    world.stop().await
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_host_that_stops_lets_runs_end_and_begins_none() -> Result<()> {
     let gate = Gate::new(Pass::Held);

@@ -15,7 +15,8 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -55,6 +56,8 @@ const FIRST_DAYS: usize = 15;
 const OBJECTS: usize = 1_000;
 /// Objects that go each day; as many come, under names of their own.
 const REPLACED: usize = 100;
+/// More than the resync interval.
+const HALF_A_DAY: Duration = Duration::from_hours(12);
 /// Requests of the test at a time.
 const AT_ONCE: usize = 50;
 /// How much memory, and how many bytes of files, may be in use of what was in the first days, in percent: tables grow in steps, and a
@@ -120,14 +123,25 @@ impl Clock for SetClock {
     }
 }
 
-/// Counts the runs that ended well.
+/// Counts the runs that ended well, by the digest of their module.
 #[derive(Clone, Default)]
-struct Runs(Arc<AtomicU64>);
+struct Runs(Arc<Mutex<BTreeMap<String, usize>>>);
+
+impl Runs {
+    fn by_module(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
+        self.0.lock().unwrap()
+    }
+
+    fn count(&self) -> usize {
+        self.by_module().values().sum()
+    }
+}
 
 impl RunObserver for Runs {
-    fn ended(&self, _: &Run, end: &RunEnd<'_>) {
+    fn ended(&self, run: &Run, end: &RunEnd<'_>) {
         if matches!(end, RunEnd::Finished(Finish::Succeeded)) {
-            self.0.fetch_add(1, Ordering::Relaxed);
+            let module = run.module().digest().to_owned();
+            *self.by_module().entry(module).or_default() += 1;
         }
     }
 }
@@ -333,23 +347,33 @@ impl Month {
         self.world.settled(&["month"]).await
     }
 
-    /// Another module, and time for a resync: every object has a run of it.
+    /// Replaces the module. Returns when every object has had a run of the new one: a resync alone may be over before it is compiled.
     async fn swap(&self, day: usize) -> Result<()> {
         // A custom section with the day as its name: the same program, and another module.
         let section = [0, 2, 1, b'A' + u8::try_from(day)?];
+        let known = self.runs.by_module().clone();
         self.shelf.put(Ok([&self.module[..], &section].concat()));
-        self.resync().await
+        self.clock.advance(HALF_A_DAY);
+        self.world
+            .until("a run of each object with the new module", || async {
+                let runs = self.runs.by_module();
+                let mut of_new = runs.iter().filter(|(module, _)| !known.contains_key(*module));
+                Ok(of_new.any(|(_, runs)| *runs >= OBJECTS))
+            })
+            .await?;
+        self.world.settled(&["month"]).await
     }
 
     /// Half a day passes, so that every object has a run.
     async fn resync(&self) -> Result<()> {
-        let runs = self.runs.0.load(Ordering::Relaxed) + OBJECTS as u64;
-        self.clock.advance(Duration::from_secs(12 * 60 * 60));
+        let runs = self.runs.count() + OBJECTS;
+        self.clock.advance(HALF_A_DAY);
         self.world
             .until("a run of each object", || async {
-                Ok(self.runs.0.load(Ordering::Relaxed) >= runs)
+                Ok(self.runs.count() >= runs)
             })
-            .await?;
+            .await
+            .with_context(|| format!("runs are missing: {}", runs - self.runs.count()))?;
         self.world.settled(&["month"]).await
     }
 

@@ -56,7 +56,7 @@ pub struct Observed {
 }
 
 /// Identifies a run under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(u64);
 
 /// What a run under way came to.
@@ -643,7 +643,7 @@ impl Queue {
         self.finish_call(now)
     }
 
-    /// Lends the place of a run to another run, since its handler computes for long. [`reclaim`](Self::reclaim) ends that.
+    /// Lends the place of a run to another run, until [`reclaim`](Self::reclaim) or [`take_back`](Self::take_back).
     pub fn lend(&mut self, ticket: Ticket, now: Timestamp) -> Vec<Action> {
         let places = self.configurator.concurrency;
         self.running.lend(ticket, places);
@@ -656,6 +656,12 @@ impl Queue {
             Some(is_suspect) => self.lines.push_ready(ticket, is_suspect),
             None => self.actions.push(Action::Continue { ticket }),
         }
+        self.finish_call(now)
+    }
+
+    /// Gives a run its place again, although none may be free: fewer runs begin until there are no more than `concurrency`.
+    pub fn take_back(&mut self, ticket: Ticket, now: Timestamp) -> Vec<Action> {
+        self.running.give_back(ticket);
         self.finish_call(now)
     }
 

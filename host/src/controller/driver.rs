@@ -295,7 +295,9 @@ impl Drive {
                     .in_scope(|| guest.call_blocking(&module, handler, &call.input, &limits, log)),
             }
         };
-        let CallReport { result, cost } = self.place.call(calling, &context.clock).await;
+        let has_reserve = || self.answers.has_reserve();
+        let called = self.place.call(calling, &context.clock, has_reserve);
+        let CallReport { result, cost } = called.await;
         if let Some(taking) = &mut self.taking {
             taking.call(&call.handler, &module, &call.input, &result);
         }
@@ -367,8 +369,10 @@ impl Drive {
             redactor: &self.redactor,
             permit,
             is_suspect: self.place.is_suspect,
+            yields: matches!(context.call_mode, CallMode::Parallel),
         };
-        let mut executed = context.executor.execute(plan, sending).await;
+        let executing = context.executor.execute(plan, sending);
+        let mut executed = self.place.send(executing, self.answers.slow()).await;
         let fences = Permit::fences_of(permit);
         context
             .effects

@@ -1,4 +1,4 @@
-//! Places of runs, which are lent to others while a handler computes for long.
+//! Places of runs, which are lent to other runs while a handler computes for long or a large answer is read.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,11 +34,19 @@ pub(crate) enum PlaceNews {
     Lent(Ticket),
     /// The run needs a place again, and goes on when this is sent, or dropped.
     Reclaimed(Ticket, oneshot::Sender<()>),
+    /// The run has gone on, whether or not a place was free.
+    TakenBack(Ticket),
 }
 
 impl Place {
-    /// Makes a call. If it is long, others may have the place meanwhile.
-    pub(crate) async fn call<T>(&self, call: impl Future<Output = T>, clock: &SharedClock) -> T {
+    /// Makes a call. If it takes longer than 20 ms, the place is lent until it returns. The run then waits for a free place, unless `has_reserve`
+    /// returns true: a run with the reserve of [answers](crate::answers) must not wait for the runs that wait for the reserve.
+    pub(crate) async fn call<T>(
+        &self,
+        call: impl Future<Output = T>,
+        clock: &SharedClock,
+        has_reserve: impl FnOnce() -> bool,
+    ) -> T {
         let Some((ticket, lending)) = &self.lending else {
             return call.await;
         };
@@ -50,11 +58,37 @@ impl Place {
         }
         lending.tell(PlaceNews::Lent(*ticket));
         let returned = call.await;
+        if has_reserve() {
+            lending.tell(PlaceNews::TakenBack(*ticket));
+            return returned;
+        }
         let (grant, granted) = oneshot::channel();
         lending.tell(PlaceNews::Reclaimed(*ticket, grant));
         // A worker that ends lets all its runs go on.
         let _ = granted.await;
         returned
+    }
+
+    /// Sends requests. If `slow` completes before they are answered, the place is lent until they are. The run then takes it back without
+    /// waiting, because others may wait for the room that its answers hold.
+    pub(crate) async fn send<T>(
+        &self,
+        sending: impl Future<Output = T>,
+        slow: impl Future<Output = ()>,
+    ) -> T {
+        let Some((ticket, lending)) = &self.lending else {
+            return sending.await;
+        };
+        let mut sending = std::pin::pin!(sending);
+        tokio::select! {
+            biased;
+            answered = &mut sending => return answered,
+            () = slow => {}
+        }
+        lending.tell(PlaceNews::Lent(*ticket));
+        let answered = sending.await;
+        lending.tell(PlaceNews::TakenBack(*ticket));
+        answered
     }
 }
 
@@ -76,6 +110,66 @@ impl Lending {
                 return news;
             }
             self.changed.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use futures::FutureExt as _;
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::clock::SystemClock;
+
+    fn place() -> (Place, Arc<Lending>) {
+        let lending = Arc::<Lending>::default();
+        let place = Place {
+            is_suspect: false,
+            lending: Some((Ticket::default(), lending.clone())),
+        };
+        (place, lending)
+    }
+
+    #[tokio::test]
+    async fn requests_with_small_answers_keep_their_place() {
+        let (place, lending) = place();
+        place.send(ready(()), pending()).await;
+        assert!(lending.next().now_or_never().is_none());
+    }
+
+    #[tokio::test]
+    async fn requests_with_large_answers_lend_their_place_and_take_it_back() {
+        let (place, lending) = place();
+        let answered = Notify::new();
+        let mut sending = Box::pin(place.send(answered.notified(), ready(())));
+        assert!(sending.as_mut().now_or_never().is_none());
+        assert!(matches!(lending.next().await[..], [PlaceNews::Lent(_)]));
+        answered.notify_one();
+        sending.await;
+        assert!(matches!(lending.next().await[..], [PlaceNews::TakenBack(_)]));
+    }
+
+    #[tokio::test]
+    async fn a_long_call_waits_for_a_place_unless_its_run_has_the_reserve() {
+        let clock: SharedClock = Arc::new(SystemClock);
+        for has_reserve in [false, true] {
+            let (place, lending) = place();
+            let returns = Notify::new();
+            let mut call = Box::pin(place.call(returns.notified(), &clock, || has_reserve));
+            let lent = tokio::select! {
+                lent = lending.next() => lent,
+                () = &mut call => panic!("it has not returned"),
+            };
+            assert!(matches!(lent[..], [PlaceNews::Lent(_)]));
+            returns.notify_one();
+            let is_over = call.as_mut().now_or_never().is_some();
+            assert_eq!(is_over, has_reserve);
+            let news = lending.next().await;
+            let waits = matches!(news[..], [PlaceNews::Reclaimed(..)]);
+            assert_eq!(waits, !has_reserve);
         }
     }
 }

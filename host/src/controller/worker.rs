@@ -1087,6 +1087,7 @@ impl Worker {
             let now = self.now();
             let actions = match news {
                 PlaceNews::Lent(ticket) => self.queue.lend(ticket, now),
+                PlaceNews::TakenBack(ticket) => self.queue.take_back(ticket, now),
                 PlaceNews::Reclaimed(ticket, grant) => {
                     self.reclaiming.insert(ticket, grant);
                     self.queue.reclaim(ticket, now)

@@ -795,6 +795,26 @@ fn another_run_takes_the_place_of_one_whose_handler_computes() {
 }
 
 #[test]
+fn a_run_that_takes_its_place_back_delays_the_next() {
+    let mut declared = configurator();
+    declared.concurrency = 1;
+    let mut bench = Bench::listed(declared);
+    bench.see("reads", 1).see("next", 1).see("last", 1);
+    let reads = bench.ticket_of("reads");
+    let lent = bench.queue.lend(reads, bench.now);
+    bench.note(lent);
+    let taken_back = bench.queue.take_back(reads, bench.now);
+    bench.note(taken_back);
+    bench.succeed("next").check(expect![[r#"
+        start Phases reads:Added after 0 failures
+        start Phases next:Added after 0 failures
+    "#]]);
+    bench.succeed("reads").check(expect![[r#"
+        start Phases last:Added after 0 failures
+    "#]]);
+}
+
+#[test]
 fn a_run_goes_on_at_once_whose_place_was_not_lent() {
     let mut declared = configurator();
     declared.concurrency = 1;
