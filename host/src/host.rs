@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use configurator_background::work::Background;
 use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
+use configurator_core::handler::MAX_STATUS_SIZE;
 use configurator_core::capability::Capabilities;
 #[cfg(not(feature = "http"))]
 use configurator_core::request::SinkName;
@@ -63,6 +64,7 @@ pub(crate) struct Shared {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) availability: Arc<Availability>,
     pub(crate) max_retry_after: Duration,
+    pub(crate) max_status_size: u64,
     pub(crate) command_limits: CommandLimits,
     pub(crate) state_retention: Duration,
     pub(crate) seed: u64,
@@ -126,6 +128,7 @@ pub struct HostBuilder {
     recorder: Option<Arc<Recorder>>,
     grace: Option<Duration>,
     max_retry_after: Option<Duration>,
+    max_status_size: Option<u64>,
     command_limits: CommandLimits,
     state_retention: Option<Duration>,
     seed: Option<u64>,
@@ -265,6 +268,14 @@ impl HostBuilder {
     #[must_use]
     pub fn max_retry_after(mut self, max_retry_after: Duration) -> Self {
         self.max_retry_after = Some(max_retry_after);
+        self
+    }
+
+    /// Sets the largest status, in bytes, that handlers may give an object. Every client that watches the object receives it. Default:
+    /// [`MAX_STATUS_SIZE`].
+    #[must_use]
+    pub fn max_status_size(mut self, bytes: u64) -> Self {
+        self.max_status_size = Some(bytes);
         self
     }
 
@@ -420,6 +431,7 @@ impl HostBuilder {
             metrics,
             availability,
             max_retry_after,
+            max_status_size: self.max_status_size.unwrap_or(MAX_STATUS_SIZE),
             command_limits: self.command_limits,
             state_retention: self.state_retention.unwrap_or(DEFAULT_STATE_RETENTION),
             seed,

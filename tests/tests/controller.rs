@@ -577,6 +577,7 @@ async fn a_handler_that_misbehaves_is_named_and_harms_nothing_else() -> Result<(
     check("recurse", expect![[r#"RetryExceedLimit: still failing after 1 attempt: ResourceGeneric: phase "root": the handler's stack overflowed: too many nested calls"#]]).await?;
     check("allocate", expect![[r#"RetryExceedLimit: still failing after 1 attempt: ResourceGeneric: phase "root": the handler passed its memory limit of 67108864 bytes: it asked for 67436544 bytes of memory in all"#]]).await?;
     check("returnMuch", expect![[r#"ResourceGeneric: phase "root": the output has 34603008 bytes or more; limits.outputSize allows 8388608"#]]).await?;
+    check("largeStatus", expect![[r#"ResourceGeneric: phase "root": a status has 1000014 bytes; the host's setting max_status_size allows 65536"#]]).await?;
     check(
         "sameNames",
         expect![[r#"ResourceGeneric: the output is invalid: two requests are named "twice""#]],
@@ -584,6 +585,37 @@ async fn a_handler_that_misbehaves_is_named_and_harms_nothing_else() -> Result<(
     .await?;
     check("noJson", expect![[r#"ResourceGeneric: phase "root": the output is invalid: statuses: status is not well-formed JSON: EOF while parsing a value at line 1 column 10"#]]).await?;
     check("deepJson", expect![[r#"ResourceGeneric: phase "root": the output is invalid: statuses: status is nested more than 100 levels deep (at byte 100)"#]]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statuses_of_several_phases_are_limited_together() -> Result<()> {
+    let world = World::start().await?;
+    let part = "x".repeat(40_000);
+    let mut configurator = scripted("large", json!({"status": {"message": part}}));
+    configurator["spec"]["watch"]["kind"] = json!("Pod");
+    configurator["spec"]["phases"] =
+        json!([{"name": "root"}, {"name": "second", "handler": "root"}]);
+    configurator["spec"]["parameters"]["second"] = json!({"status": {"reason": part}});
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "web", "namespace": "default", "labels": {"handled": "yes"}},
+        "spec": {"containers": [{"name": "main", "image": "main"}]},
+    });
+    world.apply(&pod).await?;
+    world.apply(&configurator).await?;
+    let api: Api<Configurator> = Api::all(world.client.clone());
+    let failures = || async {
+        let status = api.get("large").await?.status.unwrap_or_default();
+        Ok::<_, anyhow::Error>(status.failures)
+    };
+    world
+        .until("it is given up", || async {
+            Ok(!failures().await?.is_empty())
+        })
+        .await?;
+    expect!["the status of default/web has 80028 bytes; the host's setting max_status_size allows 65536"]
+        .assert_eq(&failures().await?.remove(0).message);
+    world.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

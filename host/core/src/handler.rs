@@ -354,6 +354,18 @@ impl ModuleDescription {
     }
 }
 
+/// Default size of the status that handlers may give an object, in bytes: 64 KiB. Every client that watches the object receives it.
+pub const MAX_STATUS_SIZE: u64 = 64 << 10;
+
+const fn max_status_size() -> u64 {
+    MAX_STATUS_SIZE
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_max_status_size(size: &u64) -> bool {
+    *size == MAX_STATUS_SIZE
+}
+
 /// Limits of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -366,6 +378,9 @@ pub struct CallLimits {
     pub input_size: u64,
     /// Size of the whole output, in bytes.
     pub output_size: u64,
+    /// Size of the status of one object, in bytes. Default: [`MAX_STATUS_SIZE`].
+    #[serde(default = "max_status_size", skip_serializing_if = "is_max_status_size")]
+    pub status_size: u64,
     /// Calls that one instance may serve. 1: every call has an instance of its own, and sees nothing of the calls before it.
     pub instance_calls: u32,
     /// Whose calls they are: an instance never serves those of two, since what one may read the other may not.
@@ -410,6 +425,7 @@ impl Default for CallLimits {
             memory: 64 << 20,
             input_size: 4 << 20,
             output_size: 1 << 20,
+            status_size: MAX_STATUS_SIZE,
             instance_calls: 1,
             owner: 0,
             objects: 0,
@@ -467,6 +483,14 @@ pub enum CallFault {
         /// Bytes of the output, as far as they were counted.
         size: u64,
         /// `limits.outputSize`.
+        limit: u64,
+    },
+    /// A status passes the host's `max_status_size`.
+    #[error("a status has {size} bytes; the host's setting max_status_size allows {limit}")]
+    StatusTooLarge {
+        /// Bytes of the status.
+        size: u64,
+        /// `max_status_size`.
         limit: u64,
     },
     /// The output is not what the protocol allows.

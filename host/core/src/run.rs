@@ -795,6 +795,7 @@ impl Run {
             CallFault::Handler(HandlerError { fatal: true, .. })
             | CallFault::InputTooLarge { .. }
             | CallFault::OutputTooLarge { .. }
+            | CallFault::StatusTooLarge { .. }
             | CallFault::InvalidOutput { .. }
             | CallFault::UnknownHandler { .. } => (Reaction::Fail, None),
             CallFault::Handler(error) => (Reaction::Restart, error.retry_after),

@@ -190,7 +190,7 @@ impl Caller {
                 Some(live) => live,
                 None => module.pre().instantiate(&mut store).await?,
             };
-            let output = live.handle(&mut store, handler, input, limits.output_size);
+            let output = live.handle(&mut store, handler, input, limits);
             let output = output.await?;
             Ok((output, live))
         };

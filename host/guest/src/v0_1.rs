@@ -6,7 +6,9 @@ mod to_guest;
 
 use std::marker::PhantomData;
 
-use configurator_core::handler::{CallFault, HandlerInput, HandlerOutput, ModuleDescription};
+use configurator_core::handler::{
+    CallFault, CallLimits, HandlerInput, HandlerOutput, ModuleDescription,
+};
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{
     ComponentExportIndex, ComponentNamedList, HasSelf, Instance, InstancePre, Lift, Linker, Lower,
@@ -124,14 +126,14 @@ impl Live {
         store: &mut Store<CallState>,
         handler: &str,
         input: &HandlerInput,
-        output_limit: u64,
+        limits: &CallLimits,
     ) -> Result<HandlerOutput, HandleError> {
         let input = to_guest::handler_input(input);
         let (output,) = self
             .handle
             .call_async(&mut *store, (handler.into(), input))
             .await?;
-        Ok(from_guest::handler_output(output, output_limit)?)
+        Ok(from_guest::handler_output(output, limits)?)
     }
 }
 

@@ -466,6 +466,7 @@ fn builder(
             ..HttpOptions::default()
         })
         .max_retry_after(settings.max_retry_after())
+        .max_status_size(settings.max_status_size.0)
         .command_limits(settings.command_limits())
         .state_retention(settings.state_retention())
         .grace(settings.grace());

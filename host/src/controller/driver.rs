@@ -539,6 +539,16 @@ impl Drive {
     }
 
     async fn apply_status(&self, key: &ObjectRef, status: Value) -> Result<(), Fault> {
+        let limit = self.run.configurator().limits.status_size;
+        let size = status.to_string().len() as u64;
+        if size > limit {
+            return Err(Fault::new(
+                FaultKind::ResourceGeneric,
+                format!(
+                    "the status of {key} has {size} bytes; the host's setting max_status_size allows {limit}"
+                ),
+            ));
+        }
         let resource = &self.context.resource;
         let api = objects::of(self.context.client.clone(), resource, &key.namespace);
         let uid = self
@@ -708,6 +718,7 @@ impl Drive {
                 },
                 CallFault::InputTooLarge { .. }
                 | CallFault::OutputTooLarge { .. }
+                | CallFault::StatusTooLarge { .. }
                 | CallFault::UnknownHandler { .. }
                 | CallFault::Host { .. } => fault,
             }),
@@ -729,6 +740,7 @@ fn outcome_of(result: &Result<HandlerOutput, CallFault>) -> &'static str {
         Err(CallFault::Stack { .. }) => "stack",
         Err(CallFault::InputTooLarge { .. }) => "input_too_large",
         Err(CallFault::OutputTooLarge { .. }) => "output_too_large",
+        Err(CallFault::StatusTooLarge { .. }) => "status_too_large",
         Err(CallFault::InvalidOutput { .. }) => "invalid_output",
         Err(CallFault::UnknownHandler { .. }) => "unknown_handler",
         Err(CallFault::Host { .. }) => "host",

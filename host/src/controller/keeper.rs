@@ -980,6 +980,7 @@ async fn load(
     let mut configurator = declaration::check(resource, flows)
         .map_err(|error| refused("Invalid", error.to_string()))?;
     configurator.retry.max_retry_after = shared.max_retry_after;
+    configurator.limits.status_size = shared.max_status_size;
     check_memory(&configurator, shared.guest.memory().limit())?;
     let source = resource.spec.module.place();
     shared.observer.noticed(

@@ -436,6 +436,7 @@ impl Explorer<'_> {
                 | CallFault::Memory { .. }
                 | CallFault::Stack { .. }
                 | CallFault::OutputTooLarge { .. }
+                | CallFault::StatusTooLarge { .. }
                 | CallFault::InvalidOutput { .. }
                 | CallFault::UnknownHandler { .. } => Some(FindingKind::Traps),
                 // The handler was not called.

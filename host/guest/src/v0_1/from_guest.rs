@@ -15,9 +15,13 @@ const ELEMENT: u64 = 16;
 
 pub(super) fn handler_output(
     output: Result<wit::HandlerOutput, wit::HandlerError>,
-    limit: u64,
+    limits: &core::CallLimits,
 ) -> Result<core::HandlerOutput, CallFault> {
-    let mut reader = Reader { size: 0, limit };
+    let mut reader = Reader {
+        size: 0,
+        limit: limits.output_size,
+        status_limit: limits.status_size,
+    };
     match output {
         Ok(output) => reader.handler_output(output),
         Err(error) => Err(CallFault::Handler(reader.handler_error(error)?)),
@@ -28,7 +32,11 @@ pub(super) fn module_description(
     description: wit::ModuleDescription,
     limit: u64,
 ) -> Result<core::ModuleDescription, CallFault> {
-    let mut reader = Reader { size: 0, limit };
+    let mut reader = Reader {
+        size: 0,
+        limit,
+        status_limit: 0,
+    };
     let handlers = reader.list(description.handlers, Reader::handler_description)?;
     Ok(core::ModuleDescription { handlers })
 }
@@ -37,6 +45,8 @@ pub(super) fn module_description(
 struct Reader {
     size: u64,
     limit: u64,
+    /// For one status.
+    status_limit: u64,
 }
 
 type Read<T> = Result<T, CallFault>;
@@ -52,6 +62,10 @@ impl Reader {
             outcome: self.outcome(output.outcome)?,
             next: self.optional_text(output.next)?,
             statuses: self.list(output.statuses, |reader, update| {
+                let (size, limit) = (update.status.len() as u64, reader.status_limit);
+                if size > limit {
+                    return Err(CallFault::StatusTooLarge { size, limit });
+                }
                 Ok(core::StatusUpdate {
                     of: reader.optional(update.of, Self::object_ref)?,
                     status: reader.json(update.status, || "statuses: status".into())?,

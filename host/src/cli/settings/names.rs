@@ -214,6 +214,7 @@ mod tests {
             http_idle_connections
             http_idle_seconds
             max_retry_after_seconds
+            max_status_size
             max_pending_commands
             command_ttl_seconds
             state_retention_seconds

@@ -337,6 +337,7 @@ fn what_becomes_of_a_call_without_output() {
         CallFault::Host { message: message() },
         CallFault::InputTooLarge { size: 2, limit: 1 },
         CallFault::OutputTooLarge { size: 2, limit: 1 },
+        CallFault::StatusTooLarge { size: 2, limit: 1 },
         CallFault::InvalidOutput { message: message() },
         CallFault::UnknownHandler {
             name: "x".into(),
