@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use configurator_background::work::Background;
 use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
-use configurator_core::handler::MAX_STATUS_SIZE;
 use configurator_core::capability::Capabilities;
+use configurator_core::handler::MAX_STATUS_SIZE;
 #[cfg(not(feature = "http"))]
 use configurator_core::request::SinkName;
 use configurator_guest::memory::available_memory;

@@ -613,8 +613,10 @@ async fn statuses_of_several_phases_are_limited_together() -> Result<()> {
             Ok(!failures().await?.is_empty())
         })
         .await?;
-    expect!["the status of default/web has 80028 bytes; the host's setting max_status_size allows 65536"]
-        .assert_eq(&failures().await?.remove(0).message);
+    expect![
+        "the status of default/web has 80026 bytes; the host's setting max_status_size allows 65536"
+    ]
+    .assert_eq(&failures().await?.remove(0).message);
     world.stop().await
 }
 

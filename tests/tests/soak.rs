@@ -16,8 +16,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -357,7 +357,9 @@ impl Month {
         self.world
             .until("a run of each object with the new module", || async {
                 let runs = self.runs.by_module();
-                let mut of_new = runs.iter().filter(|(module, _)| !known.contains_key(*module));
+                let mut of_new = runs
+                    .iter()
+                    .filter(|(module, _)| !known.contains_key(*module));
                 Ok(of_new.any(|(_, runs)| *runs >= OBJECTS))
             })
             .await?;

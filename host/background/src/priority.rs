@@ -1,5 +1,7 @@
 //! The priority of threads.
 
+use std::time::Duration;
+
 use rustix::process::nice;
 
 /// The niceness of background threads. Beside a thread of the default niceness they get about a quarter of a processor, so they make progress
@@ -7,22 +9,43 @@ use rustix::process::nice;
 const NICENESS: i32 = 5;
 
 /// Lowers the priority of this thread permanently. Has no effect if the system refuses.
+///
+/// On Linux 6.12 and later, the scheduler slice also becomes longer, so that a thread with a shorter one interrupts this thread when it
+/// wakes. Otherwise it may wait for the next tick of the scheduler, about 4 ms.
 pub fn give_way() {
+    const SLICE: Duration = Duration::from_millis(50);
     // On Linux this affects the calling thread only.
     if let Ok(niceness) = nice(NICENESS) {
         #[cfg(target_os = "linux")]
-        lengthen_slice(niceness);
+        linux::set_policy(linux::Policy::Normal, niceness, SLICE);
     }
 }
 
-/// Lengthens the scheduler slice of this thread, so that a thread with a shorter slice interrupts it when it wakes. Otherwise it may wait
-/// for the next tick of the scheduler, about 4 ms. Requires Linux 6.12; older kernels ignore it.
+/// Lets this thread permanently run only while a processor is idle, as far as the system allows: every other thread interrupts it at once. If
+/// all processors are busy it makes hardly any progress, so its work must be able to go on elsewhere. On systems other than Linux, this
+/// is [`give_way`].
+pub fn run_when_idle() {
+    #[cfg(target_os = "linux")]
+    {
+        // The shorter the slice, the sooner a starved thread gets one.
+        const SLICE: Duration = Duration::from_micros(100);
+        linux::set_policy(linux::Policy::Idle, 0, SLICE);
+    }
+    #[cfg(not(target_os = "linux"))]
+    give_way();
+}
+
 #[cfg(target_os = "linux")]
-#[allow(unsafe_code, reason = "libc has no safe interface to sched_setattr")]
-fn lengthen_slice(niceness: i32) {
-    const KEEP_POLICY: u64 = 0x08;
-    /// In nanoseconds. The scheduler's own is about 3 ms, its maximum is 100 ms.
-    const SLICE: u64 = 50_000_000;
+mod linux {
+    use super::Duration;
+
+    /// `SCHED_…` of Linux.
+    #[derive(Clone, Copy)]
+    pub(super) enum Policy {
+        Normal = 0,
+        Idle = 5,
+    }
+
     /// `struct sched_attr` of the kernel, in its first version.
     #[repr(C)]
     #[derive(Default)]
@@ -32,19 +55,25 @@ fn lengthen_slice(niceness: i32) {
         flags: u64,
         nice: i32,
         priority: u32,
+        /// The slice in nanoseconds. Kernels before 6.12 ignore it.
         runtime: u64,
         deadline: u64,
         period: u64,
     }
-    let attributes = Attributes {
-        size: size_of::<Attributes>() as u32,
-        flags: KEEP_POLICY,
-        nice: niceness,
-        runtime: SLICE,
-        ..Attributes::default()
-    };
-    // SAFETY: the kernel reads `size` bytes from a pointer that is valid during the call. 0 is the calling thread.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+
+    /// Sets the scheduler policy, the niceness and the slice of this thread. Has no effect if the system refuses.
+    #[allow(unsafe_code, reason = "libc has no safe interface to sched_setattr")]
+    pub(super) fn set_policy(policy: Policy, nice: i32, slice: Duration) {
+        let attributes = Attributes {
+            size: size_of::<Attributes>() as u32,
+            policy: policy as u32,
+            nice,
+            runtime: u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX),
+            ..Attributes::default()
+        };
+        // SAFETY: the kernel reads `size` bytes from a pointer that is valid during the call. 0 is the calling thread.
+        unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    }
 }
 
 #[cfg(test)]
@@ -62,5 +91,21 @@ mod tests {
         });
         assert!(given.join().unwrap() > before);
         assert_eq!(getpriority_process(None).unwrap(), before);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_that_runs_when_idle_has_the_idle_policy_and_others_do_not() {
+        // The policy is the 41st field; the second, the name, may have spaces.
+        let policy = || {
+            let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+            let (_, fields) = stat.rsplit_once(')').unwrap();
+            fields.split_whitespace().nth(38).unwrap().to_owned()
+        };
+        let idle = std::thread::spawn(move || {
+            run_when_idle();
+            policy()
+        });
+        assert_eq!((idle.join().unwrap(), policy()), ("5".into(), "0".into()));
     }
 }

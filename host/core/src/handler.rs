@@ -361,7 +361,10 @@ const fn max_status_size() -> u64 {
     MAX_STATUS_SIZE
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 const fn is_max_status_size(size: &u64) -> bool {
     *size == MAX_STATUS_SIZE
 }
@@ -379,7 +382,10 @@ pub struct CallLimits {
     /// Size of the whole output, in bytes.
     pub output_size: u64,
     /// Size of the status of one object, in bytes. Default: [`MAX_STATUS_SIZE`].
-    #[serde(default = "max_status_size", skip_serializing_if = "is_max_status_size")]
+    #[serde(
+        default = "max_status_size",
+        skip_serializing_if = "is_max_status_size"
+    )]
     pub status_size: u64,
     /// Calls that one instance may serve. 1: every call has an instance of its own, and sees nothing of the calls before it.
     pub instance_calls: u32,

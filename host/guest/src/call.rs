@@ -14,7 +14,7 @@ use wasmtime::{Engine, Store, UpdateDeadline};
 
 use crate::budget::{MemoryBudget, Reservation, Wait};
 use crate::deadline::Stopwatch;
-use crate::drive::drive_blocking;
+use crate::drive::{drive_blocking, steps_often};
 use crate::idle::{IdleInstances, Instance};
 use crate::input_size::input_size;
 use crate::limiter::{MemoryLimiter, TABLES_SIZE};
@@ -285,7 +285,7 @@ impl Caller {
         let (deadline, tick) = (limits.deadline, self.tick);
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(move |_| match watch.check(deadline) {
-            Ok(used) if used < tick => Ok(UpdateDeadline::Continue(1)),
+            Ok(used) if used < tick && !steps_often() => Ok(UpdateDeadline::Continue(1)),
             Ok(_) => Ok(UpdateDeadline::YieldCustom(
                 1,
                 Box::pin(watch.clone().step_aside()),

@@ -79,7 +79,8 @@ impl Stopwatch {
     }
 }
 
-fn thread_cpu_nanos() -> i64 {
+/// Returns the CPU time of this thread, in nanoseconds.
+pub(crate) fn thread_cpu_nanos() -> i64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec
         .saturating_mul(1_000_000_000)

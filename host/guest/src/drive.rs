@@ -1,5 +1,6 @@
 //! On which threads a call runs.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -50,6 +51,31 @@ pub(crate) fn begin<T>(mut call: Fiber<'_, T>) -> Result<Begun<'_, T>, DriveErro
         Poll::Ready(result) => Begun::Ended(result),
         Poll::Pending => Begun::Lasts(call),
     })
+}
+
+thread_local! {
+    static STEPS_OFTEN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns whether a call on this thread steps aside at every tick, even if it has used less than a tick of CPU time.
+pub(crate) fn steps_often() -> bool {
+    STEPS_OFTEN.get()
+}
+
+/// Runs a call on this thread to its end, or until `goes_on` returns false at a tick.
+pub(crate) fn drive_while<T>(
+    mut call: Fiber<'_, T>,
+    mut goes_on: impl FnMut() -> bool,
+) -> Result<Begun<'_, T>, DriveError> {
+    STEPS_OFTEN.set(true);
+    loop {
+        if let Poll::Ready(result) = step(&mut call)? {
+            return Ok(Begun::Ended(result));
+        }
+        if !goes_on() {
+            return Ok(Begun::Lasts(call));
+        }
+    }
 }
 
 /// Runs a call to its end on this thread.
@@ -123,6 +149,28 @@ mod tests {
         let threads = other.join().unwrap();
         assert_eq!(threads.len(), 2);
         assert_eq!(threads[0], current().id());
+    }
+
+    #[test]
+    fn a_call_is_given_back_at_a_tick() {
+        assert!(!steps_often());
+        let on_thread = std::thread::spawn(|| {
+            let mut ticks = 0;
+            let begun = drive_while(call(3), || {
+                ticks += 1;
+                ticks < 2
+            });
+            assert!(steps_often());
+            begun.unwrap()
+        });
+        let Begun::Lasts(rest) = on_thread.join().unwrap() else {
+            panic!("it lasts");
+        };
+        let Begun::Ended(threads) = drive_while(rest, || true).unwrap() else {
+            panic!("it ends");
+        };
+        assert_eq!(threads.last(), Some(&current().id()));
+        assert_eq!(threads.len(), 2);
     }
 
     #[test]

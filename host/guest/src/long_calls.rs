@@ -3,17 +3,22 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use configurator_background::fair_queue::{FairQueue, Turn};
-use configurator_background::priority::give_way;
+use configurator_background::priority::{give_way, run_when_idle};
 use configurator_core::handler::CallLimits;
 use tokio::sync::oneshot;
 
-use crate::drive::{DriveError, Fiber, drive_blocking};
+use crate::deadline::thread_cpu_nanos;
+use crate::drive::{Begun, DriveError, Fiber, drive_blocking, drive_while};
 
 /// Stack of such a thread, in bytes. The call has a stack of its own.
 const STACK: usize = 256 << 10;
+/// How long a thread that runs only while a processor is idle may get less than a quarter of one.
+const STARVING: Duration = Duration::from_millis(100);
+/// How long processors count as busy after a thread has starved: to notice that took it up to 1.5 s.
+const BUSY: Duration = Duration::from_secs(10);
 /// Kinds of call that are remembered because the last call lasted.
 const KINDS: usize = 4096;
 
@@ -94,23 +99,88 @@ impl LongCalls {
     }
 }
 
-/// Runs a call to its end on a thread of its own, which gives way to others.
+/// Runs a call to its end on a thread that runs only while a processor is idle. If that thread starves, this call and those of the next
+/// [`BUSY`] go on on threads of low priority.
 pub(crate) async fn run<T: Send + 'static>(
-    turn: Turn,
-    call: Fiber<'static, T>,
+    mut turn: Turn,
+    mut call: Fiber<'static, T>,
 ) -> Result<T, DriveError> {
+    if !are_busy() {
+        let drive = move || {
+            run_when_idle();
+            let mut share = ProcessorShare::measure();
+            drive_while(call, || !share.is_starved())
+        };
+        let (returned, begun) = on_thread(turn, drive).await?;
+        match begun? {
+            Begun::Ended(ended) => return Ok(ended),
+            Begun::Lasts(rest) => (turn, call) = (returned, rest),
+        }
+        *starved() = Some(Instant::now());
+    }
+    let drive = move || {
+        give_way();
+        drive_blocking(call)
+    };
+    let (_turn, ended) = on_thread(turn, drive).await?;
+    ended
+}
+
+/// Returns whether a thread that runs only while a processor is idle would starve.
+fn are_busy() -> bool {
+    starved().is_some_and(|starved| starved.elapsed() < BUSY)
+}
+
+/// The last time such a thread of this process starved.
+fn starved() -> MutexGuard<'static, Option<Instant>> {
+    static STARVED: Mutex<Option<Instant>> = Mutex::new(None);
+    STARVED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs this on a thread of its own. The turn lasts until it has ended, even if the future is dropped.
+async fn on_thread<T: Send + 'static>(
+    turn: Turn,
+    drive: impl FnOnce() -> T + Send + 'static,
+) -> Result<(Turn, T), DriveError> {
     let (reply, result) = oneshot::channel();
     Builder::new()
         .name("guest-call".into())
         .stack_size(STACK)
         .spawn(move || {
-            give_way();
-            let ended = drive_blocking(call);
-            drop(turn);
-            let _ = reply.send(ended);
+            let driven = drive();
+            // The caller may have dropped the future.
+            let _ = reply.send((turn, driven));
         })
         .map_err(DriveError::Thread)?;
-    result.await.unwrap_or(Err(DriveError::Closed))
+    result.await.map_err(|_| DriveError::Closed)
+}
+
+/// The share of a processor that this thread gets.
+struct ProcessorShare {
+    wall: Instant,
+    /// CPU time of the thread at that time, in nanoseconds.
+    cpu: i64,
+}
+
+impl ProcessorShare {
+    /// Starts to measure.
+    fn measure() -> Self {
+        Self {
+            wall: Instant::now(),
+            cpu: thread_cpu_nanos(),
+        }
+    }
+
+    /// Returns whether the thread got less than a quarter of a processor in the last [`STARVING`] and more. Counts anew after that time.
+    fn is_starved(&mut self) -> bool {
+        let wall = self.wall.elapsed();
+        if wall < STARVING {
+            return false;
+        }
+        let cpu = thread_cpu_nanos().saturating_sub(self.cpu);
+        *self = Self::measure();
+        u128::from(cpu.unsigned_abs()).saturating_mul(4) < wall.as_nanos()
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 
 mod fixture;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -373,6 +373,35 @@ async fn a_call_that_the_system_interrupts_for_some_ticks_is_a_short_one() {
     // One that lasts goes on on another thread.
     let here = std::thread::current().id();
     assert_eq!(*threads.lock().unwrap(), [here, here]);
+}
+
+#[tokio::test]
+async fn a_long_call_gets_cpu_time_though_all_processors_are_busy() {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let busy: Vec<_> = (0..processors)
+        .map(|_| {
+            let is_over = Arc::clone(&is_over);
+            std::thread::spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        })
+        .collect();
+    let runtime = runtime();
+    let endless = Guest::new().body("(loop $again (br $again))");
+    let endless = runtime.load_blocking(endless.build(), "endless").unwrap();
+    let limits = CallLimits {
+        deadline: Duration::from_secs(1),
+        ..limits()
+    };
+    let called = runtime.call(&endless, "root", input("{}"), limits, no_log());
+    let fault = called.await.result.unwrap_err();
+    is_over.store(true, Ordering::Relaxed);
+    busy.into_iter().for_each(|thread| thread.join().unwrap());
+    // It used up its CPU time before ten times that had passed.
+    assert!(fault.to_string().contains("of CPU time"), "{fault}");
 }
 
 #[tokio::test]

@@ -149,7 +149,10 @@ mod tests {
         assert!(matches!(lending.next().await[..], [PlaceNews::Lent(_)]));
         answered.notify_one();
         sending.await;
-        assert!(matches!(lending.next().await[..], [PlaceNews::TakenBack(_)]));
+        assert!(matches!(
+            lending.next().await[..],
+            [PlaceNews::TakenBack(_)]
+        ));
     }
 
     #[tokio::test]

@@ -561,11 +561,9 @@ fn misbehave(how: &Misbehaviour) -> Output {
             let status = serde_json::json!({"message": "x".repeat(1_000_000)});
             Output::new().status(status)
         }
-        Misbehaviour::DeepJson => Output::new().status(format!(
-            "{}{}",
-            "[".repeat(20_000),
-            "]".repeat(20_000)
-        )),
+        Misbehaviour::DeepJson => {
+            Output::new().status(format!("{}{}", "[".repeat(20_000), "]".repeat(20_000)))
+        }
     }
 }
 

@@ -373,6 +373,7 @@ fn what_becomes_of_a_call_without_output() {
         restart after 752 ms: ResourceGeneric: phase "root": the host could not make the call: boom
         failed: ResourceGeneric: phase "root": the input has 2 bytes; limits.inputSize allows 1
         failed: ResourceGeneric: phase "root": the output has 2 bytes or more; limits.outputSize allows 1
+        failed: ResourceGeneric: phase "root": a status has 2 bytes; the host's setting max_status_size allows 1
         failed: ResourceGeneric: phase "root": the output is invalid: boom
         failed: ResourceGeneric: phase "root": the module has no handler "x"; it has: root
     "#]].assert_eq(&table);
