@@ -26,11 +26,7 @@ pub fn give_way() {
 /// is [`give_way`].
 pub fn run_when_idle() {
     #[cfg(target_os = "linux")]
-    {
-        // The shorter the slice, the sooner a starved thread gets one.
-        const SLICE: Duration = Duration::from_micros(100);
-        linux::set_policy(linux::Policy::Idle, 0, SLICE);
-    }
+    linux::set_policy(linux::Policy::Idle, 0, Duration::ZERO);
     #[cfg(not(target_os = "linux"))]
     give_way();
 }
@@ -55,13 +51,14 @@ mod linux {
         flags: u64,
         nice: i32,
         priority: u32,
-        /// The slice in nanoseconds. Kernels before 6.12 ignore it.
+        /// The slice in nanoseconds; 0: the scheduler's default. Kernels before 6.12 ignore it.
         runtime: u64,
         deadline: u64,
         period: u64,
     }
 
-    /// Sets the scheduler policy, the niceness and the slice of this thread. Has no effect if the system refuses.
+    /// Sets the scheduler policy, the niceness and the slice of this thread. A slice of zero is the scheduler's default. Has no effect if the
+    /// system refuses.
     #[allow(unsafe_code, reason = "libc has no safe interface to sched_setattr")]
     pub(super) fn set_policy(policy: Policy, nice: i32, slice: Duration) {
         let attributes = Attributes {

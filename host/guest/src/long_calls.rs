@@ -100,7 +100,7 @@ impl LongCalls {
 }
 
 /// Runs a call to its end on a thread that runs only while a processor is idle. If that thread starves, this call and those of the next
-/// [`BUSY`] go on on threads of low priority.
+/// [`BUSY`] continue on threads of low priority.
 pub(crate) async fn run<T: Send + 'static>(
     mut turn: Turn,
     mut call: Fiber<'static, T>,
@@ -131,13 +131,13 @@ fn are_busy() -> bool {
     starved().is_some_and(|starved| starved.elapsed() < BUSY)
 }
 
-/// The last time such a thread of this process starved.
+/// Returns the last time such a thread of this process starved.
 fn starved() -> MutexGuard<'static, Option<Instant>> {
     static STARVED: Mutex<Option<Instant>> = Mutex::new(None);
     STARVED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs this on a thread of its own. The turn lasts until it has ended, even if the future is dropped.
+/// Runs `drive` on its own thread. The turn lasts until `drive` has returned, even if the future is dropped.
 async fn on_thread<T: Send + 'static>(
     turn: Turn,
     drive: impl FnOnce() -> T + Send + 'static,
@@ -171,7 +171,7 @@ impl ProcessorShare {
         }
     }
 
-    /// Returns whether the thread got less than a quarter of a processor in the last [`STARVING`] and more. Counts anew after that time.
+    /// Returns whether the thread got less than a quarter of a processor for [`STARVING`]. Starts over after that time.
     fn is_starved(&mut self) -> bool {
         let wall = self.wall.elapsed();
         if wall < STARVING {
