@@ -113,8 +113,8 @@ impl RunAnswers {
         Ok(room)
     }
 
-    /// Completes when an answer takes long to read, because it is [large](LARGE) or has to wait for room. Counts from this call on, even if
-    /// the future is first polled later.
+    /// Completes when an answer takes long to read, because it is [large](LARGE) or has to wait for room. An earlier answer does not count. One
+    /// after this call does, even if the future has not been polled.
     pub(crate) fn slow(&self) -> Notified<'_> {
         self.0.slow.notified()
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use configurator_background::work::Background;
 use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
 use configurator_core::capability::Capabilities;
-use configurator_core::handler::MAX_STATUS_SIZE;
+use configurator_core::handler::DEFAULT_MAX_STATUS_SIZE;
 #[cfg(not(feature = "http"))]
 use configurator_core::request::SinkName;
 use configurator_guest::memory::available_memory;
@@ -272,7 +272,7 @@ impl HostBuilder {
     }
 
     /// Sets the largest status, in bytes, that handlers may give an object. Every client that watches the object receives it. Default:
-    /// [`MAX_STATUS_SIZE`].
+    /// [`DEFAULT_MAX_STATUS_SIZE`].
     #[must_use]
     pub fn max_status_size(mut self, bytes: u64) -> Self {
         self.max_status_size = Some(bytes);
@@ -431,7 +431,7 @@ impl HostBuilder {
             metrics,
             availability,
             max_retry_after,
-            max_status_size: self.max_status_size.unwrap_or(MAX_STATUS_SIZE),
+            max_status_size: self.max_status_size.unwrap_or(DEFAULT_MAX_STATUS_SIZE),
             command_limits: self.command_limits,
             state_retention: self.state_retention.unwrap_or(DEFAULT_STATE_RETENTION),
             seed,

@@ -355,18 +355,18 @@ impl ModuleDescription {
 }
 
 /// Default size of the status that handlers may give an object, in bytes: 64 KiB. Every client that watches the object receives it.
-pub const MAX_STATUS_SIZE: u64 = 64 << 10;
+pub const DEFAULT_MAX_STATUS_SIZE: u64 = 64 << 10;
 
-const fn max_status_size() -> u64 {
-    MAX_STATUS_SIZE
+const fn default_status_size() -> u64 {
+    DEFAULT_MAX_STATUS_SIZE
 }
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference"
 )]
-const fn is_max_status_size(size: &u64) -> bool {
-    *size == MAX_STATUS_SIZE
+const fn is_default_status_size(size: &u64) -> bool {
+    *size == DEFAULT_MAX_STATUS_SIZE
 }
 
 /// Limits of one call.
@@ -381,10 +381,10 @@ pub struct CallLimits {
     pub input_size: u64,
     /// Size of the whole output, in bytes.
     pub output_size: u64,
-    /// Size of the status of one object, in bytes. Default: [`MAX_STATUS_SIZE`].
+    /// Size of the status of one object, in bytes. Default: [`DEFAULT_MAX_STATUS_SIZE`].
     #[serde(
-        default = "max_status_size",
-        skip_serializing_if = "is_max_status_size"
+        default = "default_status_size",
+        skip_serializing_if = "is_default_status_size"
     )]
     pub status_size: u64,
     /// Calls that one instance may serve. 1: every call has an instance of its own, and sees nothing of the calls before it.
@@ -431,7 +431,7 @@ impl Default for CallLimits {
             memory: 64 << 20,
             input_size: 4 << 20,
             output_size: 1 << 20,
-            status_size: MAX_STATUS_SIZE,
+            status_size: DEFAULT_MAX_STATUS_SIZE,
             instance_calls: 1,
             owner: 0,
             objects: 0,

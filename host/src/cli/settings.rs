@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
-use configurator_core::handler::MAX_STATUS_SIZE;
+use configurator_core::handler::DEFAULT_MAX_STATUS_SIZE;
 use configurator_guest::code_size::CodeLimits;
 use configurator_guest::options::GuestOptions;
 use figment::error::Kind;
@@ -185,7 +185,7 @@ impl Default for Settings {
             http_idle_connections: DEFAULT_IDLE_CONNECTIONS,
             http_idle_seconds: DEFAULT_IDLE_TIMEOUT.as_secs(),
             max_retry_after_seconds: DEFAULT_MAX_RETRY_AFTER.as_secs(),
-            max_status_size: ByteSize(MAX_STATUS_SIZE),
+            max_status_size: ByteSize(DEFAULT_MAX_STATUS_SIZE),
             max_pending_commands: CommandLimits::default().max_pending,
             command_ttl_seconds: CommandLimits::default().ttl.as_secs(),
             state_retention_seconds: DEFAULT_STATE_RETENTION.as_secs(),

@@ -47,17 +47,11 @@ impl Place {
         clock: &SharedClock,
         has_reserve: impl FnOnce() -> bool,
     ) -> T {
-        let Some((ticket, lending)) = &self.lending else {
-            return call.await;
+        let is_long = async { clock.sleep(LONG).await };
+        let (returned, lent) = self.lend_if(is_long, call).await;
+        let Some((ticket, lending)) = lent else {
+            return returned;
         };
-        let mut call = std::pin::pin!(call);
-        tokio::select! {
-            biased;
-            returned = &mut call => return returned,
-            () = clock.sleep(LONG) => {}
-        }
-        lending.tell(PlaceNews::Lent(*ticket));
-        let returned = call.await;
         if has_reserve() {
             lending.tell(PlaceNews::TakenBack(*ticket));
             return returned;
@@ -76,19 +70,30 @@ impl Place {
         sending: impl Future<Output = T>,
         slow: impl Future<Output = ()>,
     ) -> T {
-        let Some((ticket, lending)) = &self.lending else {
-            return sending.await;
+        let (answered, lent) = self.lend_if(slow, sending).await;
+        if let Some((ticket, lending)) = lent {
+            lending.tell(PlaceNews::TakenBack(*ticket));
+        }
+        answered
+    }
+
+    /// Awaits `work`. If `slow` completes first, lends the place, and also returns the run's ticket and where to reclaim the place.
+    async fn lend_if<T>(
+        &self,
+        slow: impl Future<Output = ()>,
+        work: impl Future<Output = T>,
+    ) -> (T, Option<&(Ticket, Arc<Lending>)>) {
+        let Some(lending) = &self.lending else {
+            return (work.await, None);
         };
-        let mut sending = std::pin::pin!(sending);
+        let mut work = std::pin::pin!(work);
         tokio::select! {
             biased;
-            answered = &mut sending => return answered,
+            done = &mut work => return (done, None),
             () = slow => {}
         }
-        lending.tell(PlaceNews::Lent(*ticket));
-        let answered = sending.await;
-        lending.tell(PlaceNews::TakenBack(*ticket));
-        answered
+        lending.1.tell(PlaceNews::Lent(lending.0));
+        (work.await, Some(lending))
     }
 }
 

@@ -775,15 +775,21 @@ fn with_one_place_suspects_and_others_take_turns() {
     "#]]);
 }
 
-#[test]
-fn another_run_takes_the_place_of_one_whose_handler_computes() {
+/// Returns a bench with one place, which the first of three objects has lent, and the ticket of its run.
+fn bench_with_a_lent_place(first: &str) -> (Bench, Ticket) {
     let mut declared = configurator();
     declared.concurrency = 1;
     let mut bench = Bench::listed(declared);
-    bench.see("slow", 1).see("next", 1).see("last", 1);
-    let slow = bench.ticket_of("slow");
-    let lent = bench.queue.lend(slow, bench.now);
+    bench.see(first, 1).see("next", 1).see("last", 1);
+    let ticket = bench.ticket_of(first);
+    let lent = bench.queue.lend(ticket, bench.now);
     bench.note(lent);
+    (bench, ticket)
+}
+
+#[test]
+fn another_run_takes_the_place_of_one_whose_handler_computes() {
+    let (mut bench, slow) = bench_with_a_lent_place("slow");
     let reclaimed = bench.queue.reclaim(slow, bench.now);
     bench.note(reclaimed);
     bench.succeed("next").succeed("slow").check(expect![[r#"
@@ -796,13 +802,7 @@ fn another_run_takes_the_place_of_one_whose_handler_computes() {
 
 #[test]
 fn a_run_that_takes_its_place_back_delays_the_next() {
-    let mut declared = configurator();
-    declared.concurrency = 1;
-    let mut bench = Bench::listed(declared);
-    bench.see("reads", 1).see("next", 1).see("last", 1);
-    let reads = bench.ticket_of("reads");
-    let lent = bench.queue.lend(reads, bench.now);
-    bench.note(lent);
+    let (mut bench, reads) = bench_with_a_lent_place("reads");
     let taken_back = bench.queue.take_back(reads, bench.now);
     bench.note(taken_back);
     bench.succeed("next").check(expect![[r#"
