@@ -9,7 +9,7 @@
 //!   not fit there either is refused. So it ends or rests, and gives the reserve to the next run that waits.
 //! - Nothing else that a run waits for is held by a run that waits for room: requests are sent while no call of a handler runs, so
 //!   such a run has neither memory of guests nor a turn. It lends its place to other runs. A run that has the reserve never waits for a
-//!   place.
+//!   place, nor for other [suspects](crate::suspect_requests).
 
 use std::fmt;
 use std::pin::pin;
@@ -117,6 +117,19 @@ impl RunAnswers {
     /// after this call does, even if the future has not been polled.
     pub(crate) fn slow(&self) -> Notified<'_> {
         self.0.slow.notified()
+    }
+
+    /// Completes when the run has the reserve.
+    pub(crate) async fn obtained_reserve(&self) {
+        loop {
+            let mut changed = pin!(self.0.changed.notified());
+            // From here on no change is missed.
+            changed.as_mut().enable();
+            if self.has_reserve() {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Returns whether the run has the reserve, for which others may wait.

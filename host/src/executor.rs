@@ -20,6 +20,7 @@ use crate::metrics::Metrics;
 use crate::redaction::Redactor;
 use crate::shards::Permit;
 use crate::sinks::{Scope, Sinks};
+use crate::suspect_requests::SuspectRequests;
 
 /// The `Idempotency-Key` of each HTTP request that gets one, by the request's name.
 pub(crate) type IdempotencyKeys = BTreeMap<String, String>;
@@ -37,22 +38,18 @@ pub(crate) struct Sending<'a> {
     pub(crate) redactor: &'a Arc<Redactor>,
     /// Where hosts share the objects: admits requests that change something.
     pub(crate) permit: Option<&'a Permit>,
-    /// Whether the run is a suspect's. Other runs of the Configurator go first.
-    pub(crate) is_suspect: bool,
+    /// If the run is a suspect's: the limit on the requests of all suspects of the Configurator.
+    pub(crate) suspects: Option<&'a SuspectRequests>,
     /// Whether other tasks run between two requests: a store in this process may answer many without a pause. A simulation does not yield,
     /// so that the order of its requests is reproducible.
     pub(crate) yields: bool,
 }
 
 impl Sending<'_> {
-    /// Returns how many requests are under way at a time: the Configurator's concurrency, or an eighth of it for a suspect, because requests
-    /// of other runs wait behind them in the queue of the server.
+    /// Returns how many requests are under way at a time: the Configurator's concurrency, or less for a suspect.
     fn width(&self) -> usize {
         let concurrency = self.run.configurator().concurrency.max(1);
-        match self.is_suspect {
-            true => (concurrency / 8).max(2).min(concurrency),
-            false => concurrency,
-        }
+        self.suspects.map_or(concurrency, SuspectRequests::width)
     }
 }
 
@@ -122,7 +119,7 @@ impl Executor {
                 for (index, step) in steps {
                     let result = match &culprit {
                         Some(culprit) => self.not_sent(step, culprit),
-                        None => self.step(step, sending).await,
+                        None => self.step(index, step, sending).await,
                     };
                     note_culprit(&mut culprit, step, &result);
                     settled.push((index, result));
@@ -158,17 +155,17 @@ impl Executor {
         step: &PlannedStep,
         sending: Sending<'_>,
     ) -> (usize, StepResult) {
-        (index, self.step(step, sending).await)
+        (index, self.step(index, step, sending).await)
     }
 
-    async fn step(&self, step: &PlannedStep, sending: Sending<'_>) -> StepResult {
+    async fn step(&self, index: usize, step: &PlannedStep, sending: Sending<'_>) -> StepResult {
         let Sending {
             run,
             keys,
             answers,
             redactor,
             permit,
-            is_suspect: _,
+            suspects,
             yields,
         } = sending;
         let request = &step.request;
@@ -240,6 +237,10 @@ impl Executor {
                 );
                 let mut scope = scope(step, run, keys);
                 let answered = async {
+                    let _counts = match suspects {
+                        Some(suspects) => suspects.begin(index, sink, answers).await,
+                        None => None,
+                    };
                     scope.answer = answers.begin().await?;
                     if let Some(permit) = permit
                         && request.operation.is_mutating()

@@ -32,6 +32,7 @@ pub mod network;
 pub mod objects;
 pub mod observer;
 pub mod sinks;
+pub mod suspect_requests;
 pub mod tasks;
 
 #[cfg(feature = "apiserver")]

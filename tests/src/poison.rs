@@ -35,8 +35,9 @@ pub const OF: [&str; 2] = ["same", "other"];
 const PACE: Duration = Duration::from_millis(20);
 /// The time between two changes of each poisoned object. With each, its handler is called again.
 const CHANGES: Duration = Duration::from_millis(500);
-/// How long poisoned objects are there before the first healthy one. The host treats the first two runs of an object like those of others.
-const BEFORE: Duration = Duration::from_secs(2);
+/// How long poisoned objects are there before the first healthy one. The host treats the first two runs of an object like those of others,
+/// and the first runs of 50 objects that each list 60 MB take some seconds.
+const BEFORE: Duration = Duration::from_secs(5);
 /// Commands for each poisoned object.
 const COMMANDS: usize = 20;
 

@@ -31,7 +31,7 @@ mod lines;
 pub const OWN_WRITE_PATIENCE: Duration = Duration::from_secs(30);
 /// Over which span the runs of a sink that has come back are spread.
 pub const RELEASE_SPREAD: Duration = Duration::from_secs(1);
-/// An object with two runs in this time is a suspect: it may delay others.
+/// An object is a suspect, because it may delay others, if it had two runs in this time, or one that held its place for as long.
 pub const BUSY: Duration = Duration::from_secs(3);
 /// After a run of an object that is no suspect has begun, half of the places are reserved for such objects for this time.
 pub const RESERVED: Duration = Duration::from_secs(10);
@@ -203,6 +203,8 @@ struct Slot {
     has_failed: bool,
     /// Whether a server refused the last run, for this content or an earlier one, and is not down.
     was_refused: bool,
+    /// Whether the last run held its place for [`BUSY`].
+    was_slow: bool,
     /// When its last two runs began, the newest first.
     began: [Option<Timestamp>; 2],
 }
@@ -593,13 +595,13 @@ impl Queue {
         finished: Finished,
         now: Timestamp,
     ) -> Vec<Action> {
-        self.running.remove(ticket);
         let chain = run.chain();
         let keys: Vec<ObjectRef> = run
             .members()
             .iter()
             .map(|member| member.key.clone())
             .collect();
+        self.leave(ticket, &keys, now);
         self.note_writes(&finished, now);
         self.depart(chain, finished.departed, now);
         if !finished.holds_readiness {
@@ -646,7 +648,7 @@ impl Queue {
     /// Lends the place of a run to another run, until [`reclaim`](Self::reclaim) or [`take_back`](Self::take_back).
     pub fn lend(&mut self, ticket: Ticket, now: Timestamp) -> Vec<Action> {
         let places = self.configurator.concurrency;
-        self.running.lend(ticket, places);
+        self.running.lend(ticket, places, now);
         self.finish_call(now)
     }
 
@@ -661,13 +663,14 @@ impl Queue {
 
     /// Gives a run its place again, although none may be free: fewer runs begin until there are no more than `concurrency`.
     pub fn take_back(&mut self, ticket: Ticket, now: Timestamp) -> Vec<Action> {
-        self.running.give_back(ticket);
+        self.running.give_back(ticket, now);
         self.finish_call(now)
     }
 
     /// A run has ended.
     pub fn finish(&mut self, ticket: Ticket, finished: Finished, now: Timestamp) -> Vec<Action> {
-        let Some(chain) = self.running.remove(ticket) else {
+        let keys = finished.members.iter().map(|member| &member.key);
+        let Some(chain) = self.leave(ticket, keys, now) else {
             return self.finish_call(now);
         };
         self.note_writes(&finished, now);
@@ -1397,7 +1400,7 @@ impl Queue {
     /// Goes on with a run that rested, or that has lent its place.
     fn go_on(&mut self, ticket: Ticket, now: Timestamp) {
         let Some(paused) = self.paused.remove(&ticket) else {
-            if self.running.give_back(ticket) {
+            if self.running.give_back(ticket, now) {
                 self.actions.push(Action::Continue { ticket });
             }
             return;
@@ -1409,7 +1412,8 @@ impl Queue {
                 slot.work = Work::Running(ticket);
             }
         }
-        self.running.insert(ticket, paused.run.chain(), is_suspect);
+        let chain = paused.run.chain();
+        self.running.insert(ticket, chain, is_suspect, now);
         self.actions.push(Action::Resume {
             ticket,
             run: paused.run,
@@ -1460,7 +1464,7 @@ impl Queue {
                 }
             }
         }
-        self.running.insert(ticket, unit.chain, is_suspect);
+        self.running.insert(ticket, unit.chain, is_suspect, now);
         self.actions.push(Action::Start {
             ticket,
             members,
@@ -1532,6 +1536,22 @@ impl Queue {
             is_of_share: self.is_of_share(key),
             has_failed: slot.is_some_and(|slot| slot.has_failed),
         }
+    }
+
+    /// Takes the place of a run of these objects, and notes whether it held it for long. Returns the run's chain.
+    fn leave<'a>(
+        &mut self,
+        ticket: Ticket,
+        keys: impl IntoIterator<Item = &'a ObjectRef>,
+        now: Timestamp,
+    ) -> Option<Chain> {
+        let (chain, held) = self.running.remove(ticket, now)?;
+        for key in keys {
+            if let Some(slot) = self.slots.get_mut(key) {
+                slot.was_slow = held >= BUSY;
+            }
+        }
+        Some(chain)
     }
 
     /// Whether one of these objects may delay others.
@@ -1867,12 +1887,13 @@ impl Vain {
 }
 
 impl Slot {
-    /// Whether the last run failed or was refused, or the object keeps changing because of its own runs, or has many.
+    /// Whether the last run failed, was refused or held its place for long, or the object keeps changing because of its own runs, or has many.
     fn is_suspect(&self, now: Timestamp) -> bool {
         let is_looping = |live: &Live| live.guard.is_looping();
         let [_, second] = self.began;
         self.has_failed
             || self.was_refused
+            || self.was_slow
             || second.is_some_and(|began| now.since(began) < BUSY)
             || self.live.as_ref().is_some_and(is_looping)
     }
@@ -1894,6 +1915,7 @@ impl Slot {
             quiet_until: None,
             has_failed: false,
             was_refused: false,
+            was_slow: false,
             began: [None; 2],
         }
     }

@@ -41,6 +41,7 @@ use crate::observer::{RunEnd, SharedObserver};
 use crate::recording::{Again, Recorder, Taking};
 use crate::redaction::Redactor;
 use crate::shards::Permit;
+use crate::suspect_requests::SuspectRequests;
 
 /// What every run of one Configurator shares.
 pub struct RunContext {
@@ -54,6 +55,8 @@ pub struct RunContext {
     pub executor: Executor,
     /// Memory of answers.
     pub answers: AnswerBudget,
+    /// Limits the requests of suspects.
+    pub suspects: SuspectRequests,
     /// The time.
     pub clock: SharedClock,
     /// Writes statuses.
@@ -368,7 +371,7 @@ impl Drive {
             answers: &self.answers,
             redactor: &self.redactor,
             permit,
-            is_suspect: self.place.is_suspect,
+            suspects: self.place.is_suspect.then_some(&context.suspects),
             yields: matches!(context.call_mode, CallMode::Parallel),
         };
         let executing = context.executor.execute(plan, sending);

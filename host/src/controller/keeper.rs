@@ -53,6 +53,7 @@ use crate::resource::RolledBackStatus;
 use crate::resource::machine::ModeSpec;
 use crate::rights::Watched;
 use crate::shards::changed;
+use crate::suspect_requests::SuspectRequests;
 use crate::tasks::{TaskKind, Tasks};
 
 /// The longest wait before a module or a kind that was missing is looked for again.
@@ -821,6 +822,7 @@ impl Keeper {
             rollout: Arc::new(Rollout::new(module, rolled_back)),
             executor: shared.executor.clone(),
             answers: shared.answers.clone(),
+            suspects: SuspectRequests::new(configurator.concurrency),
             clock: shared.clock.clone(),
             client: shared.client.clone(),
             resource: resource.clone(),

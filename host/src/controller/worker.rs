@@ -1450,12 +1450,14 @@ fn watched_by(
     };
     let backoff = move || WatchBackoff::new(seed);
     let streamed = watch_kind(api.clone(), config).backoff(backoff()).boxed();
-    let first = (streamed, Some((api, paged)));
+    // The stream holds its state twice, and few need the fallback.
+    let first = (streamed, Some(Box::new((api, paged))));
     futures::stream::unfold(first, move |(mut events, mut fallback)| async move {
         let mut event = events.next().await?;
         if event.as_ref().err().is_some_and(refuses_to_stream)
-            && let Some((api, paged)) = fallback.take()
+            && let Some(fallback) = fallback.take()
         {
+            let (api, paged) = *fallback;
             events = watch_kind(api, paged).backoff(backoff()).boxed();
             event = events.next().await?;
         }

@@ -1,9 +1,11 @@
 //! Which run begins, or goes on, when a place is free.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use super::{Ticket, Unit};
 use crate::run::Chain;
+use crate::time::Timestamp;
 
 /// The number of runs, as a multiple of the places, that may lend their places at a time.
 const LENT: usize = 4;
@@ -137,6 +139,10 @@ struct Place {
     chain: Chain,
     is_suspect: bool,
     is_lent: bool,
+    /// When the run began, or took its place back last.
+    since: Timestamp,
+    /// How long the run held its place before it lent it last.
+    held_before: Duration,
 }
 
 impl Running {
@@ -144,17 +150,27 @@ impl Running {
         self.runs.is_empty()
     }
 
-    pub(super) fn insert(&mut self, ticket: Ticket, chain: Chain, is_suspect: bool) {
+    pub(super) fn insert(
+        &mut self,
+        ticket: Ticket,
+        chain: Chain,
+        is_suspect: bool,
+        now: Timestamp,
+    ) {
         let place = Place {
             chain,
             is_suspect,
             is_lent: false,
+            since: now,
+            held_before: Duration::ZERO,
         };
         self.runs.insert(ticket, place);
     }
 
-    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Chain> {
-        self.runs.remove(&ticket).map(|place| place.chain)
+    /// Returns the chain of the run, and how long it held a place.
+    pub(super) fn remove(&mut self, ticket: Ticket, now: Timestamp) -> Option<(Chain, Duration)> {
+        let place = self.runs.remove(&ticket)?;
+        Some((place.chain, place.held(now)))
     }
 
     /// Returns whether suspects may take a place, or `None` if none is free.
@@ -165,11 +181,12 @@ impl Running {
     }
 
     /// Lends the place of a run to others, unless too many are lent.
-    pub(super) fn lend(&mut self, ticket: Ticket, places: usize) {
+    pub(super) fn lend(&mut self, ticket: Ticket, places: usize, now: Timestamp) {
         let lent = self.runs.values().filter(|place| place.is_lent).count();
         if lent < places.saturating_mul(LENT)
             && let Some(place) = self.runs.get_mut(&ticket)
         {
+            place.held_before = place.held(now);
             place.is_lent = true;
         }
     }
@@ -181,8 +198,23 @@ impl Running {
     }
 
     /// Gives a run that has lent its place another one. Returns whether it still runs.
-    pub(super) fn give_back(&mut self, ticket: Ticket) -> bool {
-        let place = self.runs.get_mut(&ticket);
-        place.map(|place| place.is_lent = false).is_some()
+    pub(super) fn give_back(&mut self, ticket: Ticket, now: Timestamp) -> bool {
+        let Some(place) = self.runs.get_mut(&ticket) else {
+            return false;
+        };
+        if std::mem::take(&mut place.is_lent) {
+            place.since = now;
+        }
+        true
+    }
+}
+
+impl Place {
+    /// Returns how long the run has held a place.
+    fn held(&self, now: Timestamp) -> Duration {
+        match self.is_lent {
+            true => self.held_before,
+            false => self.held_before.saturating_add(now.since(self.since)),
+        }
     }
 }

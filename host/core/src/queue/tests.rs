@@ -748,6 +748,43 @@ fn an_object_with_many_runs_goes_behind_others() {
 }
 
 #[test]
+fn objects_whose_runs_hold_their_places_for_long_hold_half_of_the_places() {
+    let check = |lends: bool, expected: Expect| {
+        let mut declared = configurator();
+        declared.concurrency = 2;
+        let mut bench = Bench::listed(declared);
+        let slow = ["slow-1", "slow-2"];
+        for name in slow {
+            bench.see(name, 1);
+            let ticket = bench.ticket_of(name);
+            if lends {
+                let lent = bench.queue.lend(ticket, bench.now);
+                bench.note(lent);
+            }
+        }
+        bench.wait(3_000).succeed("slow-1").succeed("slow-2");
+        bench.wait(5_000).text.clear();
+        for name in slow {
+            bench.see(name, 2);
+        }
+        bench.check(expected);
+    };
+    check(
+        false,
+        expect![[r#"
+            start Phases slow-1:Modified after 0 failures
+        "#]],
+    );
+    check(
+        true,
+        expect![[r#"
+            start Phases slow-1:Modified after 0 failures
+            start Phases slow-2:Modified after 0 failures
+        "#]],
+    );
+}
+
+#[test]
 fn with_one_place_suspects_and_others_take_turns() {
     let mut declared = configurator();
     declared.concurrency = 1;
