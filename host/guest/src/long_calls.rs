@@ -17,8 +17,11 @@ use crate::drive::{Begun, DriveError, Fiber, drive_blocking, drive_while};
 const STACK: usize = 256 << 10;
 /// How long a thread that runs only while a processor is idle may get less than a quarter of one.
 const STARVING: Duration = Duration::from_millis(100);
-/// How long processors count as busy after a thread has starved: to notice that took it up to 1.5 s.
-const BUSY: Duration = Duration::from_secs(10);
+/// How long processors count as busy after a thread has starved: at first, since they are often busy for a moment, and at most if threads starve
+/// again and again, since each notices it only after up to 1.5 s.
+const BUSY: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
+/// Threads starve again and again if the last one did so less than this time ago.
+const AGAIN: Duration = Duration::from_secs(20);
 /// Kinds of call that are remembered because the last call lasted.
 const KINDS: usize = 4096;
 
@@ -99,8 +102,8 @@ impl LongCalls {
     }
 }
 
-/// Runs a call to its end on a thread that runs only while a processor is idle. If that thread starves, this call and those of the next
-/// [`BUSY`] continue on threads of low priority.
+/// Runs a call to its end on a thread that runs only while a processor is idle. If that thread starves, the call continues on a thread of low
+/// priority, and so do others while the processors count as [busy](BUSY).
 pub(crate) async fn run<T: Send + 'static>(
     mut turn: Turn,
     mut call: Fiber<'static, T>,
@@ -116,7 +119,8 @@ pub(crate) async fn run<T: Send + 'static>(
             Begun::Ended(ended) => return Ok(ended),
             Begun::Lasts(rest) => (turn, call) = (returned, rest),
         }
-        *starved() = Some(Instant::now());
+        let mut starved = starved();
+        *starved = Some(Starved::after(*starved, Instant::now()));
     }
     let drive = move || {
         give_way();
@@ -128,13 +132,33 @@ pub(crate) async fn run<T: Send + 'static>(
 
 /// Returns whether a thread that runs only while a processor is idle would starve.
 fn are_busy() -> bool {
-    starved().is_some_and(|starved| starved.elapsed() < BUSY)
+    starved().is_some_and(|starved| starved.at.elapsed() < starved.busy)
 }
 
 /// Returns the last time such a thread of this process starved.
-fn starved() -> MutexGuard<'static, Option<Instant>> {
-    static STARVED: Mutex<Option<Instant>> = Mutex::new(None);
+fn starved() -> MutexGuard<'static, Option<Starved>> {
+    static STARVED: Mutex<Option<Starved>> = Mutex::new(None);
     STARVED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// When a thread starved, and for how long processors count as busy from then on.
+#[derive(Clone, Copy)]
+struct Starved {
+    at: Instant,
+    busy: Duration,
+}
+
+impl Starved {
+    /// A thread starves at this time. Threads that starve together count as one.
+    fn after(last: Option<Self>, at: Instant) -> Self {
+        let [first, most] = BUSY;
+        let busy = match last.map(|last| (last, at.saturating_duration_since(last.at))) {
+            Some((last, ago)) if ago < last.busy => return last,
+            Some((last, ago)) if ago < AGAIN => last.busy.saturating_mul(2).min(most),
+            _ => first,
+        };
+        Self { at, busy }
+    }
 }
 
 /// Runs `drive` on its own thread. The turn lasts until `drive` has returned, even if the future is dropped.
@@ -202,6 +226,21 @@ mod tests {
             calls.note(kind(objects), Some(EXPECTED));
         }
         assert_eq!(calls.lasted().kinds.len(), KINDS);
+    }
+
+    #[test]
+    fn processors_count_as_busy_for_longer_if_threads_starve_again_and_again() {
+        let mut starved = None;
+        let mut at = Instant::now();
+        let mut starve_after = |seconds| {
+            at += Duration::from_secs(seconds);
+            starved.insert(Starved::after(starved, at)).busy.as_millis()
+        };
+        let busy = [1, 1, 2, 3, 5, 9, 11, 19, 20, 0].map(&mut starve_after);
+        let expected = [
+            500, 1000, 2000, 4000, 8000, 10_000, 10_000, 10_000, 500, 500,
+        ];
+        assert_eq!(busy, expected);
     }
 
     #[tokio::test]
