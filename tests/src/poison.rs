@@ -35,9 +35,6 @@ pub const OF: [&str; 2] = ["same", "other"];
 const PACE: Duration = Duration::from_millis(20);
 /// The time between two changes of each poisoned object. With each, its handler is called again.
 const CHANGES: Duration = Duration::from_millis(500);
-/// How long poisoned objects are there before the first healthy one. The host treats the first two runs of an object like those of others,
-/// and the first runs of 50 objects that each list 60 MB take some seconds.
-const BEFORE: Duration = Duration::from_secs(5);
 /// Commands for each poisoned object.
 const COMMANDS: usize = 20;
 
@@ -219,6 +216,8 @@ async fn declare(world: &World, poison: Poison) -> Result<()> {
 /// Creates `healthy` objects of each Configurator of [`OF`] beside `poisoned` ones, on a new host with its stores at `place`. Returns the time in
 /// milliseconds that each healthy object waited until it was handled, in ascending order.
 ///
+/// The poisoned objects are there for the time `before` the first healthy one: the host treats the first two runs of an object like those of others.
+///
 /// # Errors
 /// When the host or its API fails.
 pub async fn latencies(
@@ -226,12 +225,13 @@ pub async fn latencies(
     poison: Poison,
     poisoned: usize,
     healthy: usize,
+    before: Duration,
     build: impl FnOnce(HostBuilder) -> HostBuilder,
 ) -> Result<[Vec<f64>; 2]> {
     let watcher = Watcher::default();
-    let before = watcher.clone();
+    let watching = watcher.clone();
     let world = World::start_at(place, |builder| {
-        build(builder).decorate_sinks(move |sinks| before.before(sinks))
+        build(builder).decorate_sinks(move |sinks| watching.before(sinks))
     })
     .await?;
     declare(&world, poison).await?;
@@ -246,7 +246,7 @@ pub async fn latencies(
         Ok::<(), anyhow::Error>(())
     };
     let working = async {
-        tokio::time::sleep(BEFORE).await;
+        tokio::time::sleep(before).await;
         let mut since = BTreeMap::new();
         for number in 0..healthy {
             for of in OF {

@@ -25,6 +25,8 @@ const HEALTHY: usize = 100;
 const POISONED: usize = 50;
 /// Calls at a time. More than Configurators, since these share the calls evenly and a hot loop takes two of them.
 const PARALLEL_CALLS: u32 = 4;
+/// How long poisoned objects are there before healthy ones.
+const BEFORE: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_millis(10);
 /// How long a healthy call takes.
 const CALL: Duration = Duration::from_millis(2);
@@ -56,7 +58,8 @@ async fn waits(kind: Poison, poisoned: usize) -> Result<[f64; 2]> {
         let mode = CallMode::Charged(calls);
         builder.clock(clock).call_mode(mode)
     };
-    let latencies = poison::latencies(&Place::default(), kind, poisoned, HEALTHY, build).await?;
+    let place = Place::default();
+    let latencies = poison::latencies(&place, kind, poisoned, HEALTHY, BEFORE, build).await?;
     Ok(latencies.map(|of| poison::percentile(&of, 99)))
 }
 

@@ -1,5 +1,7 @@
 //! The latency of healthy objects beside poisoned ones, on durable embedded stores.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result};
 use configurator_tests::poison::{self, OF, Poison, percentile};
 use configurator_tests::world::Place;
@@ -8,6 +10,8 @@ use configurator_tests::world::Place;
 const HEALTHY: usize = 200;
 /// Rounds that each kind is measured in. The latency without poison varies by half from one host to the next, so all rounds count together.
 const ROUNDS: usize = 3;
+/// How long poisoned objects are there before healthy ones. The first runs of 50 objects that each list 60 MB take some seconds.
+const BEFORE: Duration = Duration::from_secs(5);
 /// The numbers of poisoned objects to measure.
 const POISONED: [usize; 3] = [1, 10, 50];
 
@@ -58,7 +62,7 @@ async fn run(kind: Poison, poisoned: usize) -> Result<[Vec<f64>; 2]> {
     let place = Place {
         folder: Some(folder.path().to_owned()),
     };
-    poison::latencies(&place, kind, poisoned, HEALTHY, |builder| builder).await
+    poison::latencies(&place, kind, poisoned, HEALTHY, BEFORE, |builder| builder).await
 }
 
 /// Adds the latencies of a round.
