@@ -663,6 +663,7 @@ impl Queue {
 
     /// Gives a run its place again, although none may be free: fewer runs begin until there are no more than `concurrency`.
     pub fn take_back(&mut self, ticket: Ticket, now: Timestamp) -> Vec<Action> {
+        self.lines.remove_ready(ticket);
         self.running.give_back(ticket, now);
         self.finish_call(now)
     }

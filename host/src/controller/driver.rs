@@ -26,7 +26,7 @@ use tracing::Instrument as _;
 use super::call_mode::CallMode;
 use super::finalizer::Finalizer;
 use super::machine_run::MachineContext;
-use super::places::Place;
+use super::places::PlaceUser;
 use super::rollout::Rollout;
 use crate::answers::{AnswerBudget, RunAnswers};
 use crate::clock::SharedClock;
@@ -158,7 +158,7 @@ pub(crate) async fn drive(
     run: Run,
     step: Step,
     permit: Option<Arc<Permit>>,
-    place: Place,
+    place: PlaceUser,
 ) -> Driven {
     let carried = carry(context, run, step, permit, None, place).await;
     let Carried {
@@ -184,7 +184,7 @@ pub(crate) async fn carry(
     step: Step,
     permit: Option<Arc<Permit>>,
     machine: Option<OfMachine>,
-    place: Place,
+    place: PlaceUser,
 ) -> Carried {
     let span = tracing::info_span!(
         "run",
@@ -231,7 +231,7 @@ struct Drive {
     holds_readiness: bool,
     permit: Option<Arc<Permit>>,
     machine: Option<OfMachine>,
-    place: Place,
+    place: PlaceUser,
 }
 
 impl Drive {
@@ -272,7 +272,7 @@ impl Drive {
         }
         let uids = self.run.members().iter().map(|member| member.uid.as_str());
         let limits = CallLimits {
-            yields: self.place.is_suspect,
+            yields: self.place.is_suspect(),
             ..self.run.configurator().limits.called_for(uids)
         };
         let span = tracing::info_span!(
@@ -371,7 +371,7 @@ impl Drive {
             answers: &self.answers,
             redactor: &self.redactor,
             permit,
-            suspects: self.place.is_suspect.then_some(&context.suspects),
+            suspects: self.place.is_suspect().then_some(&context.suspects),
             yields: matches!(context.call_mode, CallMode::Parallel),
         };
         let executing = context.executor.execute(plan, sending);

@@ -238,14 +238,14 @@ impl Keeper {
                 }
                 () = changed(changes.as_mut()) => self.voice.speak_soon(),
                 () = self.voice.hear() => {
-                    Box::pin(self.heed()).await;
+                    self.heed();
                     self.voice.speak_soon();
                 }
                 () = status => {
                     Box::pin(self.write_status()).await;
                 }
                 () = source => self.ask_source(),
-                () = judge => Box::pin(self.judge()).await,
+                () = judge => self.judge(),
                 answered = next_of(&mut self.asking) => self.on_version(answered),
                 arrived = next_of(&mut self.loading) => {
                     Box::pin(self.on_loaded(arrived)).await;
@@ -576,9 +576,9 @@ impl Keeper {
         let is_same = self.is_of_same(&loaded);
         self.promoted = None;
         let (Some(rule), Some(stable)) = (trial::rule(resource), loaded.stable.take()) else {
-            self.end_trial(None).await;
+            self.end_trial(None);
             return match is_same {
-                true => self.swap(loaded.configurator.generation, candidate).await,
+                true => self.swap(loaded.configurator.generation, candidate),
                 false => self.replace(loaded).await,
             };
         };
@@ -600,16 +600,16 @@ impl Keeper {
         };
         match self.trial.as_mut().filter(is_it) {
             Some(trial) => trial.rule = rule,
-            None => self.begin_trial(rule, candidate).await,
+            None => self.begin_trial(rule, candidate),
         }
     }
 
     /// Tries a module on its share of the objects.
-    async fn begin_trial(&mut self, rule: TrialRule, candidate: Arc<Module>) {
+    fn begin_trial(&mut self, rule: TrialRule, candidate: Arc<Module>) {
         let Some(worker) = &mut self.worker else {
             return;
         };
-        worker.try_on(rule.share, candidate.clone()).await;
+        worker.try_on(rule.share, candidate.clone());
         let now = self.shared.clock.now();
         let trial = Trial {
             candidate,
@@ -642,7 +642,7 @@ impl Keeper {
     }
 
     /// No module is tried any more; the one that was tried and not good enough is remembered.
-    async fn end_trial(&mut self, rolled_back: Option<RolledBackStatus>) {
+    fn end_trial(&mut self, rolled_back: Option<RolledBackStatus>) {
         self.known.trial = None;
         self.known.tried = None;
         self.known.rolled_back = rolled_back;
@@ -651,14 +651,14 @@ impl Keeper {
             && self.known.rolled_back.is_some()
             && let Some(worker) = &mut self.worker
         {
-            worker.give_up().await;
+            worker.give_up();
         }
         self.voice.speak_soon();
     }
 
     /// Whether the module that is tried is for all objects, for none, or goes on being tried. Where hosts share the objects, the one that
     /// speaks for all judges what all have come to, and the others do what it has decided.
-    async fn judge(&mut self) {
+    fn judge(&mut self) {
         self.judge_at = None;
         let (Some(trial), Some(worker)) = (&self.trial, &self.worker) else {
             return;
@@ -690,18 +690,18 @@ impl Keeper {
             Some(Decided::Promote) => {
                 let candidate = trial.candidate.clone();
                 let before = worker.stable().clone();
-                self.swap(self.running_generation(), candidate).await;
-                self.end_trial(None).await;
+                self.swap(self.running_generation(), candidate);
+                self.end_trial(None);
                 self.promoted = Some((digest, before));
             }
-            Some(Decided::RollBack(rolled_back)) => self.roll_back(rolled_back).await,
+            Some(Decided::RollBack(rolled_back)) => self.roll_back(rolled_back),
         }
     }
 
     /// Does what another host has decided of a module that is tried, or was taken for all objects after its trial.
-    async fn heed(&mut self) {
+    fn heed(&mut self) {
         if self.trial.is_some() {
-            return self.judge().await;
+            return self.judge();
         }
         let Some((digest, before)) = &self.promoted else {
             return;
@@ -709,8 +709,8 @@ impl Keeper {
         if let Some(Decided::RollBack(rolled_back)) = trial::decided(digest, &self.voice.others()) {
             let before = before.clone();
             self.promoted = None;
-            self.swap(self.running_generation(), before).await;
-            self.roll_back(rolled_back).await;
+            self.swap(self.running_generation(), before);
+            self.roll_back(rolled_back);
         }
     }
 
@@ -720,7 +720,7 @@ impl Keeper {
     }
 
     /// No object has the module any more that was tried.
-    async fn roll_back(&mut self, rolled_back: RolledBackStatus) {
+    fn roll_back(&mut self, rolled_back: RolledBackStatus) {
         let resource = self.desired.borrow().clone();
         let name = resource.name_any();
         let subject = Subject::configurator(&name, &resource.uid().unwrap_or_default());
@@ -730,11 +730,11 @@ impl Keeper {
         self.shared.publisher.publish(event);
         let notice = Notice::RolledBack { digest, message };
         self.shared.observer.noticed(&name, &notice);
-        self.end_trial(Some(rolled_back)).await;
+        self.end_trial(Some(rolled_back));
     }
 
     /// Runs that begin from now on are of this module.
-    async fn swap(&mut self, generation: i64, module: Arc<Module>) {
+    fn swap(&mut self, generation: i64, module: Arc<Module>) {
         let digest = module.digest().to_string();
         self.known.running = Some((generation, digest.clone()));
         self.known.stable = Some(digest.clone());
@@ -745,7 +745,7 @@ impl Keeper {
         if before == digest && !worker.is_trying() {
             return;
         }
-        worker.swap(module).await;
+        worker.swap(module);
         if before == digest {
             return;
         }

@@ -174,8 +174,8 @@ pub(crate) struct TurnParts {
     /// What was kept of the turn before.
     pub(crate) standing: Option<Box<Standing>>,
     pub(crate) permit: Option<Arc<Permit>>,
-    /// Its runs may be several at a time, so none lends it.
-    pub(crate) place: Place,
+    /// Shared by the runs of its entries.
+    pub(crate) place: Arc<Place>,
     /// Cancelled when nothing new is to begin: what is under way is finished and stored.
     pub(crate) stop: CancellationToken,
 }
@@ -189,7 +189,7 @@ struct MachineRun {
     member: Member,
     inbox: Arc<Inbox>,
     permit: Option<Arc<Permit>>,
-    place: Place,
+    place: Arc<Place>,
     stop: CancellationToken,
     standing: Box<Standing>,
     events: VecDeque<Event>,
@@ -861,7 +861,7 @@ impl MachineRun {
             step,
             self.permit.clone(),
             machine,
-            self.place.clone(),
+            self.place.enter(),
         );
         let (carrying, abort) = abortable(carrying);
         if let Some(token) = token {

@@ -15,6 +15,7 @@ pub mod finalizer;
 mod inbox;
 pub mod keeper;
 mod machine_run;
+mod mailbox;
 mod notices;
 pub mod parking;
 pub mod pending;

@@ -38,6 +38,7 @@ use super::driver::{Driven, RunContext, drive};
 use super::finalizer::finalizer_name;
 use super::inbox::{Inbox, Wake};
 use super::machine_run::{Standing, TurnParts, Turned, take_turn};
+use super::mailbox::Mailbox;
 use super::parking::Availability;
 use super::pending::{CommandLimits, Expired, Kept, PendingCommand, PendingCommands};
 use super::places::{Lending, Place, PlaceNews};
@@ -203,7 +204,7 @@ pub struct WorkerHandle {
     stable: Arc<Module>,
     is_trying: bool,
     is_machine: bool,
-    renew: mpsc::Sender<Renewal>,
+    renewals: Arc<Mailbox<Renewal>>,
     task: JoinHandle<Option<()>>,
 }
 
@@ -219,26 +220,26 @@ impl WorkerHandle {
     /// Machine each entry that begins is of it, and only what was given up is tried again.
     ///
     /// In mode Chain the worker itself changes what runs are of, so that none begins on the new module before every object is known to need one.
-    pub async fn swap(&mut self, module: Arc<Module>) {
+    pub fn swap(&mut self, module: Arc<Module>) {
         self.stable = module.clone();
         self.is_trying = false;
-        self.renew(Renewal::Swap(module)).await;
+        self.renew(Renewal::Swap(module));
     }
 
     /// As [`swap`](Self::swap), but for these objects only.
-    pub async fn try_on(&mut self, share: Share, module: Arc<Module>) {
+    pub fn try_on(&mut self, share: Share, module: Arc<Module>) {
         self.is_trying = true;
-        self.renew(Renewal::TryOn(share, module)).await;
+        self.renew(Renewal::TryOn(share, module));
     }
 
     /// The objects that a module was tried on have one more run, of the module that all others have.
-    pub async fn give_up(&mut self) {
+    pub fn give_up(&mut self) {
         if std::mem::take(&mut self.is_trying) {
-            self.renew(Renewal::GiveUp).await;
+            self.renew(Renewal::GiveUp);
         }
     }
 
-    async fn renew(&self, renewal: Renewal) {
+    fn renew(&self, renewal: Renewal) {
         // An entry that begins asks for its module itself, and is made no second time.
         let renewal = match self.is_machine {
             true => {
@@ -247,7 +248,7 @@ impl WorkerHandle {
             }
             false => renewal,
         };
-        let _ = self.renew.send(renewal).await;
+        self.renewals.post(renewal);
     }
 
     /// The module that all objects have, but for those that another is tried on.
@@ -274,7 +275,7 @@ impl WorkerHandle {
 pub fn start(parts: WorkerParts) -> WorkerHandle {
     let (reports, report) = watch::channel(WorkerReport::default());
     let retry = Arc::<Notify>::default();
-    let (renew, renewals) = mpsc::channel(4);
+    let renewals = Arc::<Mailbox<Renewal>>::default();
     let rollout = parts.context.rollout.clone();
     let is_machine = parts.context.machine.is_some();
     let stop = parts.tasks.drain_token().child_token();
@@ -287,7 +288,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         queue: queue.sharded(parts.shards.as_ref().map_or(1, |shards| shards.number())),
         stop: stop.clone(),
         retry: Arc::clone(&retry),
-        renewals,
+        renewals: Arc::clone(&renewals),
         reports,
         runs: FuturesUnordered::new(),
         turns: RoundRobin::default(),
@@ -332,7 +333,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         is_trying: false,
         is_machine,
         rollout,
-        renew,
+        renewals,
         task,
     }
 }
@@ -345,7 +346,7 @@ struct Worker {
     queue: Queue,
     stop: CancellationToken,
     retry: Arc<Notify>,
-    renewals: mpsc::Receiver<Renewal>,
+    renewals: Arc<Mailbox<Renewal>>,
     reports: watch::Sender<WorkerReport>,
     runs: FuturesUnordered<BoxFuture<'static, RunOutcome>>,
     /// Whose turn it is among runs and watches.
@@ -493,15 +494,10 @@ impl Worker {
                     let actions = self.queue.retry_given_up(now);
                     Box::pin(self.act(actions)).await;
                 }
-                Some(renewal) = self.renewals.recv() => {
-                    let now = self.now();
-                    let (of, share) = renewal.apply(&self.parts.context.rollout);
-                    self.queue.set_share(share, now);
-                    let actions = match self.parts.context.machine {
-                        Some(_) => self.queue.retry_given_up(now),
-                        None => self.queue.renew(|uid| of.has(uid), now),
-                    };
-                    Box::pin(self.act(actions)).await;
+                renewals = self.renewals.next() => {
+                    for renewal in renewals {
+                        Box::pin(self.on_renewal(renewal)).await;
+                    }
                 }
                 news = self.lending.next() => Box::pin(self.on_places(news)).await,
                 (command, exists) = self.errands.next(), if !is_draining => {
@@ -1082,12 +1078,27 @@ impl Worker {
         }
     }
 
+    async fn on_renewal(&mut self, renewal: Renewal) {
+        let now = self.now();
+        let (of, share) = renewal.apply(&self.parts.context.rollout);
+        self.queue.set_share(share, now);
+        let actions = match self.parts.context.machine {
+            Some(_) => self.queue.retry_given_up(now),
+            None => self.queue.renew(|uid| of.has(uid), now),
+        };
+        self.act(actions).await;
+    }
+
     async fn on_places(&mut self, news: Vec<PlaceNews>) {
         for news in news {
             let now = self.now();
             let actions = match news {
                 PlaceNews::Lent(ticket) => self.queue.lend(ticket, now),
-                PlaceNews::TakenBack(ticket) => self.queue.take_back(ticket, now),
+                PlaceNews::TakenBack(ticket) => {
+                    // Entries of the same machine that wait for the place go on.
+                    self.reclaiming.remove(&ticket);
+                    self.queue.take_back(ticket, now)
+                }
                 PlaceNews::Reclaimed(ticket, grant) => {
                     self.reclaiming.insert(ticket, grant);
                     self.queue.reclaim(ticket, now)
@@ -1196,13 +1207,10 @@ impl Worker {
 
     fn drive(&mut self, ticket: Ticket, run: Run, step: Step, is_suspect: bool) {
         let context = self.parts.context.clone();
-        let place = Place {
-            is_suspect,
-            lending: Some((ticket, self.lending.clone())),
-        };
+        let place = Place::new(ticket, is_suspect, self.lending.clone());
         let members = run.members().to_vec();
         self.spawn(ticket, members, |permit| {
-            let driving = drive(context, ticket, run, step, permit, place);
+            let driving = drive(context, ticket, run, step, permit, place.enter());
             let turned = driving.map(|driven| Turned {
                 driven,
                 standing: None,
@@ -1222,6 +1230,7 @@ impl Worker {
         let standing = self.standings.remove(&member.key);
         let members = start.members.clone();
         let stop = self.stop.clone();
+        let place = Place::new(ticket, is_suspect, self.lending.clone());
         self.spawn(ticket, members, |permit| {
             let parts = TurnParts {
                 stop,
@@ -1231,10 +1240,7 @@ impl Worker {
                 inbox,
                 standing,
                 permit,
-                place: Place {
-                    is_suspect,
-                    lending: None,
-                },
+                place,
             };
             take_turn(parts, ticket).boxed()
         });
