@@ -11,6 +11,7 @@ mod fixture;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use configurator_core::handler::CallLimits;
 use configurator_guest::log::{LogSink, no_log};
@@ -63,8 +64,14 @@ async fn until(condition: impl Fn() -> bool) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn calls_that_allocate_never_hold_more_than_the_budget() {
     const CALLS: usize = 24;
-    // With a place for each, none is made again, which would be counted twice.
-    let runtime = runtime(10 * MIB, u32::try_from(CALLS).unwrap());
+    // A call that lasts longer than a tick can be made again, and would count while it waits.
+    let runtime = GuestRuntime::new(GuestOptions {
+        memory: 10 * MIB,
+        parallel_calls: u32::try_from(CALLS).unwrap(),
+        tick: Duration::from_secs(1),
+        ..GuestOptions::default()
+    });
+    let runtime = runtime.unwrap();
     let module = grows(&runtime, 60, &format!("{LOG} {SPIN} {LOG}"));
     let (held, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let calls = (0..CALLS).map(|_| {
