@@ -449,8 +449,11 @@ async fn a_month_of_churn_leaves_nothing_behind() -> Result<()> {
         let files = |size: &Size| size.files.iter().sum::<usize>() as i64;
         let allowed = most(files) * FILES_PERCENT / 100;
         assert!(files(size) <= allowed, "{size:?}");
+    }
+    // What is under way at the end of a day is gone a day later. What stays is a leak.
+    for days in rest.windows(2) {
         let memory = most(|size| size.memory) * MEMORY_PERCENT / 100;
-        assert!(size.memory <= memory, "{size:?}");
+        assert!(days.iter().any(|day| day.memory <= memory), "{days:?}");
     }
     month.world.stop().await
 }
