@@ -31,6 +31,19 @@ pub fn scripted(name: &str, watch: Value, script: Value, capabilities: Value) ->
     )
 }
 
+/// Makes one of mode Machine of it, with a phase `Working` that does what the script says, and then a terminal one.
+pub fn make_machine(configurator: &mut Value, script: Value) {
+    let spec = &mut configurator["spec"];
+    spec["mode"] = "Machine".into();
+    spec["state"] = json!({"in": "ConfigStore"});
+    spec["initialPhase"] = "Working".into();
+    spec["phases"] = json!([
+        {"name": "Working", "handler": "root", "onDone": "Done", "onError": "Done"},
+        {"name": "Done", "terminal": true},
+    ]);
+    spec["parameters"] = json!({"Working": script});
+}
+
 /// A Configurator of this specification.
 #[must_use]
 pub fn of(name: &str, spec: Value) -> Value {

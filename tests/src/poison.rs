@@ -176,14 +176,7 @@ async fn declare(world: &World, poison: Poison) -> Result<()> {
         same["spec"]["batch"] = json!({"maxSize": 20, "maxDelay": "10ms"});
     }
     if poison == Poison::CommandFlood {
-        same["spec"]["mode"] = "Machine".into();
-        same["spec"]["state"] = json!({"in": "ConfigStore"});
-        same["spec"]["initialPhase"] = "Working".into();
-        same["spec"]["phases"] = json!([
-            {"name": "Working", "handler": "root", "onDone": "Done", "onError": "Done"},
-            {"name": "Done", "terminal": true},
-        ]);
-        same["spec"]["parameters"] = json!({"Working": script});
+        configurator::make_machine(&mut same, script);
     }
     world.apply(&same).await?;
     let other = configurator::scripted("other", watch("other"), healthy(), capabilities());

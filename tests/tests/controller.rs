@@ -327,16 +327,16 @@ impl Sink for LargeAnswers {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_reads_a_large_answer_lends_its_place() -> Result<()> {
-    check_lending("Chain").await
+    check_lending(false).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_whose_entry_reads_a_large_answer_lends_its_place() -> Result<()> {
-    check_lending("Machine").await
+    check_lending(true).await
 }
 
 /// Checks that another object is handled while one with the only place reads a large answer.
-async fn check_lending(mode: &str) -> Result<()> {
+async fn check_lending(is_machine: bool) -> Result<()> {
     let gate = Gate::new(Pass::Held);
     let before = gate.clone();
     let world = World::start_at(&Place::default(), |builder| {
@@ -352,15 +352,8 @@ async fn check_lending(mode: &str) -> Result<()> {
     let script = json!({"requests": [put("made", "made-{name}")]});
     let mut configurator = scripted("one", script.clone());
     configurator["spec"]["concurrency"] = json!(1);
-    if mode == "Machine" {
-        configurator["spec"]["mode"] = json!(mode);
-        configurator["spec"]["state"] = json!({"in": "ConfigStore"});
-        configurator["spec"]["initialPhase"] = json!("Working");
-        configurator["spec"]["phases"] = json!([
-            {"name": "Working", "handler": "root", "onDone": "Done", "onError": "Done"},
-            {"name": "Done", "terminal": true},
-        ]);
-        configurator["spec"]["parameters"] = json!({"Working": script});
+    if is_machine {
+        configurator::make_machine(&mut configurator, script);
     }
     world.apply(&configurator).await?;
     world.apply(&object("large")).await?;
