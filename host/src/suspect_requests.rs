@@ -8,8 +8,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::answers::RunAnswers;
 
-/// The first requests of a plan do not count, so that an ordinary run that is a suspect's, for example because it failed before, does not
-/// wait for one that makes very many requests.
+/// How many requests at the start of each plan do not count. An object can be a suspect only because its last run failed. A run of it that makes
+/// few requests does not wait for a run that makes very many.
 const UNLIMITED: usize = 16;
 
 /// Limits the requests that suspects of a Configurator have under way together: for each sink, an eighth of the Configurator's `concurrency`,

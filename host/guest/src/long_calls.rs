@@ -17,10 +17,10 @@ use crate::drive::{Begun, DriveError, Fiber, drive_blocking, drive_while};
 const STACK: usize = 256 << 10;
 /// How long a thread that runs only while a processor is idle may get less than a quarter of one.
 const STARVING: Duration = Duration::from_millis(100);
-/// How long processors count as busy after a thread has starved: at first, since they are often busy for a moment, and at most if threads starve
-/// again and again, since each notices it only after up to 1.5 s.
+/// How long processors count as busy after a thread has starved: the first time, and at most. The time doubles if threads starve again and
+/// again. It is short at first, because processors are often busy for a moment. It grows, because a thread takes up to 1.5 s to notice.
 const BUSY: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
-/// Threads starve again and again if the last one did so less than this time ago.
+/// A thread that starves within this time after another one starves again.
 const AGAIN: Duration = Duration::from_secs(20);
 /// Kinds of call that are remembered because the last call lasted.
 const KINDS: usize = 4096;
