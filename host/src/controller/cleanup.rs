@@ -13,6 +13,7 @@ use futures::FutureExt as _;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use super::driver::RunContext;
 use crate::declarative::DeclarativeRequests;
@@ -20,6 +21,7 @@ use crate::kubernetes_faults::fault_of;
 use crate::ledger::EndedRecord;
 use crate::objects;
 use crate::shards::Permit;
+use crate::tasks::{TaskKind, Tasks};
 
 /// Cleanups that may be under way, and as many that may wait; more keep the worker waiting.
 const MAX_CLEANUPS: usize = 64;
@@ -41,13 +43,41 @@ pub(super) enum Records {
     Stored,
 }
 
-/// The cleanup queue of a worker. A queue holds space for many entries from the start, so entries are boxed.
-pub(super) fn queue() -> (mpsc::Sender<Box<Cleanup>>, mpsc::Receiver<Box<Cleanup>>) {
-    mpsc::channel(MAX_CLEANUPS)
+/// The cleanups of a worker, and the task that carries them out.
+pub(super) struct Cleanups {
+    /// A queue holds space for many entries from the start, so entries are boxed.
+    queue: mpsc::Sender<Box<Cleanup>>,
+    task: JoinHandle<Option<()>>,
+}
+
+impl Cleanups {
+    /// Spawns the task.
+    pub(super) fn begin(
+        context: Arc<RunContext>,
+        declarative: DeclarativeRequests,
+        tasks: &Tasks,
+    ) -> Self {
+        let (queue, queued) = mpsc::channel(MAX_CLEANUPS);
+        let cleaning = clean_up(context, declarative, queued);
+        let task = tasks.spawn(TaskKind::Publisher, cleaning);
+        Self { queue, task }
+    }
+
+    /// Returns the queue. While it is full, senders wait.
+    pub(super) fn queue(&self) -> mpsc::Sender<Box<Cleanup>> {
+        self.queue.clone()
+    }
+
+    /// Waits for the cleanups that are queued and under way.
+    pub(super) async fn end(self) {
+        drop(self.queue);
+        // An error means that the task was dropped: what is left is found again at the next start.
+        let _ = self.task.await;
+    }
 }
 
 /// Carries out cleanups until the queue is closed. A cleanup that fails is found again at the next start.
-pub(super) async fn clean_up(
+async fn clean_up(
     context: Arc<RunContext>,
     declarative: DeclarativeRequests,
     mut cleanups: mpsc::Receiver<Box<Cleanup>>,

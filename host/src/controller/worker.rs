@@ -32,7 +32,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::awaited::Awaited;
-use super::cleanup::{self, Cleanup, Records, clean_up};
+use super::cleanup::{self, Cleanup, Cleanups, Records};
 use super::commands::{self, CLUSTER_NAMESPACE, CommandEvent, Errand, Errands, Read};
 use super::driver::{Driven, RunContext, drive};
 use super::finalizer::finalizer_name;
@@ -376,7 +376,7 @@ struct Worker {
     report_due: Timestamp,
     is_unreported: bool,
     has_said_settled: bool,
-    cleanups: Option<mpsc::Sender<Box<Cleanup>>>,
+    cleanups: Option<Cleanups>,
     /// In mode Machine: what objects that are in a run, or will be next, are told.
     inboxes: HashMap<ObjectRef, Arc<Inbox>>,
     /// In mode Machine: what their machines have in memory.
@@ -421,11 +421,6 @@ type ObjectStream = futures::stream::BoxStream<'static, (String, watcher::Result
 impl Worker {
     /// What may wait for a store is boxed, so that a worker without work is small.
     async fn run(mut self: Box<Self>) {
-        let (cleanups, queued) = cleanup::queue();
-        self.cleanups = Some(cleanups);
-        let context = self.parts.context.clone();
-        let cleaning = clean_up(context, self.parts.declarative.clone(), queued);
-        let cleaning = self.parts.tasks.spawn(TaskKind::Publisher, cleaning);
         let shards = self.parts.shards.clone();
         let mut changes = shards.as_ref().map(|shards| shards.changes());
         let mut recorded = Vec::new();
@@ -526,9 +521,10 @@ impl Worker {
             self.is_unreported = true;
         }
         drop(streams);
-        self.cleanups = None;
         // Cleanups that are under way are finished, so that they are not repeated after a restart.
-        let _ = cleaning.await;
+        if let Some(cleanups) = self.cleanups.take() {
+            cleanups.end().await;
+        }
         self.report();
     }
 
@@ -699,9 +695,6 @@ impl Worker {
 
     /// Removes what is stored of objects that went while no host was there.
     async fn sweep(&mut self) {
-        let Some(cleanups) = self.cleanups.clone() else {
-            return;
-        };
         let known = match cleanup::stored_objects(&self.parts.context).await {
             Ok(known) => known,
             Err(fault) => {
@@ -713,6 +706,10 @@ impl Worker {
             .into_iter()
             .filter(|(_, uid)| self.has(uid) && !there.contains(uid.as_str()))
             .collect();
+        if gone.is_empty() {
+            return;
+        }
+        let cleanups = self.cleanups();
         let (shards, stop) = (self.parts.shards.clone(), self.stop.clone());
         let queueing = async move {
             for (key, uid) in gone {
@@ -1299,16 +1296,28 @@ impl Worker {
                 Err(Elsewhere) => return,
             },
         };
-        if let Some(cleanups) = &self.cleanups {
-            let cleanup = Box::new(Cleanup {
-                key,
-                uid,
-                records,
-                permit,
-            });
-            // The queue ends only after this worker.
-            let _ = cleanups.send(cleanup).await;
-        }
+        let cleanup = Box::new(Cleanup {
+            key,
+            uid,
+            records,
+            permit,
+        });
+        // The queue ends only after this worker.
+        let _ = self.cleanups().send(cleanup).await;
+    }
+
+    /// Returns the queue of cleanups. Most workers never need it, so it begins when it is used first.
+    fn cleanups(&mut self) -> mpsc::Sender<Box<Cleanup>> {
+        let WorkerParts {
+            context,
+            declarative,
+            tasks,
+            ..
+        } = &self.parts;
+        let cleanups = self
+            .cleanups
+            .get_or_insert_with(|| Cleanups::begin(context.clone(), declarative.clone(), tasks));
+        cleanups.queue()
     }
 
     fn give_up(&mut self, key: &ObjectRef, uid: String, failure: &Failure, failures: u32) {
@@ -1456,18 +1465,19 @@ fn watched_by(
     };
     let backoff = move || WatchBackoff::new(seed);
     let streamed = watch_kind(api.clone(), config).backoff(backoff()).boxed();
-    // The stream holds its state twice, and few need the fallback.
-    let first = (streamed, Some(Box::new((api, paged))));
-    futures::stream::unfold(first, move |(mut events, mut fallback)| async move {
-        let mut event = events.next().await?;
-        if event.as_ref().err().is_some_and(refuses_to_stream)
+    // Few need the fallback, so it is boxed.
+    let (mut events, mut fallback) = (streamed, Some(Box::new((api, paged))));
+    futures::stream::poll_fn(move |context| {
+        let polled = events.poll_next_unpin(context);
+        if let Poll::Ready(Some(Err(error))) = &polled
+            && refuses_to_stream(error)
             && let Some(fallback) = fallback.take()
         {
             let (api, paged) = *fallback;
             events = watch_kind(api, paged).backoff(backoff()).boxed();
-            event = events.next().await?;
+            return events.poll_next_unpin(context);
         }
-        Some((event, (events, fallback)))
+        polled
     })
 }
 
