@@ -119,6 +119,42 @@ pub(crate) struct Keeper {
     flows: watch::Receiver<Option<Arc<Flows>>>,
 }
 
+/// What a keeper deals with next.
+enum News {
+    /// The resource has changed.
+    Desired,
+    /// Flows that are resources of their own have changed.
+    Flows,
+    /// Rights have been reviewed.
+    Reviewed(Reviewed),
+    /// The worker has reported.
+    Report(WorkerReport),
+    /// The shards of this host have changed.
+    Shards,
+    /// Another host has said something in the status.
+    Said,
+    /// The status is to be written.
+    StatusDue,
+    /// The module's source is to be asked whether it has another version.
+    SourceDue,
+    /// The module that is tried is to be judged.
+    JudgeDue,
+    /// The source has answered.
+    Version(Result<Option<String>, SourceError>),
+    /// A module has been fetched and checked.
+    Loaded(Arrived),
+    /// What was refused is to be looked at again.
+    LookAgain,
+}
+
+/// Why a keeper ends.
+enum End {
+    /// The host drains.
+    Drained,
+    /// The resource is gone.
+    Deleted,
+}
+
 /// What came of fetching and checking the module of a resource.
 struct Arrived {
     resource: Arc<resource::Configurator>,
@@ -183,85 +219,117 @@ impl Keeper {
 
     /// Works until the host drains or the Configurator is gone (its sender is dropped).
     ///
-    /// What is done seldom is boxed, so that a keeper that waits is small.
+    /// Each piece of news is dealt with in a box, so that a keeper that waits is small.
     pub(crate) async fn run(mut self: Box<Self>) {
+        Box::pin(self.begin()).await;
+        let shards = self.shared.shards.as_ref();
+        let mut changes = shards.map(|shards| shards.changes());
+        let end = loop {
+            let news = match self.next(&mut changes).await {
+                Ok(news) => news,
+                Err(end) => break end,
+            };
+            Box::pin(self.on(news)).await;
+        };
+        match end {
+            End::Deleted => Box::pin(self.end()).await,
+            End::Drained => {
+                if let Some(worker) = self.worker.take() {
+                    worker.stop().await;
+                }
+                Box::pin(self.voice.fall_silent()).await;
+            }
+        }
+    }
+
+    async fn begin(&mut self) {
         let resource = self.desired.borrow_and_update().clone();
         self.flows.mark_unchanged();
         self.retried = resource.annotations().get(RETRY_ANNOTATION).cloned();
         self.goes_back(&resource);
-        Box::pin(self.take_over(&resource)).await;
-        Box::pin(self.say()).await;
-        let shards = self.shared.shards.clone();
-        let mut changes = shards.as_ref().map(|shards| shards.changes());
-        loop {
-            let clock = self.shared.clock.clone();
-            let again = until(clock.clone(), self.look_again);
-            let status = until(clock.clone(), self.voice.due());
-            let source = until(clock.clone(), self.ask_source);
-            let judge = until(clock.clone(), self.judge_at);
-            let drain = self.tasks.drain_token().clone();
-            tokio::select! {
-                biased;
-                () = drain.cancelled() => break,
-                changed = self.desired.changed() => {
-                    if changed.is_err() {
-                        Box::pin(self.end()).await;
-                        return;
-                    }
-                    let resource = self.desired.borrow_and_update().clone();
-                    self.failures = 0;
-                    self.retry(&resource);
-                    let goes_back = self.goes_back(&resource);
-                    Box::pin(self.take_over(&resource)).await;
-                    // In place of what may be being loaded to be tried.
-                    if goes_back {
-                        self.load(&resource);
-                    }
-                    Box::pin(self.say()).await;
+        self.take_over(&resource).await;
+        self.say().await;
+    }
+
+    /// Waits for news.
+    async fn next(&mut self, changes: &mut Option<watch::Receiver<()>>) -> Result<News, End> {
+        let clock = &self.shared.clock;
+        let again = until(clock.clone(), self.look_again);
+        let status = until(clock.clone(), self.voice.due());
+        let source = until(clock.clone(), self.ask_source);
+        let judge = until(clock.clone(), self.judge_at);
+        tokio::select! {
+            biased;
+            () = self.tasks.drain_token().cancelled() => Err(End::Drained),
+            changed = self.desired.changed() => match changed {
+                Ok(()) => Ok(News::Desired),
+                Err(_) => Err(End::Deleted),
+            },
+            Ok(()) = self.flows.changed() => Ok(News::Flows),
+            reviewed = self.rights.next() => Ok(News::Reviewed(reviewed)),
+            report = next_report(self.worker.as_mut()) => Ok(News::Report(report)),
+            () = changed(changes.as_mut()) => Ok(News::Shards),
+            () = self.voice.hear() => Ok(News::Said),
+            () = status => Ok(News::StatusDue),
+            () = source => Ok(News::SourceDue),
+            () = judge => Ok(News::JudgeDue),
+            answered = next_of(&mut self.asking) => Ok(News::Version(answered)),
+            arrived = next_of(&mut self.loading) => Ok(News::Loaded(arrived)),
+            () = again => Ok(News::LookAgain),
+        }
+    }
+
+    async fn on(&mut self, news: News) {
+        match news {
+            News::Desired => {
+                let resource = self.desired.borrow_and_update().clone();
+                self.failures = 0;
+                self.retry(&resource);
+                let goes_back = self.goes_back(&resource);
+                self.take_over(&resource).await;
+                // In place of what may be being loaded to be tried.
+                if goes_back {
+                    self.load(&resource);
                 }
-                Ok(()) = self.flows.changed() => {
-                    let resource = self.desired.borrow().clone();
-                    if self.may_be_of_other_flows(&resource) {
-                        self.look_again = None;
-                        self.load(&resource);
-                        Box::pin(self.say()).await;
-                    }
-                }
-                reviewed = self.rights.next() => {
-                    self.on_reviewed(reviewed);
-                    Box::pin(self.write_status()).await;
-                }
-                report = next_report(self.worker.as_mut()) => {
-                    self.rights.look_at(&report);
-                    self.known.report = report;
-                    self.voice.speak_soon();
-                }
-                () = changed(changes.as_mut()) => self.voice.speak_soon(),
-                () = self.voice.hear() => {
-                    self.heed();
-                    self.voice.speak_soon();
-                }
-                () = status => {
-                    Box::pin(self.write_status()).await;
-                }
-                () = source => self.ask_source(),
-                () = judge => self.judge(),
-                answered = next_of(&mut self.asking) => self.on_version(answered),
-                arrived = next_of(&mut self.loading) => {
-                    Box::pin(self.on_loaded(arrived)).await;
-                    Box::pin(self.write_status()).await;
-                }
-                () = again => {
-                    let resource = self.desired.borrow().clone();
-                    Box::pin(self.take_over(&resource)).await;
-                    Box::pin(self.say()).await;
+                self.say().await;
+            }
+            News::Flows => {
+                let resource = self.desired.borrow().clone();
+                if self.may_be_of_other_flows(&resource) {
+                    self.look_again = None;
+                    self.load(&resource);
+                    self.say().await;
                 }
             }
+            News::Reviewed(reviewed) => {
+                self.on_reviewed(reviewed);
+                self.write_status().await;
+            }
+            News::Report(report) => {
+                self.rights.look_at(&report);
+                self.known.report = report;
+                self.voice.speak_soon();
+            }
+            News::Shards => self.voice.speak_soon(),
+            News::Said => {
+                self.heed();
+                self.voice.speak_soon();
+            }
+            News::StatusDue => self.write_status().await,
+            News::SourceDue => self.ask_source(),
+            News::JudgeDue => self.judge(),
+            News::Version(answered) => self.on_version(answered),
+            News::Loaded(arrived) => {
+                // Larger than all others together.
+                Box::pin(self.on_loaded(arrived)).await;
+                self.write_status().await;
+            }
+            News::LookAgain => {
+                let resource = self.desired.borrow().clone();
+                self.take_over(&resource).await;
+                self.say().await;
+            }
         }
-        if let Some(worker) = self.worker.take() {
-            worker.stop().await;
-        }
-        Box::pin(self.voice.fall_silent()).await;
     }
 
     /// The flows that are resources of their own.

@@ -319,6 +319,10 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
             parts.context.clock.clone(),
         ),
         has_swept: false,
+        streams: SelectAll::new(),
+        orders: orders(&parts),
+        changes: parts.shards.as_ref().map(|shards| shards.changes()),
+        recorded: Vec::new(),
         awaited: Awaited::new(parts.client.clone(), parts.seed),
         parts,
     });
@@ -387,6 +391,14 @@ struct Worker {
     errands: Errands,
     /// Whether what went while no host was there is out of the books of states.
     has_swept: bool,
+    /// The watches of the objects.
+    streams: SelectAll<ObjectStream>,
+    /// In mode Machine: what people tell it to do.
+    orders: OrderStream,
+    /// Where hosts share the objects: whether their shards have changed.
+    changes: Option<watch::Receiver<()>>,
+    /// What was handled before, until the first listings are complete.
+    recorded: Vec<(ObjectRef, String)>,
     /// In mode Machine: what machines wait for.
     awaited: Awaited,
 }
@@ -397,6 +409,20 @@ struct Worker {
     reason = "one exists at a time, for one turn of the loop"
 )]
 enum News<E> {
+    /// The worker is to stop.
+    Stop,
+    /// The shards of this host have changed.
+    Shards,
+    /// Servers have become available or unavailable.
+    Availability,
+    /// Every object that was given up is to be tried again.
+    Retry,
+    /// The keeper has another module or share for the runs to come.
+    Renewals(Vec<Renewal>),
+    /// Runs have lent or taken back their places.
+    Places(Vec<PlaceNews>),
+    /// Whether the object of this Command exists.
+    Asked(String, bool),
     /// A run has ended.
     Ended(E),
     /// A watch of these objects has an event.
@@ -419,31 +445,20 @@ type OrderStream = futures::stream::BoxStream<'static, CommandEvent>;
 type ObjectStream = futures::stream::BoxStream<'static, (String, watcher::Result<Event<Watched>>)>;
 
 impl Worker {
-    /// What may wait for a store is boxed, so that a worker without work is small.
+    /// Each piece of news is dealt with in a box, so that a worker without work is small.
     async fn run(mut self: Box<Self>) {
-        let shards = self.parts.shards.clone();
-        let mut changes = shards.as_ref().map(|shards| shards.changes());
-        let mut recorded = Vec::new();
-        let mut streams = SelectAll::new();
-        let mut orders = self.orders();
-        Box::pin(self.on_availability()).await;
-        match &shards {
-            None => Box::pin(self.begin(&mut streams, &mut recorded)).await,
-            Some(shards) => {
-                Box::pin(self.share(shards, &mut streams, &mut recorded)).await;
-            }
-        }
+        Box::pin(self.begin()).await;
         loop {
             let now = self.now();
             if self.queue.next_deadline().is_some_and(|at| at <= now) {
                 let actions = self.queue.tick(now);
-                self.act(actions).await;
+                Box::pin(self.act(actions)).await;
             }
             if self.pending.next_deadline().is_some_and(|at| at <= now) {
                 self.expire(now);
             }
             if self.pending.wants_listing() {
-                orders = self.orders();
+                self.orders = orders(&self.parts);
             }
             // That something runs is said before anything comes of it.
             let is_news = self.has_said_settled && !self.queue.is_quiet();
@@ -461,66 +476,12 @@ impl Worker {
                     break;
                 }
             }
-            let report_due = self.is_unreported.then_some(self.report_due);
-            let next = [
-                self.queue.next_deadline(),
-                self.pending.next_deadline(),
-                report_due,
-            ];
-            let next = next.into_iter().flatten().min();
-            let deadline = until(self.parts.context.clock.clone(), next);
-            let takes_commands = !self.errands.is_full();
-            tokio::select! {
-                biased;
-                () = self.stop.cancelled(), if !is_draining => {}
-                () = changed(changes.as_mut()), if !is_draining => {
-                    if let Some(shards) = &shards {
-                        Box::pin(self.share(shards, &mut streams, &mut recorded)).await;
-                        // Commands for objects that were another host's were passed over.
-                        orders = self.orders();
-                    }
-                }
-                changed = self.unavailable.changed() => match changed {
-                    Ok(()) => Box::pin(self.on_availability()).await,
-                    Err(_) => self.stop.cancel(),
-                },
-                () = self.retry.notified() => {
-                    let now = self.now();
-                    let actions = self.queue.retry_given_up(now);
-                    Box::pin(self.act(actions)).await;
-                }
-                renewals = self.renewals.next() => {
-                    for renewal in renewals {
-                        Box::pin(self.on_renewal(renewal)).await;
-                    }
-                }
-                news = self.lending.next() => Box::pin(self.on_places(news)).await,
-                (command, exists) = self.errands.next(), if !is_draining => {
-                    self.on_asked(&command, exists);
-                }
-                news = next_news(
-                    &mut self.turns,
-                    &mut self.runs,
-                    (!is_draining).then_some(Watches {
-                        streams: &mut streams,
-                        orders: takes_commands.then_some(&mut orders),
-                        awaited: &mut self.awaited,
-                    }),
-                ) => match news {
-                    News::Ended(outcome) => Box::pin(self.on_driven(outcome)).await,
-                    News::Object(scope, event) => {
-                        Box::pin(self.on_event(&scope, event, &mut recorded)).await;
-                    }
-                    News::Order(event) => Box::pin(self.on_command_event(event)).await,
-                    News::Awaited(machine, seen) => {
-                        Box::pin(self.tell(&machine, Wake::Changed(seen))).await;
-                    }
-                },
-                () = deadline => continue,
+            if let Some(news) = self.next(is_draining).await {
+                Box::pin(self.on(news)).await;
+                self.is_unreported = true;
             }
-            self.is_unreported = true;
         }
-        drop(streams);
+        self.streams = SelectAll::new();
         // Cleanups that are under way are finished, so that they are not repeated after a restart.
         if let Some(cleanups) = self.cleanups.take() {
             cleanups.end().await;
@@ -528,29 +489,94 @@ impl Worker {
         self.report();
     }
 
+    async fn begin(&mut self) {
+        self.on_availability().await;
+        match self.parts.shards.clone() {
+            None => self.list().await,
+            Some(shards) => self.share(&shards).await,
+        }
+    }
+
+    /// Waits for news. Returns none when a time has come at which there is something to do.
+    async fn next(&mut self, is_draining: bool) -> Option<News<RunOutcome>> {
+        let report_due = self.is_unreported.then_some(self.report_due);
+        let next = [
+            self.queue.next_deadline(),
+            self.pending.next_deadline(),
+            report_due,
+        ];
+        let next = next.into_iter().flatten().min();
+        let deadline = until(self.parts.context.clock.clone(), next);
+        let takes_commands = !self.errands.is_full();
+        let watches = Watches {
+            streams: &mut self.streams,
+            orders: takes_commands.then_some(&mut self.orders),
+            awaited: &mut self.awaited,
+        };
+        let watches = (!is_draining).then_some(watches);
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled(), if !is_draining => Some(News::Stop),
+            () = changed(self.changes.as_mut()), if !is_draining => Some(News::Shards),
+            changed = self.unavailable.changed() => Some(match changed {
+                Ok(()) => News::Availability,
+                Err(_) => News::Stop,
+            }),
+            () = self.retry.notified() => Some(News::Retry),
+            renewals = self.renewals.next() => Some(News::Renewals(renewals)),
+            news = self.lending.next() => Some(News::Places(news)),
+            (command, exists) = self.errands.next(), if !is_draining => {
+                Some(News::Asked(command, exists))
+            }
+            news = next_news(&mut self.turns, &mut self.runs, watches) => Some(news),
+            () = deadline => None,
+        }
+    }
+
+    async fn on(&mut self, news: News<RunOutcome>) {
+        match news {
+            News::Stop => self.stop.cancel(),
+            News::Shards => {
+                if let Some(shards) = self.parts.shards.clone() {
+                    self.share(&shards).await;
+                    // Commands for objects that were another host's were passed over.
+                    self.orders = orders(&self.parts);
+                }
+            }
+            News::Availability => self.on_availability().await,
+            News::Retry => {
+                let now = self.now();
+                let actions = self.queue.retry_given_up(now);
+                self.act(actions).await;
+            }
+            News::Renewals(renewals) => {
+                for renewal in renewals {
+                    self.on_renewal(renewal).await;
+                }
+            }
+            News::Places(news) => self.on_places(news).await,
+            News::Asked(command, exists) => self.on_asked(&command, exists),
+            News::Ended(outcome) => self.on_driven(outcome).await,
+            News::Object(scope, event) => self.on_event(&scope, event).await,
+            News::Order(event) => self.on_command_event(event).await,
+            News::Awaited(machine, seen) => self.tell(&machine, Wake::Changed(seen)).await,
+        }
+    }
+
     fn now(&self) -> Timestamp {
         self.parts.context.clock.now()
     }
 
     /// Lists and watches the objects, from the start.
-    async fn begin(
-        &mut self,
-        streams: &mut SelectAll<ObjectStream>,
-        recorded: &mut Vec<(ObjectRef, String)>,
-    ) {
+    async fn list(&mut self) {
         // What the ledger has is known before the first run asks, so that nothing is recorded twice.
-        *recorded = self.recorded().await;
-        *streams = self.streams();
-        self.unlisted = streams.len();
+        self.recorded = self.read_recorded().await;
+        self.streams = self.streams();
+        self.unlisted = self.streams.len();
     }
 
     /// Takes over the objects of shards that were gained, and lets go of those of shards that were lost.
-    async fn share(
-        &mut self,
-        shards: &Shards,
-        streams: &mut SelectAll<ObjectStream>,
-        recorded: &mut Vec<(ObjectRef, String)>,
-    ) {
+    async fn share(&mut self, shards: &Shards) {
         let held = shards.held();
         let before = std::mem::replace(&mut self.held, held.clone());
         if before.difference(&held).next().is_some() {
@@ -568,11 +594,11 @@ impl Worker {
             self.act(actions).await;
         }
         if held.is_empty() {
-            *streams = SelectAll::new();
+            self.streams = SelectAll::new();
             self.unlisted = 0;
         } else if held.difference(&before).next().is_some() {
             // Nothing is kept of objects that are another host's, so they are listed when they no longer are.
-            self.begin(streams, recorded).await;
+            self.list().await;
         }
     }
 
@@ -615,13 +641,7 @@ impl Worker {
         streams
     }
 
-    /// `recorded` is what the ledger had at start, until the first listings are complete.
-    async fn on_event(
-        &mut self,
-        scope: &str,
-        event: watcher::Result<Event<Watched>>,
-        recorded: &mut Vec<(ObjectRef, String)>,
-    ) {
+    async fn on_event(&mut self, scope: &str, event: watcher::Result<Event<Watched>>) {
         let event = match event {
             Ok(event) => {
                 self.watch_error = None;
@@ -664,7 +684,7 @@ impl Worker {
             }
             Event::InitDone => {
                 if self.unlisted == 0 {
-                    *recorded = self.recorded().await;
+                    self.recorded = self.read_recorded().await;
                 }
                 self.unlisted = self.unlisted.saturating_sub(1);
                 is_listing_over = self.unlisted == 0;
@@ -674,7 +694,7 @@ impl Worker {
                 let in_scope = |(key, _): &mut (ObjectRef, String)| {
                     is_last || scope.is_empty() || key.namespace == scope
                 };
-                let expected = recorded.extract_if(.., in_scope).collect();
+                let expected = self.recorded.extract_if(.., in_scope).collect();
                 self.queue
                     .listed(scope, expected, self.unlisted == 0, self.now())
             }
@@ -730,18 +750,6 @@ impl Worker {
             }
         };
         self.parts.tasks.spawn(TaskKind::Publisher, queueing);
-    }
-
-    /// In mode Machine: what people tell it to do.
-    fn orders(&self) -> OrderStream {
-        if self.parts.context.machine.is_none() {
-            return futures::stream::pending().boxed();
-        }
-        let namespaces = match (self.parts.is_namespaced, &self.parts.configurator.watch) {
-            (true, watch) => watch.namespaces.clone(),
-            (false, _) => vec![CLUSTER_NAMESPACE.to_owned()],
-        };
-        commands::watched(&self.parts.client, &namespaces, self.parts.seed).boxed()
     }
 
     async fn on_command_event(&mut self, (scope, event): CommandEvent) {
@@ -945,7 +953,7 @@ impl Worker {
 
     /// What was handled once, and may have gone or be watched no more. Until it can be read, nothing that is missing
     /// can be noticed, so it is waited for.
-    async fn recorded(&mut self) -> Vec<(ObjectRef, String)> {
+    async fn read_recorded(&mut self) -> Vec<(ObjectRef, String)> {
         let context = self.parts.context.clone();
         let mut failures = 0;
         loop {
@@ -1453,6 +1461,18 @@ async fn next_news<E>(
     .await
 }
 
+/// In mode Machine: what people tell the worker to do.
+fn orders(parts: &WorkerParts) -> OrderStream {
+    if parts.context.machine.is_none() {
+        return futures::stream::pending().boxed();
+    }
+    let namespaces = match (parts.is_namespaced, &parts.configurator.watch) {
+        (true, watch) => watch.namespaces.clone(),
+        (false, _) => vec![CLUSTER_NAMESPACE.to_owned()],
+    };
+    commands::watched(&parts.client, &namespaces, parts.seed).boxed()
+}
+
 /// Watches, and begins anew with a listing in pages where the server refuses to stream one.
 fn watched_by(
     api: Api<Watched>,
@@ -1576,6 +1596,7 @@ mod tests {
                 News::Object(..) => "object",
                 News::Order(_) => "Command",
                 News::Awaited(..) => "awaited",
+                _ => "other",
             });
         }
         assert_eq!(
