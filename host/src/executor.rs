@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::redaction::Redactor;
 use crate::shards::Permit;
 use crate::sinks::{Scope, Sinks};
-use crate::suspect_requests::SuspectRequests;
+use crate::suspect_requests::{self, SuspectRequests};
 
 /// The `Idempotency-Key` of each HTTP request that gets one, by the request's name.
 pub(crate) type IdempotencyKeys = BTreeMap<String, String>;
@@ -236,11 +236,12 @@ impl Executor {
                     fault = tracing::field::Empty,
                 );
                 let mut scope = scope(step, run, keys);
+                let counts = match suspects {
+                    Some(suspects) => suspects.begin(index, sink, answers).await,
+                    None => None,
+                };
+                let began = self.clock.now();
                 let answered = async {
-                    let _counts = match suspects {
-                        Some(suspects) => suspects.begin(index, sink, answers).await,
-                        None => None,
-                    };
                     scope.answer = answers.begin().await?;
                     if let Some(permit) = permit
                         && request.operation.is_mutating()
@@ -261,7 +262,12 @@ impl Executor {
                 if yields {
                     tokio::task::yield_now().await;
                 }
-                settled(answer)
+                let settled = settled(answer);
+                if counts.is_some() {
+                    let took = self.clock.now().since(began);
+                    suspect_requests::rest(&*self.clock, took).await;
+                }
+                settled
             }
         }
     }

@@ -1,19 +1,26 @@
 //! The limit on the requests that suspects of a Configurator have under way together.
 //!
 //! A server answers requests in about the order in which they arrive, so a request of another run waits behind those of suspects. The limit
-//! keeps these few, however many suspects run and however many requests each of them makes.
+//! keeps these few, however many suspects run and however many requests each of them makes. A few requests that follow each other at once
+//! can still keep a fast server busy, so each is followed by a rest.
+
+use std::time::Duration;
 
 use configurator_core::request::SinkName;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::answers::RunAnswers;
+use crate::clock::Clock;
 
 /// How many requests at the start of each plan do not count. An object can be a suspect only because its last run failed. A run of it that makes
 /// few requests does not wait for a run that makes very many.
 const UNLIMITED: usize = 16;
+/// The longest rest after a request. A server that takes longer to answer is not kept busy by a few requests at a time.
+const MAX_REST: Duration = Duration::from_millis(10);
 
 /// Limits the requests that suspects of a Configurator have under way together: for each sink, an eighth of the Configurator's `concurrency`,
-/// and at least two. The first 16 requests of each plan do not count.
+/// and at least two. After its answer a request counts for as long again as it took, but for no more than 10 ms. The first 16 requests of each
+/// plan do not count.
 pub struct SuspectRequests {
     width: usize,
     kubernetes: Semaphore,
@@ -42,7 +49,8 @@ impl SuspectRequests {
         self.width
     }
 
-    /// Waits until the request with this index in its plan may be sent to the sink. It counts until the result is dropped.
+    /// Waits until the request with this index in its plan may be sent to the sink. It counts until the result is dropped, which is to be after
+    /// a [`rest`].
     ///
     /// A run that has the reserve of `answers`, or gets it meanwhile, does not wait: requests that count may wait for the reserve. For the
     /// same reason a request must not hold room for its answer while it waits here.
@@ -70,6 +78,13 @@ impl SuspectRequests {
             SinkName::Secretstore => &self.secretstore,
             SinkName::Http => &self.http,
         }
+    }
+}
+
+/// Rests after a request that counts and took this long.
+pub(crate) async fn rest(clock: &dyn Clock, took: Duration) {
+    if !took.is_zero() {
+        clock.sleep(took.min(MAX_REST)).await;
     }
 }
 

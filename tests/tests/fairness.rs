@@ -29,6 +29,7 @@ use configurator_tests::configurator;
 use configurator_tests::poison::{self, Poison};
 use configurator_tests::world::{Place, World};
 use serde_json::json;
+use tokio::time::Instant;
 
 /// Healthy objects of each of the two Configurators.
 const HEALTHY: usize = 100;
@@ -128,8 +129,10 @@ const SUSPECTS: usize = 4;
 const REQUESTS: usize = 100;
 /// Requests at the start of a run that its Configurator's suspects do not share.
 const UNLIMITED: usize = 16;
+/// How long a request takes.
+const REQUEST: Duration = Duration::from_millis(5);
 
-/// Counts the requests after the first of each run that are under way. Each takes a while.
+/// Counts the requests after the first of each run that are under way.
 #[derive(Clone, Default)]
 struct Requests {
     done: Arc<AtomicUsize>,
@@ -183,7 +186,7 @@ impl Sink for CountedSink {
             let now = under_way.fetch_add(1, Ordering::SeqCst) + 1;
             most.fetch_max(now, Ordering::SeqCst);
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        tokio::time::sleep(REQUEST).await;
         let answer = self.inner.execute(operation, scope).await;
         if counts {
             under_way.fetch_sub(1, Ordering::SeqCst);
@@ -198,7 +201,7 @@ impl Sink for CountedSink {
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_of_suspects_share_a_few_requests() -> Result<()> {
+async fn runs_of_suspects_share_a_few_requests_and_rest_after_each() -> Result<()> {
     let requests = Requests::default();
     let counted = requests.clone();
     let world = World::start_at(&Place::default(), |builder| {
@@ -217,8 +220,10 @@ async fn runs_of_suspects_share_a_few_requests() -> Result<()> {
     world.apply(&busy).await?;
     world.settled(&["busy"]).await?;
     let mut most = Vec::new();
+    let mut took = Duration::ZERO;
     // The third run in a few seconds makes an object a suspect.
     for round in 1..=3 {
+        let began = Instant::now();
         for object in 0..SUSPECTS {
             let name = format!("object-{object}");
             let body = json!({
@@ -232,9 +237,16 @@ async fn runs_of_suspects_share_a_few_requests() -> Result<()> {
         let are_done = || async { Ok(requests.done.load(Ordering::SeqCst) >= all) };
         world.until("the requests to be made", are_done).await?;
         most.push(requests.most.swap(0, Ordering::SeqCst));
+        took = began.elapsed();
     }
     world.kill().await?;
     // Each run has 32 requests under way, the Configurator's concurrency; runs of suspects have an eighth of that together.
-    assert_eq!(most, [SUSPECTS * 32, SUSPECTS * 32, 32 / 8]);
+    let at_a_time = 32 / 8;
+    assert_eq!(most, [SUSPECTS * 32, SUSPECTS * 32, at_a_time]);
+    let one_after_another = SUSPECTS * (REQUESTS - UNLIMITED) / at_a_time;
+    assert!(
+        took >= 2 * REQUEST * u32::try_from(one_after_another)?,
+        "{took:?}"
+    );
     Ok(())
 }
