@@ -8,7 +8,8 @@ use configurator_tests::world::Place;
 
 /// Healthy objects of each of the two Configurators, in each round.
 const HEALTHY: usize = 200;
-/// Rounds that each kind is measured in. The latency without poison varies by half from one host to the next, so all rounds count together.
+/// Rounds that each kind is measured in. The median of their percentiles counts, since one stall of the disk or of the machine decides the 99th
+/// percentile of a round, with poison or without.
 const ROUNDS: usize = 3;
 /// How long poisoned objects are there before healthy ones. The first runs of 50 objects that each list 60 MB take some seconds.
 const BEFORE: Duration = Duration::from_secs(5);
@@ -27,8 +28,8 @@ pub async fn measure(names: &[String], figures: &mut Vec<(String, f64)>) -> Resu
         if !names.is_empty() && !names.contains(&name) {
             continue;
         }
-        let mut without = <[Vec<f64>; 2]>::default();
-        let mut with = POISONED.map(|_| <[Vec<f64>; 2]>::default());
+        let mut without = <[Rounds; 2]>::default();
+        let mut with = POISONED.map(|_| <[Rounds; 2]>::default());
         for _ in 0..ROUNDS {
             add(&mut without, run(kind, 0).await?);
             for (all, poisoned) in with.iter_mut().zip(POISONED) {
@@ -40,7 +41,7 @@ pub async fn measure(names: &[String], figures: &mut Vec<(String, f64)>) -> Resu
             let without = &without[index];
             let ratios = with
                 .iter()
-                .map(|one| percentile(&one[index], 99) / percentile(without, 99));
+                .map(|one| one[index].percentile(99) / without.percentile(99));
             let ratio = ratios.fold(0.0, f64::max);
             worst = worst.max(ratio);
             let cells: Vec<String> = with.iter().map(|one| cell(&one[index])).collect();
@@ -65,18 +66,31 @@ async fn run(kind: Poison, poisoned: usize) -> Result<[Vec<f64>; 2]> {
     poison::latencies(&place, kind, poisoned, HEALTHY, BEFORE, |builder| builder).await
 }
 
-/// Adds the latencies of a round.
-fn add(all: &mut [Vec<f64>; 2], more: [Vec<f64>; 2]) {
-    for (all, more) in all.iter_mut().zip(more) {
-        all.extend(more);
-        all.sort_by(f64::total_cmp);
+/// The latencies of each round.
+#[derive(Default)]
+struct Rounds(Vec<Vec<f64>>);
+
+impl Rounds {
+    /// Returns the median over the rounds of this percentile.
+    fn percentile(&self, percent: usize) -> f64 {
+        let rounds = self.0.iter();
+        let mut of_rounds: Vec<f64> = rounds.map(|round| percentile(round, percent)).collect();
+        of_rounds.sort_by(f64::total_cmp);
+        percentile(&of_rounds, 50)
     }
 }
 
-fn cell(latencies: &[f64]) -> String {
+/// Adds the latencies of a round.
+fn add(all: &mut [Rounds; 2], more: [Vec<f64>; 2]) {
+    for (all, more) in all.iter_mut().zip(more) {
+        all.0.push(more);
+    }
+}
+
+fn cell(rounds: &Rounds) -> String {
     format!(
         "{:.1}, {:.1} ms",
-        percentile(latencies, 50),
-        percentile(latencies, 99)
+        rounds.percentile(50),
+        rounds.percentile(99)
     )
 }
