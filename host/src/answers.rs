@@ -1,12 +1,14 @@
 //! Memory of answers: everything that servers have answered to runs that are under way counts in one budget.
 //!
-//! An answer takes room as it is read, and its run keeps that room until it ends or rests, because the next phase is called with
+//! An answer takes room as it is read, and its run keeps that room until it ends, because the next phase is called with
 //! the answer. So a run may hold room while it waits for more. That cannot lock runs against each other:
 //!
 //! - The budget has a part that all runs share, and one *reserve* that belongs to one run at a time.
 //! - An answer that finds no room in the shared part waits, in order, for room there or for the reserve, whichever comes first.
 //! - The run that has the reserve never waits for room: what does not fit into the shared part takes the reserve, and what does
 //!   not fit there either is refused. So it ends or rests, and gives the reserve to the next run that waits.
+//! - Runs that rest keep room for what they keep of their answers, in at most half of the shared part. One that finds no room does not rest, but
+//!   ends, and begins again later.
 //! - Nothing else that a run waits for is held by a run that waits for room: requests are sent while no call of a handler runs, so
 //!   such a run has neither memory of guests nor a turn. It lends its place to other runs. A run that has the reserve never waits for a
 //!   place, nor for other [suspects](crate::suspect_requests).
@@ -40,25 +42,46 @@ pub struct AnswerBudget {
     shared: MemoryBudget,
     /// One unit. The run that holds it has the reserve.
     reserve: MemoryBudget,
+    /// What runs that rest may have of the shared part.
+    resting: MemoryBudget,
+}
+
+/// Room for the answers of a run that rests. Dropping it returns the room.
+#[derive(Debug, Default)]
+pub(crate) struct RestingAnswers {
+    shared: Option<Reservation>,
+    /// Of the part for runs that rest.
+    _resting: Option<Reservation>,
 }
 
 impl AnswerBudget {
     /// A budget of so many bytes, and at least [`LEAST_ANSWER_MEMORY`].
     #[must_use]
     pub fn new(bytes: u64) -> Self {
-        let bytes = bytes.max(LEAST_ANSWER_MEMORY);
+        let shared = bytes.max(LEAST_ANSWER_MEMORY).saturating_sub(RESERVE);
         Self {
-            shared: MemoryBudget::new(bytes.saturating_sub(RESERVE)),
+            shared: MemoryBudget::new(shared),
             reserve: MemoryBudget::new(1),
+            resting: MemoryBudget::new(shared / 2),
         }
     }
 
     /// The room of a run, which is empty.
     #[must_use]
     pub(crate) fn run(&self) -> RunAnswers {
+        self.resume(RestingAnswers::default())
+    }
+
+    /// The room of a run that rested, with what it kept.
+    #[must_use]
+    pub(crate) fn resume(&self, kept: RestingAnswers) -> RunAnswers {
+        let held = Held {
+            shared: kept.shared,
+            ..Held::default()
+        };
         RunAnswers(Arc::new(Run {
             budget: self.clone(),
-            held: Mutex::default(),
+            held: Mutex::new(held),
             changed: Notify::new(),
             slow: Notify::new(),
         }))
@@ -130,6 +153,33 @@ impl RunAnswers {
             }
             changed.await;
         }
+    }
+
+    /// Keeps room for so many bytes of answers while the run rests, and returns the rest once the run has ended. Returns none if there is no
+    /// room: runs that rest have at most half of the shared part.
+    pub(crate) fn rest(&self, bytes: u64) -> Option<RestingAnswers> {
+        if bytes == 0 {
+            return Some(RestingAnswers::default());
+        }
+        let Run { budget, .. } = &*self.0;
+        let resting = budget.resting.try_reserve(bytes)?;
+        let mut held = self.0.held();
+        let shared = match held.shared.take() {
+            Some(mut shared) => {
+                let more = bytes.saturating_sub(shared.bytes());
+                if !shared.try_grow(more) {
+                    held.shared = Some(shared);
+                    return None;
+                }
+                shared.shrink_to(bytes);
+                shared
+            }
+            None => budget.shared.try_reserve(bytes)?,
+        };
+        Some(RestingAnswers {
+            shared: Some(shared),
+            _resting: Some(resting),
+        })
     }
 
     /// Returns whether the run has the reserve, for which others may wait.
@@ -257,7 +307,7 @@ impl AnswerRoom {
         let Some(room) = &self.0 else {
             return Ok(());
         };
-        let size = size_of_answer(answer);
+        let size = answer.size();
         self.fit(size).await?;
         let surplus = room.bytes().saturating_sub(size);
         room.set(0);
@@ -287,17 +337,6 @@ impl fmt::Debug for AnswerRoom {
         let bytes = self.0.as_ref().map(|room| room.bytes());
         f.debug_tuple("AnswerRoom").field(&bytes).finish()
     }
-}
-
-fn size_of_answer(answer: &Answer) -> u64 {
-    let documents = answer.query_objects.iter();
-    let documents: usize = documents.map(|document| document.as_str().len()).sum();
-    let response = answer.http_response.as_ref().map_or(0, |response| {
-        let headers = response.headers.iter();
-        let headers: usize = headers.map(|(name, value)| name.len() + value.len()).sum();
-        headers + response.body.len()
-    });
-    (documents + response) as u64
 }
 
 fn refused(wanted: u64) -> Fault {
@@ -394,6 +433,47 @@ mod tests {
         read(&third, MIB).await.unwrap();
         drop(one);
         waits.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn runs_that_rest_keep_their_answers_in_half_of_the_shared_part() {
+        let budget = budget(16 * MIB);
+        let rest = async |bytes| {
+            let run = budget.run();
+            read(&run, 5 * MIB).await.unwrap();
+            run.rest(bytes)
+        };
+        let first = rest(4 * MIB).await.unwrap();
+        assert_eq!(budget.held(), 4 * MIB);
+        let second = rest(4 * MIB).await.unwrap();
+        assert!(rest(1).await.is_none());
+        assert_eq!(budget.held(), 8 * MIB);
+        let nothing = rest(0).await.unwrap();
+        drop(second);
+        // A run that goes on has what it kept, and no longer rests.
+        let goes_on = budget.resume(first);
+        let others = [rest(4 * MIB).await, rest(4 * MIB).await];
+        assert!(others.iter().all(Option::is_some));
+        assert_eq!(budget.held(), 12 * MIB);
+        assert!(goes_on.rest(4 * MIB).is_none());
+        drop(others);
+        let again = goes_on.rest(4 * MIB).unwrap();
+        drop((goes_on, nothing));
+        assert_eq!(budget.held(), 4 * MIB);
+        drop(again);
+        assert_eq!((budget.held(), budget.resting.reserved()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_run_that_rests_returns_the_reserve() {
+        let budget = budget(16 * MIB);
+        let run = budget.run();
+        read(&run, 60 * MIB).await.unwrap();
+        assert!(run.has_reserve());
+        let kept = run.rest(MIB).unwrap();
+        drop(run);
+        assert_eq!((budget.held(), budget.reserve.reserved()), (MIB, 0));
+        drop(kept);
     }
 
     #[tokio::test]

@@ -8,8 +8,9 @@
     reason = "tests"
 )]
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -19,7 +20,9 @@ use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::ObjectRef;
 use configurator_core::result::Answer;
-use configurator_core::run::{Finish, Run};
+use configurator_core::run::{Call, Finish, Run};
+use configurator_guest::module::Module;
+use configurator_host::answers::LEAST_ANSWER_MEMORY;
 use configurator_host::controller::finalizer::Finalizer;
 use configurator_host::observer::{RunEnd, RunObserver};
 use configurator_host::resource::Configurator;
@@ -207,9 +210,11 @@ async fn an_outage_parks_runs_and_ends_in_no_failure() -> Result<()> {
     world.stop().await
 }
 
-/// A config store that refuses what one object asks for.
+/// A config store that refuses what some objects ask for.
 struct Refusing {
     inner: Arc<dyn Sink>,
+    /// What the names of these objects begin with.
+    objects: &'static str,
     fault: Fault,
     is_over: Arc<AtomicBool>,
 }
@@ -221,7 +226,8 @@ impl Sink for Refusing {
         operation: &AuthorizedOperation,
         scope: &Scope,
     ) -> Result<Answer, Fault> {
-        match scope.object == "default/poisoned" && !self.is_over.load(Ordering::Relaxed) {
+        let is_refused = scope.object.starts_with(self.objects);
+        match is_refused && !self.is_over.load(Ordering::Relaxed) {
             true => Err(self.fault.clone()),
             false => self.inner.execute(operation, scope).await,
         }
@@ -246,6 +252,7 @@ async fn refuse_one(status: Option<u16>, retry_after: Option<Duration>) -> Resul
             .decorate_sinks(move |sinks| Sinks {
                 configstore: Arc::new(Refusing {
                     inner: sinks.configstore.clone(),
+                    objects: "default/poisoned",
                     fault,
                     is_over: refusing,
                 }),
@@ -298,6 +305,102 @@ async fn an_object_that_is_refused_for_now_delays_no_other() -> Result<()> {
         refuse_one(status, None).await?;
     }
     refuse_one(Some(503), Some(Duration::from_secs(u64::from(u32::MAX)))).await
+}
+
+/// Keeps account of the answers that runs keep while they rest.
+#[derive(Clone, Default)]
+struct Resting(Arc<Mutex<RestingRuns>>);
+
+#[derive(Default)]
+struct RestingRuns {
+    /// The bytes of each run that rests.
+    now: BTreeMap<String, u64>,
+    /// The most that they had together.
+    most: u64,
+    /// Runs that began again.
+    begun_again: usize,
+}
+
+impl RunObserver for Resting {
+    fn calling(&self, run: &Run, _: &Call, _: &Module) {
+        self.0.lock().unwrap().now.remove(run.id());
+    }
+
+    fn ended(&self, run: &Run, end: &RunEnd<'_>) {
+        let mut runs = self.0.lock().unwrap();
+        match end {
+            RunEnd::Paused(_) => {
+                runs.now.insert(run.id().to_owned(), run.size_of_answers());
+                runs.most = runs.most.max(runs.now.values().sum());
+            }
+            RunEnd::Finished(Finish::Restart { .. }) => runs.begun_again += 1,
+            RunEnd::Finished(_) => {}
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_that_rest_share_a_part_of_the_memory_of_answers() -> Result<()> {
+    let resting = Resting::default();
+    let observer = resting.clone();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let refusing = is_over.clone();
+    let world = World::start_at(&Place::default(), |builder| {
+        builder
+            .observer(observer)
+            .answer_memory(LEAST_ANSWER_MEMORY)
+            .max_retry_after(Duration::from_millis(100))
+            .decorate_sinks(move |sinks| Sinks {
+                configstore: Arc::new(Refusing {
+                    inner: sinks.configstore.clone(),
+                    objects: "default/",
+                    fault: Fault::new(FaultKind::ConfigstoreUnavailable, "not now"),
+                    is_over: refusing,
+                }),
+                ..sinks
+            })
+    })
+    .await?;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "large"}});
+    world.apply(&namespace).await?;
+    for number in 0..3 {
+        let large = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": format!("large-{number}"), "namespace": "large"},
+            "data": {"text": "x".repeat(1_000_000)},
+        });
+        world.apply(&large).await?;
+    }
+    for number in 0..5 {
+        world.apply(&object(&format!("web-{number}"))).await?;
+    }
+    // The second phase is called with 3 MB of answers, and its request is refused.
+    let mut configurator = scripted("large", json!({}));
+    let spec = &mut configurator["spec"];
+    spec["phases"] =
+        json!([{"name": "list", "handler": "root"}, {"name": "put", "handler": "root"}]);
+    spec["parameters"] = json!({
+        "list": {"requests": [{"name": "list", "listConfigMaps": "large"}]},
+        "put": {"requests": [put("made", "made-{name}")]},
+    });
+    spec["capabilities"]["kubernetes"] =
+        json!([{"groups": [""], "resources": ["configmaps"], "verbs": ["list"]}]);
+    spec["retry"] = json!({"maxAttempts": 1, "initialDelay": "10ms", "maxDelay": "100ms"});
+    world.apply(&configurator).await?;
+    world
+        .until("a run to begin again, and two to rest", || async {
+            let runs = resting.0.lock().unwrap();
+            Ok(runs.begun_again > 0 && runs.now.len() >= 2)
+        })
+        .await?;
+    is_over.store(true, Ordering::Relaxed);
+    world.settled(&["large"]).await?;
+    assert_eq!(world.keys().await?.len(), 5);
+    let most = resting.0.lock().unwrap().most;
+    assert!((6_000_000..=8 << 20).contains(&most), "{most}");
+    let held = world.metric("configurator_answer_memory_bytes");
+    expect!["configurator_answer_memory_bytes 0"].assert_eq(&held);
+    world.stop().await
 }
 
 /// Answers requests for the object `default/large` with a large answer, which arrives when the gate is open.

@@ -61,3 +61,40 @@ pub struct Answer {
     /// Whether something changed at the server, as far as the sink can tell.
     pub changed: bool,
 }
+
+impl Answer {
+    /// Returns the bytes of what the server returned.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        size(&self.query_objects, self.http_response.as_ref())
+    }
+}
+
+impl RequestResult {
+    /// Returns the bytes of what the server returned.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        size(&self.query_objects, self.http_response.as_ref())
+    }
+}
+
+impl ResultEntry {
+    /// Returns the bytes of what the servers returned.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        match self {
+            Self::One(result) => result.size(),
+            Self::Group(results) => results.iter().map(RequestResult::size).sum(),
+        }
+    }
+}
+
+fn size(documents: &[Document], response: Option<&HttpResponse>) -> u64 {
+    let documents: usize = documents.iter().map(Document::size).sum();
+    let response = response.map_or(0, |response| {
+        let headers = response.headers.iter();
+        let headers: usize = headers.map(|(name, value)| name.len() + value.len()).sum();
+        headers + response.body.len()
+    });
+    (documents + response) as u64
+}

@@ -3,6 +3,7 @@
 //! A [`Run`] is a state machine. Whoever drives it does what its [`Step`] says and hands back what came of it,
 //! until it has finished. It persists nothing.
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -213,7 +214,11 @@ pub struct Run {
     secrets: Vec<Document>,
     leaf: Option<Box<LeafRun>>,
     module: RunModule,
+    attached: Option<Attachment>,
 }
+
+/// A value of the host that goes with a run.
+pub type Attachment = Arc<dyn Any + Send + Sync>;
 
 impl Run {
     /// Begins a run. The first step is always a call of the chain's first handler; an empty chain, or no members,
@@ -256,6 +261,7 @@ impl Run {
             secrets: Vec::new(),
             module,
             leaf: None,
+            attached: None,
         }
     }
 
@@ -534,6 +540,47 @@ impl Run {
             .get(self.position)
             .or_else(|| self.phases().last())
             .map_or("", |phase| phase.handler.as_str())
+    }
+
+    /// Returns the bytes of the answers that a run keeps while it rests: those that the handler is called with, those that are not asked for
+    /// again, and secrets.
+    #[must_use]
+    pub fn size_of_answers(&self) -> u64 {
+        let results = self.results.iter().map(|(_, entry)| entry.size());
+        let kept = self.kept.values().map(|(_, result)| result.size());
+        let secrets = self.secrets.iter().map(|secret| secret.size() as u64);
+        results.chain(kept).chain(secrets).sum()
+    }
+
+    /// Has a value go with the run, in place of the last one. It is dropped with the run.
+    pub fn attach(&mut self, value: Attachment) {
+        self.attached = Some(value);
+    }
+
+    /// Takes the value that goes with the run.
+    pub fn detach(&mut self) -> Option<Attachment> {
+        self.attached.take()
+    }
+
+    /// Returns how a run ends that was to rest and cannot be kept meanwhile. Phases begin again after the same wait. An entry of a machine has
+    /// failed, and is made again as its phase says.
+    pub fn end_in_place_of(&mut self, pause: Pause) -> Finish {
+        let (Pause::Resend { after, failure } | Pause::Park { after, failure }) = pause;
+        let Some(leaf) = &mut self.leaf else {
+            return Finish::Restart {
+                after,
+                failure,
+                tries: self.tries,
+            };
+        };
+        leaf.failure.get_or_insert_with(|| LeafFailure {
+            error: NodeError::new(failure.fault.to_string()),
+            is_fatal: false,
+            is_unknown: false,
+            retry_after: Some(after),
+        });
+        let failures = self.tries.failures.saturating_add(1);
+        Finish::Failed { failure, failures }
     }
 
     /// Calls the handler once more with the same input, after a [`Step::Pause`].

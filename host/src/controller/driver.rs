@@ -28,7 +28,7 @@ use super::finalizer::Finalizer;
 use super::machine_run::MachineContext;
 use super::places::PlaceUser;
 use super::rollout::Rollout;
-use crate::answers::{AnswerBudget, RunAnswers};
+use crate::answers::{AnswerBudget, RestingAnswers, RunAnswers};
 use crate::clock::SharedClock;
 use crate::events::{CONFIGURE, HostEvent, Publisher, Subject};
 use crate::executor::{Executor, Sending};
@@ -180,7 +180,7 @@ pub(crate) async fn drive(
 /// As [`drive`]; `machine` is for the entry of a leaf.
 pub(crate) async fn carry(
     context: Arc<RunContext>,
-    run: Run,
+    mut run: Run,
     step: Step,
     permit: Option<Arc<Permit>>,
     machine: Option<OfMachine>,
@@ -203,7 +203,7 @@ pub(crate) async fn carry(
     let recorder = context.recorder.as_ref();
     let taking = recorder.map(|recorder| recorder.begin(&run, run.secrets(), context.clock.now()));
     let drive = Drive {
-        answers: context.answers.run(),
+        answers: context.answers.resume(kept_by(&mut run)),
         context,
         taking,
         run,
@@ -217,6 +217,12 @@ pub(crate) async fn carry(
         place,
     };
     drive.go(step).instrument(span).await
+}
+
+/// Takes the room for the answers that the run kept while it rested.
+fn kept_by(run: &mut Run) -> RestingAnswers {
+    let kept = run.detach().and_then(|kept| kept.downcast().ok());
+    kept.and_then(Arc::into_inner).unwrap_or_default()
 }
 
 struct Drive {
@@ -241,14 +247,25 @@ impl Drive {
                 Step::Call(call) => self.call(&call).await,
                 Step::Execute(plan) => self.execute(&plan).await,
                 Step::Pause(pause) => {
-                    self.publish_events();
-                    self.ended(&RunEnd::Paused(&pause)).await;
-                    let finished = self.finished(Finish::Succeeded);
-                    return Carried {
-                        run: self.run,
-                        pause: Some(pause),
-                        finished,
-                    };
+                    let size = self.run.size_of_answers();
+                    if let Some(kept) = self.answers.rest(size) {
+                        self.run.attach(Arc::new(kept));
+                        self.publish_events();
+                        self.ended(&RunEnd::Paused(&pause)).await;
+                        let finished = self.finished(Finish::Succeeded);
+                        return Carried {
+                            run: self.run,
+                            pause: Some(pause),
+                            finished,
+                        };
+                    }
+                    tracing::warn!(
+                        configurator = self.run.configurator().name,
+                        run = self.run.id(),
+                        size,
+                        "a run begins again later, because there is no room for its answers while it rests; the setting answer_memory gives more"
+                    );
+                    Step::Finish(self.run.end_in_place_of(pause))
                 }
                 Step::Finish(finish) => {
                     let finish = self.settle(finish).await;

@@ -37,7 +37,7 @@ impl Collector for Budgets {
             ),
             (
                 "answer_memory_bytes",
-                "Memory of answers to active runs, without the reserve.",
+                "Memory of answers to runs, without the reserve.",
                 self.answers.held(),
             ),
             (

@@ -96,7 +96,7 @@ fn metrics_count_what_happened() -> Result<()> {
     });
     expect![[r##"
         # EOF
-        # HELP configurator_answer_memory_bytes Memory of answers to active runs, without the reserve.
+        # HELP configurator_answer_memory_bytes Memory of answers to runs, without the reserve.
         # TYPE configurator_answer_memory_bytes gauge
         configurator_answer_memory_bytes
         # HELP configurator_answer_memory_limit_bytes Memory that answers may take, with the reserve.

@@ -532,3 +532,28 @@ fn a_failure_of_the_host_waits_as_long_as_the_server_asked() {
         ResourcePermission: before its requests failed; after them failed
     "#]].assert_eq(&table);
 }
+
+#[test]
+fn phases_that_cannot_rest_begin_again_after_the_same_wait() {
+    let (mut run, _) = Run::start(start(configurator(), &["a"]), at(0));
+    let fault = Fault::new(FaultKind::ConfigstoreUnavailable, "away");
+    let failure = host_failure(fault, Reaction::Park);
+    let after = Duration::from_secs(3);
+    for pause in [
+        Pause::Park {
+            after,
+            failure: failure.clone(),
+        },
+        Pause::Resend {
+            after,
+            failure: failure.clone(),
+        },
+    ] {
+        let expected = Finish::Restart {
+            after,
+            failure: failure.clone(),
+            tries: run.tries(),
+        };
+        assert_eq!(run.end_in_place_of(pause), expected);
+    }
+}

@@ -184,3 +184,29 @@ fn an_error_of_the_handler_keeps_its_code() {
     "#]],
     );
 }
+
+#[test]
+fn an_entry_that_cannot_rest_fails_and_may_be_made_again() {
+    let mut stage = leaf(entry(), |_| Ok(asks([put("value", "1")])));
+    let before: u64 = stage
+        .run
+        .results
+        .iter()
+        .map(|(_, entry)| entry.size())
+        .sum();
+    assert_eq!(stage.run.size_of_answers(), before);
+    assert!(before > 0);
+    let fault = Fault::new(FaultKind::ConfigstoreUnavailable, "away");
+    let pause = Pause::Park {
+        after: Duration::from_secs(3),
+        failure: host_failure(fault, Reaction::Park),
+    };
+    let finish = stage.run.end_in_place_of(pause);
+    assert!(matches!(finish, Finish::Failed { failures: 4, .. }));
+    let Some((End::Failed(failure), _)) = stage.run.take_end() else {
+        panic!("the entry has failed");
+    };
+    expect![[r#"
+        LeafFailure { error: NodeError { message: "ConfigstoreUnavailable: away", code: None }, is_fatal: false, is_unknown: false, retry_after: Some(3s) }"#]]
+    .assert_eq(&format!("{failure:?}"));
+}
