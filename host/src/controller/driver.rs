@@ -259,7 +259,7 @@ impl Drive {
                             finished,
                         };
                     }
-                    tracing::warn!(
+                    tracing::info!(
                         configurator = self.run.configurator().name,
                         run = self.run.id(),
                         size,

@@ -142,7 +142,7 @@ enum News {
     /// The source has answered.
     Version(Result<Option<String>, SourceError>),
     /// A module has been fetched and checked.
-    Loaded(Arrived),
+    Loaded(Box<Arrived>),
     /// What was refused is to be looked at again.
     LookAgain,
 }
@@ -274,7 +274,7 @@ impl Keeper {
             () = source => Ok(News::SourceDue),
             () = judge => Ok(News::JudgeDue),
             answered = next_of(&mut self.asking) => Ok(News::Version(answered)),
-            arrived = next_of(&mut self.loading) => Ok(News::Loaded(arrived)),
+            arrived = next_of(&mut self.loading) => Ok(News::Loaded(Box::new(arrived))),
             () = again => Ok(News::LookAgain),
         }
     }
@@ -321,7 +321,7 @@ impl Keeper {
             News::Version(answered) => self.on_version(answered),
             News::Loaded(arrived) => {
                 // Larger than all others together.
-                Box::pin(self.on_loaded(arrived)).await;
+                Box::pin(self.on_loaded(*arrived)).await;
                 self.write_status().await;
             }
             News::LookAgain => {
