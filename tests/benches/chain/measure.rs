@@ -53,15 +53,19 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Counts from now on, from nothing.
+/// Counts allocations from now on, from nothing.
 pub fn count_allocations() {
     ALLOCATED.store(0, Ordering::Relaxed);
     IS_COUNTING.store(true, Ordering::Relaxed);
 }
 
-/// Bytes that were allocated since counting began and are not freed. Counts no longer.
-pub fn allocated() -> i64 {
+/// Counts no longer.
+pub fn stop_counting() {
     IS_COUNTING.store(false, Ordering::Relaxed);
+}
+
+/// Bytes that were allocated since counting began, less those that were freed.
+pub fn allocated() -> i64 {
     ALLOCATED.load(Ordering::Relaxed)
 }
 

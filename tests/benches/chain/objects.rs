@@ -15,7 +15,7 @@ use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::{Value, json};
 
-use crate::measure::{allocated, count_allocations, median};
+use crate::measure::{allocated, count_allocations, median, stop_counting};
 use crate::row;
 
 const OBJECTS: usize = 100_000;
@@ -55,6 +55,7 @@ pub async fn measure(figures: &mut Vec<(String, f64)>) -> Result<()> {
     let (_, documents) = list(plane.about().client().await?).await?;
     count_allocations();
     let (_, world) = start_world(&plane, "counted", "Modified").await?;
+    stop_counting();
     let own = (allocated() as f64 - documents as f64) / OBJECTS as f64;
     end(world, "counted").await?;
     let with_runs = start(&plane, "run", "Added").await?;

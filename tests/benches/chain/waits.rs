@@ -10,7 +10,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::measure::{allocated, count_allocations};
+use crate::measure::{allocated, count_allocations, stop_counting};
 use crate::row;
 
 const FLOWS: usize = 100_000;
@@ -43,6 +43,7 @@ pub async fn measure(figures: &mut Vec<(String, f64)>) -> Result<()> {
     let world = World::start_on(servers, |builder| builder).await?;
     world.settled_within(&["walks"], PATIENCE).await?;
     let took = since.elapsed();
+    stop_counting();
     let held = allocated();
     row(
         "a host that begins, until all of them wait again",
