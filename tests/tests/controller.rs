@@ -785,7 +785,12 @@ async fn a_finalizer_that_is_placed_while_it_is_released_stays() -> Result<()> {
     reached.acquire().await?.forget();
     finalizer.end(&uid);
     // What a watch shows meanwhile is older.
-    finalizer.note_placed(&uid);
+    let placed = api.get("x").await?;
+    let version = placed
+        .resource_version()
+        .and_then(|version| version.parse().ok());
+    assert!(version.is_some());
+    finalizer.note_placed(&uid, version);
     let again = async {
         reached.acquire().await?.forget();
         finalizer.place(&key, &uid).await?;
@@ -801,5 +806,10 @@ async fn a_finalizer_that_is_placed_while_it_is_released_stays() -> Result<()> {
     finalizer.end(&uid);
     finalizer.release(&key, &uid).await?;
     assert!(api.get("x").await?.finalizers().is_empty());
+    // The watch may show what is older even after that.
+    finalizer.note_placed(&uid, version);
+    goes_on.add_permits(1);
+    finalizer.place(&key, &uid).await?;
+    assert_eq!(api.get("x").await?.finalizers(), ["configurator.dev/one"]);
     Ok(())
 }

@@ -31,6 +31,8 @@ struct Known {
     placed: HashSet<String>,
     /// Objects whose finalizer is to be released. Watch events of these objects may be stale.
     ended: HashSet<String>,
+    /// The highest version at which an object was released. What a watch shows of any object at this version or an earlier one may be stale.
+    released: Option<u64>,
 }
 
 /// The finalizer of the Configurator of this name.
@@ -52,10 +54,12 @@ impl Finalizer {
         }
     }
 
-    /// Remembers that the object was seen with the finalizer.
-    pub fn note_placed(&self, uid: &str) {
+    /// Remembers that the object was seen with the finalizer at this version, which is none if the server's versions are no numbers. What is
+    /// older than the last release is not remembered: [`place`](Self::place) then asks the API.
+    pub fn note_placed(&self, uid: &str, version: Option<u64>) {
         let mut known = self.known();
-        if !known.ended.contains(uid) {
+        let may_be_stale = known.released.is_some() && version <= known.released;
+        if !may_be_stale && !known.ended.contains(uid) {
             known.placed.insert(uid.to_owned());
         }
     }
@@ -106,7 +110,8 @@ impl Finalizer {
                     .collect()
             })
         })
-        .await
+        .await?;
+        Ok(())
     }
 
     /// Removes the finalizer, so that the object can be deleted. Keeps it if it was placed again after [`end`](Self::end), or during the
@@ -118,9 +123,10 @@ impl Finalizer {
         if self.known().placed.contains(uid) {
             return Ok(());
         }
-        self.remove(key, uid).await?;
+        let version = self.remove(key, uid).await?;
         let is_placed = {
             let mut known = self.known();
+            known.released = known.released.max(version);
             known.ended.remove(uid);
             known.placed.contains(uid)
         };
@@ -131,7 +137,8 @@ impl Finalizer {
         }
     }
 
-    async fn remove(&self, key: &ObjectRef, uid: &str) -> Result<(), Fault> {
+    /// Returns the version from which on the object does not have the finalizer.
+    async fn remove(&self, key: &ObjectRef, uid: &str) -> Result<Option<u64>, Fault> {
         self.change(key, uid, |object| {
             object.finalizers().contains(&self.name).then(|| {
                 object
@@ -190,12 +197,15 @@ impl Finalizer {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the version at which the object is as wanted, where it is there and the server's versions are numbers.
     async fn change(
         &self,
         key: &ObjectRef,
         uid: &str,
         wanted: impl Fn(&DynamicObject) -> Option<Vec<String>>,
-    ) -> Result<(), Fault> {
+    ) -> Result<Option<u64>, Fault> {
+        let version =
+            |object: &DynamicObject| object.metadata.resource_version.as_deref()?.parse().ok();
         let api = objects::of(self.client.clone(), &self.resource, &key.namespace);
         let mut last = None;
         for _ in 0..ATTEMPTS {
@@ -204,10 +214,10 @@ impl Finalizer {
                 .await
                 .map_err(|error| fault_of("get for the finalizer", false, &error))?;
             let Some(object) = found.filter(|object| object.uid().as_deref() == Some(uid)) else {
-                return Ok(());
+                return Ok(None);
             };
             let Some(finalizers) = wanted(&object) else {
-                return Ok(());
+                return Ok(version(&object));
             };
             let patch = json!({"metadata": {
                 "uid": uid,
@@ -219,8 +229,8 @@ impl Finalizer {
                 ..PatchParams::default()
             };
             match api.patch(&key.name, &params, &Patch::Merge(&patch)).await {
-                Ok(_) => return Ok(()),
-                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
+                Ok(changed) => return Ok(version(&changed)),
+                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
                 Err(kube::Error::Api(status)) if status.code == 409 || is_of_another(&status) => {
                     last = Some(status.message.clone())
                 }

@@ -67,6 +67,12 @@ impl Watched {
         self.meta.uid.as_deref().unwrap_or_default()
     }
 
+    /// Its version; none if the server's versions are no numbers.
+    #[must_use]
+    pub fn version(&self) -> Option<u64> {
+        self.meta.resource_version.as_deref()?.parse().ok()
+    }
+
     /// Whether it carries this finalizer.
     #[must_use]
     pub fn has_finalizer(&self, finalizer: &str) -> bool {
@@ -99,6 +105,7 @@ impl Watched {
         if uid.is_empty() {
             return Err(WatchedError::Incomplete("a uid"));
         }
+        let version = self.version();
         let deleting_since = self
             .metadata
             .get("deletionTimestamp")
@@ -147,11 +154,6 @@ impl Watched {
             key: key.clone(),
             source,
         })?;
-        let version = self
-            .meta
-            .resource_version
-            .as_deref()
-            .and_then(|version| version.parse().ok());
         Ok(Observed {
             key,
             uid,

@@ -924,7 +924,7 @@ impl Worker {
         if let Some(placed) = &self.parts.context.finalizer
             && object.has_finalizer(&finalizer)
         {
-            placed.note_placed(object.uid());
+            placed.note_placed(object.uid(), object.version());
         }
         let is_cancelled = object.is_cancelled();
         match object.observe(&self.parts.configurator, &finalizer) {
