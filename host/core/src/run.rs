@@ -184,6 +184,23 @@ struct LeafRun {
     failure: Option<LeafFailure>,
 }
 
+impl LeafRun {
+    /// Ends the entry with this failure, unless it has failed already.
+    fn fail(&mut self, failure: Failure, retry_after: Option<Duration>, tries: Tries) -> Finish {
+        let fault = &failure.fault;
+        // A server that is away may have carried out what it did not answer.
+        let may_be_done = self.is_sent && failure.reaction == Reaction::Park;
+        self.failure.get_or_insert_with(|| LeafFailure {
+            error: NodeError::new(fault.to_string()),
+            is_fatal: failure.reaction == Reaction::Fail,
+            is_unknown: fault.kind == FaultKind::OutcomeUnknown || may_be_done,
+            retry_after,
+        });
+        let failures = tries.failures.saturating_add(1);
+        Finish::Failed { failure, failures }
+    }
+}
+
 /// What handlers said about the objects, beside their requests.
 #[derive(Debug, Clone, Default)]
 struct Effects {
@@ -573,14 +590,7 @@ impl Run {
                 tries: self.tries,
             };
         };
-        leaf.failure.get_or_insert_with(|| LeafFailure {
-            error: NodeError::new(failure.fault.to_string()),
-            is_fatal: false,
-            is_unknown: false,
-            retry_after: Some(after),
-        });
-        let failures = self.tries.failures.saturating_add(1);
-        Finish::Failed { failure, failures }
+        leaf.fail(failure, Some(after), self.tries)
     }
 
     /// Calls the handler once more with the same input, after a [`Step::Pause`].
@@ -874,17 +884,8 @@ impl Run {
         if let Some(leaf) = &mut self.leaf
             && (leaf.is_sent || !is_parked)
         {
-            let fault = &failure.fault;
             let retry_after = failure.retry_after(&self.configurator.retry);
-            leaf.failure.get_or_insert_with(|| LeafFailure {
-                error: NodeError::new(fault.to_string()),
-                is_fatal: failure.reaction == Reaction::Fail,
-                // A server that is away may have carried out what it did not answer.
-                is_unknown: fault.kind == FaultKind::OutcomeUnknown || is_parked,
-                retry_after,
-            });
-            let failures = self.tries.failures.saturating_add(1);
-            return Step::Finish(Finish::Failed { failure, failures });
+            return Step::Finish(leaf.fail(failure, retry_after, self.tries));
         }
         if self.members.len() > 1 && !is_parked {
             return Step::Finish(Finish::Split { failure });
