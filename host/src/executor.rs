@@ -264,6 +264,8 @@ impl Executor {
                 }
                 let settled = settled(answer);
                 if counts.is_some() {
+                    // Room for an answer that could not be read is not held during the rest.
+                    drop(scope);
                     let took = self.clock.now().since(began);
                     suspect_requests::rest(&*self.clock, took).await;
                 }
