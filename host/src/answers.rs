@@ -155,8 +155,8 @@ impl RunAnswers {
         }
     }
 
-    /// Keeps room for so many bytes of answers while the run rests, and returns the rest once the run has ended. Returns none if there is no
-    /// room: runs that rest have at most half of the shared part.
+    /// Keeps room for so many bytes of answers until the run goes on, and returns what the run has beyond that. None if there is no room: all
+    /// runs that rest together have at most half of the shared part. A run that keeps nothing can always rest.
     pub(crate) fn rest(&self, bytes: u64) -> Option<RestingAnswers> {
         if bytes == 0 {
             return Some(RestingAnswers::default());

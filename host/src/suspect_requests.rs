@@ -81,7 +81,8 @@ impl SuspectRequests {
     }
 }
 
-/// Rests after a request that counts and took this long.
+/// Rests after a request that counts and took this long. Clocks count milliseconds, so requests that take less rest as long as they took on
+/// average.
 pub(crate) async fn rest(clock: &dyn Clock, took: Duration) {
     if !took.is_zero() {
         clock.sleep(took.min(MAX_REST)).await;

@@ -263,7 +263,7 @@ impl Drive {
                         configurator = self.run.configurator().name,
                         run = self.run.id(),
                         size,
-                        "a run begins again later, because there is no room for its answers while it rests; the setting answer_memory gives more"
+                        "a run cannot rest, because there is no memory for the answers that it would keep, and is made again later; the setting answer_memory gives more"
                     );
                     Step::Finish(self.run.end_in_place_of(pause))
                 }

@@ -58,7 +58,9 @@ impl Finalizer {
     /// older than the last release is not remembered: [`place`](Self::place) then asks the API.
     pub fn note_placed(&self, uid: &str, version: Option<u64>) {
         let mut known = self.known();
-        let may_be_stale = known.released.is_some() && version <= known.released;
+        let may_be_stale = known
+            .released
+            .is_some_and(|released| version.is_none_or(|version| version <= released));
         if !may_be_stale && !known.ended.contains(uid) {
             known.placed.insert(uid.to_owned());
         }

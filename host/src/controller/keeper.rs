@@ -320,7 +320,7 @@ impl Keeper {
             News::JudgeDue => self.judge(),
             News::Version(answered) => self.on_version(answered),
             News::Loaded(arrived) => {
-                // Larger than all others together.
+                // The future of this is larger than all others, so it has a box of its own.
                 Box::pin(self.on_loaded(*arrived)).await;
                 self.write_status().await;
             }
