@@ -15,12 +15,15 @@ use crate::clock::Clock;
 /// How many requests at the start of each plan do not count. An object can be a suspect only because its last run failed. A run of it that makes
 /// few requests does not wait for a run that makes very many.
 const UNLIMITED: usize = 16;
+/// How many times as long as a request took the rest after it is. The requests of suspects are under way for a quarter of the time, which also
+/// leaves three quarters of a writer that handles one request at a time to others.
+const REST: u32 = 3;
 /// The longest rest after a request. A server that takes longer to answer is not kept busy by a few requests at a time.
-const MAX_REST: Duration = Duration::from_millis(10);
+const MAX_REST: Duration = Duration::from_millis(30);
 
 /// Limits the requests that suspects of a Configurator have under way together: for each sink, an eighth of the Configurator's `concurrency`,
-/// and at least two. After its answer a request counts for as long again as it took, but for no more than 10 ms. The first 16 requests of each
-/// plan do not count.
+/// and at least two. After its answer a request counts for three times as long as it took, but for no more than 30 ms. The first 16 requests of
+/// each plan do not count.
 pub struct SuspectRequests {
     width: usize,
     kubernetes: Semaphore,
@@ -81,11 +84,11 @@ impl SuspectRequests {
     }
 }
 
-/// Rests after a request that counts and took this long. Clocks count milliseconds, so requests that take less rest as long as they took on
-/// average.
+/// Rests after a request that counts and took this long. Clocks count milliseconds, so the rests after requests that take less have the right
+/// length on average.
 pub(crate) async fn rest(clock: &dyn Clock, took: Duration) {
     if !took.is_zero() {
-        clock.sleep(took.min(MAX_REST)).await;
+        clock.sleep((took * REST).min(MAX_REST)).await;
     }
 }
 

@@ -207,7 +207,7 @@ async fn declare(world: &World, poison: Poison) -> Result<()> {
 }
 
 /// Creates `healthy` objects of each Configurator of [`OF`] beside `poisoned` ones, on a new host with its stores at `place`. Returns the time in
-/// milliseconds that each healthy object waited until it was handled, in ascending order.
+/// milliseconds that each healthy object waited until it was handled, in the order in which the objects were created.
 ///
 /// The poisoned objects are there for the time `before` the first healthy one: the host treats the first two runs of an object like those of others.
 ///
@@ -240,12 +240,12 @@ pub async fn latencies(
     };
     let working = async {
         tokio::time::sleep(before).await;
-        let mut since = BTreeMap::new();
+        let mut since = Vec::new();
         for number in 0..healthy {
             for of in OF {
                 let name = format!("{of}-{number}");
                 healthy_object(&world, of, &name, number).await?;
-                since.insert(name, Instant::now());
+                since.push((of, name, Instant::now()));
             }
             tokio::time::sleep(PACE).await;
         }
@@ -262,18 +262,18 @@ pub async fn latencies(
     let done = watcher.done();
     world.kill().await?;
     Ok(OF.map(|of| {
-        let of = since.iter().filter(|(name, _)| name.starts_with(of));
-        let took = of.map(|(name, since)| done[name].saturating_duration_since(*since));
-        let mut took: Vec<f64> = took.map(|took| took.as_secs_f64() * 1e3).collect();
-        took.sort_by(f64::total_cmp);
-        took
+        let of = since.iter().filter(|(its, ..)| *its == of);
+        let took = of.map(|(_, name, since)| done[name].saturating_duration_since(*since));
+        took.map(|took| took.as_secs_f64() * 1e3).collect()
     }))
 }
 
-/// Returns a percentile of these latencies, which must be sorted and not empty.
+/// Returns a percentile of these latencies, which must not be empty.
 #[must_use]
 pub fn percentile(latencies: &[f64], percent: usize) -> f64 {
-    latencies[(latencies.len() - 1) * percent / 100]
+    let mut sorted = latencies.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[(sorted.len() - 1) * percent / 100]
 }
 
 /// Makes or changes an object that is poisoned, of the Configurator `same`; and for [`Poison::CommandFlood`] the Commands for it.

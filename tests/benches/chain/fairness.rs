@@ -6,10 +6,12 @@ use anyhow::{Context as _, Result};
 use configurator_tests::poison::{self, OF, Poison, percentile};
 use configurator_tests::world::Place;
 
-/// Healthy objects of each of the two Configurators, in each round.
+/// Healthy objects of each of the two Configurators whose latencies make a percentile.
 const HEALTHY: usize = 200;
-/// Rounds that each kind is measured in. The median of their percentiles counts, since one stall of the disk or of the machine decides the 99th
-/// percentile of a round, with poison or without.
+/// How many times so many healthy objects follow each other on a host.
+const SERIES: usize = 3;
+/// How many hosts each number of poisoned objects is measured on, in turn with the others. The median of the percentiles of all series counts,
+/// since one stall of the disk or of the machine decides the 99th percentile of a series, with poison or without.
 const ROUNDS: usize = 3;
 /// How long poisoned objects are there before healthy ones. The first runs of 50 objects that each list 60 MB take some seconds.
 const BEFORE: Duration = Duration::from_secs(5);
@@ -28,8 +30,8 @@ pub async fn measure(names: &[String], figures: &mut Vec<(String, f64)>) -> Resu
         if !names.is_empty() && !names.contains(&name) {
             continue;
         }
-        let mut without = <[Rounds; 2]>::default();
-        let mut with = POISONED.map(|_| <[Rounds; 2]>::default());
+        let mut without = <[Latencies; 2]>::default();
+        let mut with = POISONED.map(|_| <[Latencies; 2]>::default());
         for _ in 0..ROUNDS {
             add(&mut without, run(kind, 0).await?);
             for (all, poisoned) in with.iter_mut().zip(POISONED) {
@@ -63,34 +65,34 @@ async fn run(kind: Poison, poisoned: usize) -> Result<[Vec<f64>; 2]> {
     let place = Place {
         folder: Some(folder.path().to_owned()),
     };
-    poison::latencies(&place, kind, poisoned, HEALTHY, BEFORE, |builder| builder).await
+    let healthy = SERIES * HEALTHY;
+    poison::latencies(&place, kind, poisoned, healthy, BEFORE, |builder| builder).await
 }
 
-/// The latencies of each round.
+/// The latencies of the healthy objects of all rounds, in the order in which the objects were created.
 #[derive(Default)]
-struct Rounds(Vec<Vec<f64>>);
+struct Latencies(Vec<f64>);
 
-impl Rounds {
-    /// Returns the median over the rounds of this percentile.
+impl Latencies {
+    /// Returns the median over all series of this percentile.
     fn percentile(&self, percent: usize) -> f64 {
-        let rounds = self.0.iter();
-        let mut of_rounds: Vec<f64> = rounds.map(|round| percentile(round, percent)).collect();
-        of_rounds.sort_by(f64::total_cmp);
-        percentile(&of_rounds, 50)
+        let series = self.0.chunks(HEALTHY);
+        let of_series: Vec<f64> = series.map(|one| percentile(one, percent)).collect();
+        percentile(&of_series, 50)
     }
 }
 
 /// Adds the latencies of a round.
-fn add(all: &mut [Rounds; 2], more: [Vec<f64>; 2]) {
+fn add(all: &mut [Latencies; 2], more: [Vec<f64>; 2]) {
     for (all, more) in all.iter_mut().zip(more) {
-        all.0.push(more);
+        all.0.extend(more);
     }
 }
 
-fn cell(rounds: &Rounds) -> String {
+fn cell(latencies: &Latencies) -> String {
     format!(
         "{:.1}, {:.1} ms",
-        rounds.percentile(50),
-        rounds.percentile(99)
+        latencies.percentile(50),
+        latencies.percentile(99)
     )
 }

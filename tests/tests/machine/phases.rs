@@ -136,6 +136,12 @@ async fn an_object_whose_first_phase_is_stable_shows_it() -> Result<()> {
         let entered = format!(
             "configurator_phases_entered_total{{configurator=\"things\",phase=\"{phase}\"}}"
         );
+        // A phase is counted after the server has answered, so others can see it in the object before.
+        let is_counted = || async { Ok(!things.world.metric(&entered).is_empty()) };
+        things
+            .world
+            .until("the phase is counted", is_counted)
+            .await?;
         assert_eq!(things.world.metric(&entered), format!("{entered} 1"));
     }
     things.world.stop().await
