@@ -1,0 +1,174 @@
+//! Where the module of a Configurator comes from, and how another one takes over.
+
+use kube::KubeSchema;
+use kube::core::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where the module comes from: one of `file`, `configMap` and `oci`.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("[has(self.file), has(self.configMap), has(self.oci)].exists_one(named, named)")
+        .message("a module needs one source: file, configMap or oci"),
+    validation = Rule::new("!has(self.configMap) || has(self.digest)")
+        .message("a module in a ConfigMap needs a digest")
+)]
+pub struct ModuleSpec {
+    /// A file under the host's module directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Binary data of a ConfigMap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_map: Option<ConfigMapSpec>,
+    /// An OCI artifact in a registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oci: Option<OciSpec>,
+    /// `sha256:` and 64 hexadecimal digits: the module's bytes must have this digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
+    pub digest: Option<String>,
+    /// How another module takes over.
+    #[serde(default, skip_serializing_if = "RolloutSpec::is_at_once")]
+    pub rollout: RolloutSpec,
+}
+
+impl ModuleSpec {
+    /// What people call it: the file, the place of the ConfigMap, or the reference.
+    #[must_use]
+    pub fn place(&self) -> String {
+        if let Some(ConfigMapSpec {
+            namespace,
+            name,
+            key,
+        }) = &self.config_map
+        {
+            return format!("{namespace}/{name}/{key}");
+        }
+        let oci = self.oci.as_ref().map(|oci| &oci.reference);
+        self.file.as_ref().or(oci).cloned().unwrap_or_default()
+    }
+}
+
+/// A module in a ConfigMap.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigMapSpec {
+    /// Its namespace.
+    #[schemars(length(min = 1))]
+    pub namespace: String,
+    /// Its name.
+    #[schemars(length(min = 1))]
+    pub name: String,
+    /// Its key of `binaryData`.
+    #[serde(default = "default_module_key")]
+    #[schemars(length(min = 1))]
+    pub key: String,
+}
+
+/// A module in a registry.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct OciSpec {
+    /// Its name there: `ghcr.io/team/greeter:1.2`, or pinned as in `ghcr.io/team/greeter@sha256:…`.
+    #[schemars(length(min = 1))]
+    pub reference: String,
+    /// How often a tag is resolved anew; at least 1s. Nothing that is pinned is asked for again.
+    #[serde(default = "default_oci_interval")]
+    interval: Duration,
+    /// A Secret of type `kubernetes.io/dockerconfigjson` that has the login.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_secret: Option<SecretReference>,
+}
+
+impl OciSpec {
+    /// How often a tag is resolved anew.
+    #[must_use]
+    pub fn interval(&self) -> std::time::Duration {
+        self.interval.into()
+    }
+}
+
+/// A Secret in a namespace.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretReference {
+    /// Its namespace.
+    #[schemars(length(min = 1))]
+    pub namespace: String,
+    /// Its name.
+    #[schemars(length(min = 1))]
+    pub name: String,
+}
+
+/// How another module takes over: for all objects at once, or for some of them first.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutSpec {
+    /// It is tried on some of the objects first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanarySpec>,
+}
+
+impl RolloutSpec {
+    /// Whether all objects have it at once.
+    #[must_use]
+    pub const fn is_at_once(&self) -> bool {
+        self.canary.is_none()
+    }
+}
+
+/// How a module is tried. It is taken for all objects when it was good enough, and for none when it was not.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct CanarySpec {
+    /// On how many of a hundred objects, which are chosen by a hash of their uids.
+    #[serde(default = "default_canary_percent")]
+    #[schemars(range(min = 1, max = 99))]
+    pub percent: u8,
+    /// How long at least.
+    #[serde(default = "default_canary_duration")]
+    pub duration: Duration,
+    /// How many of its runs must have ended at least; in mode Machine, entries of handlers. Where it is tried on fewer objects, one of each.
+    #[serde(default = "default_canary_runs")]
+    pub min_runs: u32,
+    /// How many of a hundred of them may be faulty.
+    #[serde(default = "default_canary_faults")]
+    #[schemars(range(max = 100))]
+    pub max_faults: u8,
+}
+
+/// How long an instance of the module lives.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum InstanceSpec {
+    /// For one call: no call sees anything of another.
+    #[default]
+    Fresh,
+    /// For several calls: faster, where the runtime of a language takes long to begin. What a handler leaves in its globals is there
+    /// in the next call, of whichever object.
+    Reuse,
+}
+
+fn default_module_key() -> String {
+    "module.wasm".to_owned()
+}
+
+const fn default_canary_percent() -> u8 {
+    10
+}
+
+fn default_canary_duration() -> Duration {
+    std::time::Duration::from_secs(10 * 60).into()
+}
+
+const fn default_canary_runs() -> u32 {
+    20
+}
+
+const fn default_canary_faults() -> u8 {
+    5
+}
+
+fn default_oci_interval() -> Duration {
+    std::time::Duration::from_secs(5 * 60).into()
+}
