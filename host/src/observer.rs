@@ -71,18 +71,18 @@ pub enum Notice {
         /// That of the new one.
         digest: String,
     },
-    /// Runs of some objects that begin are of another module, which is tried.
-    Tried {
-        /// The digest of the module that is tried.
+    /// A canary started: new runs of some objects are of another module.
+    CanaryStarted {
+        /// The digest of the canary.
         digest: String,
-        /// On how many of a hundred objects.
+        /// The percentage of objects that it handles.
         percent: u8,
     },
-    /// The module that was tried was not good enough: runs that begin are of the one before.
+    /// The canary was rolled back: new runs are of the stable module.
     RolledBack {
-        /// The digest of the module that was tried.
+        /// The digest of the canary.
         digest: String,
-        /// How it was.
+        /// Why.
         message: String,
     },
     /// It cannot run, or its new version cannot.

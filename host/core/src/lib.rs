@@ -14,11 +14,11 @@ pub mod result;
 mod text;
 mod text_or_bytes;
 pub mod time;
-pub mod trial;
 pub mod trigger;
 
 pub mod authorization;
 pub mod backoff;
+pub mod canary;
 pub mod capability;
 pub mod configurator;
 pub mod content;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backoff::{jittered, mix, spread};
+use crate::canary::Fraction;
 use crate::configurator::{Configurator, DeletionBy};
 use crate::content::ContentDigest;
 use crate::document::Document;
@@ -21,7 +22,6 @@ use crate::retry::{self, Decision, Tries, Verdict};
 use crate::ring::shard_of;
 use crate::run::{Chain, Departed, Finish, Member, Pause, Run};
 use crate::time::Timestamp;
-use crate::trial::Share;
 
 use lines::{Lines, Next, Permitted, Running};
 
@@ -150,12 +150,12 @@ pub enum Action {
     },
 }
 
-/// The objects that a new module is tried on.
+/// The objects that a canary handles.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tried {
+pub struct CanaryObjects {
     /// The number of objects.
     pub objects: u32,
-    /// Those of them whose first run of it is yet to end.
+    /// How many of them have not finished a run of the canary yet.
     pub awaited: u32,
 }
 
@@ -224,10 +224,10 @@ struct Live {
     vain: Vain,
     /// It must be seen at this version before it is entered again.
     awaited: Option<u64>,
-    /// Whether a new module is tried on it.
-    is_tried: bool,
-    /// Whether no run of it has ended yet that began on that module.
-    is_untried: bool,
+    /// Whether the canary handles it.
+    is_canary: bool,
+    /// Whether it has not finished a run of the canary yet.
+    awaits_canary_run: bool,
     guard: LoopGuard,
     resync: Option<TimerKey>,
     /// See [`Member::occasion`].
@@ -305,8 +305,8 @@ enum Timer {
 struct Lane {
     chain: Chain,
     shard: u16,
-    /// Whether a new module is tried on them.
-    is_of_share: bool,
+    /// Whether the canary handles them.
+    is_canary: bool,
     /// Whether their last runs failed.
     has_failed: bool,
 }
@@ -317,7 +317,8 @@ pub struct Queue {
     configurator: Arc<Configurator>,
     seed: u64,
     shards: u16,
-    share: Option<Share>,
+    /// The objects that the canary handles, if there is one.
+    canary: Option<Fraction>,
     slots: BTreeMap<ObjectRef, Slot>,
     open: BTreeMap<Lane, OpenBatch>,
     lines: Lines,
@@ -349,7 +350,7 @@ impl Queue {
             configurator,
             seed,
             shards: 1,
-            share: None,
+            canary: None,
             slots: BTreeMap::new(),
             open: BTreeMap::new(),
             lines: Lines::default(),
@@ -808,18 +809,18 @@ impl Queue {
         again.collect()
     }
 
-    /// Objects of this share and the others do not share a batch from now on, nor those that wait in one: their runs are of different modules.
-    /// None of the share has been tried yet.
-    pub fn set_share(&mut self, share: Option<Share>, now: Timestamp) {
-        self.share = share;
+    /// Sets the objects that the canary handles; `None`: there is no canary. Their runs are of another module than those of the other objects, so
+    /// the two do not share batches. Batches that wait are split. No object has finished a run of the canary yet.
+    pub fn set_canary(&mut self, canary: Option<Fraction>, now: Timestamp) {
+        self.canary = canary;
         for slot in self.slots.values_mut() {
             if let Some(live) = &mut slot.live {
-                live.is_tried = share.is_some_and(|share| share.has(&live.uid));
-                live.is_untried = live.is_tried;
+                live.is_canary = canary.is_some_and(|canary| canary.contains(&live.uid));
+                live.awaits_canary_run = live.is_canary;
             }
         }
         for Unit { keys, chain } in self.lines.take_units() {
-            for unit in self.parted(keys, chain) {
+            for unit in self.split_canary(keys, chain) {
                 self.push(unit, now);
             }
         }
@@ -833,23 +834,23 @@ impl Queue {
         }
     }
 
-    /// What is known of the objects that a new module is tried on; `None`: none is tried, or not every object is known yet.
+    /// Counts the objects that the canary handles. `None`: there is no canary, or not all objects are known yet.
     #[must_use]
-    pub fn tried(&self) -> Option<Tried> {
-        self.share.filter(|_| self.is_listed)?;
-        let mut tried = Tried::default();
+    pub fn canary_objects(&self) -> Option<CanaryObjects> {
+        self.canary.filter(|_| self.is_listed)?;
+        let mut counts = CanaryObjects::default();
         for slot in self.slots.values() {
             let live = slot.live.as_ref();
-            let Some(live) = live.filter(|live| live.is_tried && !live.is_deleting) else {
+            let Some(live) = live.filter(|live| live.is_canary && !live.is_deleting) else {
                 continue;
             };
-            tried.objects = tried.objects.saturating_add(1);
+            counts.objects = counts.objects.saturating_add(1);
             let has_work = slot.work != Work::Idle || live.pending.is_some();
-            if live.is_untried && has_work {
-                tried.awaited = tried.awaited.saturating_add(1);
+            if live.awaits_canary_run && has_work {
+                counts.awaited = counts.awaited.saturating_add(1);
             }
         }
-        Some(tried)
+        Some(counts)
     }
 
     /// What is decided has changed for objects that do not change: each whose uid is one has one more run, those that were given up too.
@@ -988,7 +989,7 @@ impl Queue {
 
     /// Takes over what was seen and says what kind of event it is.
     fn update(&mut self, observed: Observed) -> WatchEvent {
-        let share = self.share;
+        let canary = self.canary;
         let slot = self.slots.entry(observed.key).or_insert_with(Slot::empty);
         match &mut slot.live {
             Some(live) => {
@@ -1007,10 +1008,10 @@ impl Queue {
                 WatchEvent::Modified
             }
             none => {
-                let is_tried = share.is_some_and(|share| share.has(&observed.uid));
+                let is_canary = canary.is_some_and(|canary| canary.contains(&observed.uid));
                 *none = Some(Live {
-                    is_tried,
-                    is_untried: is_tried,
+                    is_canary,
+                    awaits_canary_run: is_canary,
                     uid: observed.uid,
                     version: observed.version,
                     content: observed.content,
@@ -1274,17 +1275,21 @@ impl Queue {
         }
     }
 
-    /// Whether a new module is tried on the object whose turn is next.
-    fn is_of_share(&self, key: &ObjectRef) -> bool {
-        let uid = self.next_uid(key).zip(self.share);
-        uid.is_some_and(|(uid, share)| share.has(uid))
+    /// Returns whether the canary handles the object whose run is next.
+    fn is_canary(&self, key: &ObjectRef) -> bool {
+        let uid = self.next_uid(key).zip(self.canary);
+        uid.is_some_and(|(uid, canary)| canary.contains(uid))
     }
 
-    /// These objects, those that a new module is tried on apart from the others.
-    fn parted(&self, keys: Vec<ObjectRef>, chain: Chain) -> impl Iterator<Item = Unit> + use<> {
-        let (tried, others): (Vec<_>, Vec<_>) =
-            keys.into_iter().partition(|key| self.is_of_share(key));
-        let parts = [tried, others].into_iter();
+    /// Separates the objects that the canary handles from the others.
+    fn split_canary(
+        &self,
+        keys: Vec<ObjectRef>,
+        chain: Chain,
+    ) -> impl Iterator<Item = Unit> + use<> {
+        let (canary, others): (Vec<_>, Vec<_>) =
+            keys.into_iter().partition(|key| self.is_canary(key));
+        let parts = [canary, others].into_iter();
         let parts = parts.filter(|keys| !keys.is_empty());
         parts.map(move |keys| Unit { keys, chain })
     }
@@ -1534,7 +1539,7 @@ impl Queue {
         Lane {
             chain,
             shard,
-            is_of_share: self.is_of_share(key),
+            is_canary: self.is_canary(key),
             has_failed: slot.is_some_and(|slot| slot.has_failed),
         }
     }
@@ -1837,8 +1842,8 @@ impl Queue {
                     self.wake(&member.key, now);
                 }
             }
-            // What is tried may have changed since they began.
-            for unit in self.parted(keys, chain) {
+            // The canary may have changed since the run began.
+            for unit in self.split_canary(keys, chain) {
                 let is_suspect = self.is_suspect(&unit.keys, now);
                 self.lines.push_front(unit, is_suspect);
             }
@@ -1869,7 +1874,7 @@ impl Live {
         if std::mem::take(&mut self.renews) {
             self.pending.get_or_insert(WatchEvent::Resync);
         } else {
-            self.is_untried = false;
+            self.awaits_canary_run = false;
         }
     }
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::servers;
 use super::terminal::{FAINT, NAME};
 use crate::cluster;
-use crate::controller::trial::ROLLBACK_ANNOTATION;
+use crate::controller::canary::ROLLBACK_ANNOTATION;
 use crate::objects;
 use crate::resource::Configurator;
 
@@ -57,7 +57,8 @@ async fn go_back(args: &RollbackArgs) -> anyhow::Result<ExitCode> {
             "no other module of {name} is known: none has run before; name one by --to, as `configurator inspect` prints its digest"
         );
     };
-    // One that is pinned may still be on trial, or refused because there is none beside it: asked for, it is for all objects.
+    // A pinned module may still be a canary, or refused because no module is known for the other objects. A rollback to it makes it the module
+    // of all objects.
     let has_asked = found.annotations().get(ROLLBACK_ANNOTATION) == Some(&back);
     if has_asked && found.spec.module.digest.as_ref() == Some(&back) {
         bail!("{name} is pinned to {back} already");

@@ -147,8 +147,8 @@ impl RunObserver for Terminal {
             Notice::Loading { module } => (FAINT, "…", format!("loads {module}")),
             Notice::Started { digest, .. } => (GOOD, "▶", format!("runs {digest:.19}…")),
             Notice::Swapped { digest, .. } => (GOOD, "▶", format!("now runs {digest:.19}…")),
-            Notice::Tried { digest, percent } => {
-                let text = format!("tries {digest:.19}… on {percent} % of the objects");
+            Notice::CanaryStarted { digest, percent } => {
+                let text = format!("runs {digest:.19}… as a canary on {percent} % of the objects");
                 (GOOD, "▶", text)
             }
             Notice::RolledBack { message, .. } => (BAD, "✗", message.clone()),

@@ -270,7 +270,7 @@ impl Drive {
                 Step::Finish(finish) => {
                     let finish = self.settle(finish).await;
                     let finished = self.finished(finish);
-                    self.context.rollout.count(self.run.module(), &finished);
+                    self.context.rollout.record(self.run.module(), &finished);
                     self.ended(&RunEnd::Finished(&finished.finish)).await;
                     return Carried {
                         run: self.run,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use configurator_core::backoff::jittered;
+use configurator_core::canary::{CanaryDecision, CanaryPolicy, RunCounts};
 use configurator_core::capability::Capabilities;
 use configurator_core::configurator::{Configurator, DeletionBy, StatePlace};
 use configurator_core::handler::{Accepts, CallLimits, HandlerDescription};
 use configurator_core::request::api_version;
 use configurator_core::time::Timestamp;
-use configurator_core::trial::{Judgement, Tally, TrialRule};
 use configurator_guest::digest::Digest;
 use configurator_guest::module::Module;
 use futures::FutureExt as _;
@@ -23,6 +23,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::call_mode::CallMode;
+use super::canary::{self, Canary, CanaryEnd, ROLLBACK_ANNOTATION};
 use super::driver::RunContext;
 use super::earlier::Earlier;
 use super::finalizer::Finalizer;
@@ -34,7 +35,6 @@ use super::state_schema;
 use super::state_store::StateStore;
 use super::status::{self, Known, Refusal};
 use super::sweep::{remove_records, retire_books};
-use super::trial::{self, Decided, ROLLBACK_ANNOTATION, Trial};
 use super::voice::{Said, Voice};
 use super::worker::{self, WorkerHandle, WorkerParts, WorkerReport, needs_ledger};
 use crate::clock::until;
@@ -60,8 +60,8 @@ use crate::tasks::{TaskKind, Tasks};
 const MAX_LOOK_AGAIN: Duration = Duration::from_secs(15);
 /// The wait before it is seen again whether other hosts have let go of a Configurator that is being deleted.
 const OTHERS_AGAIN: Duration = Duration::from_secs(1);
-/// How often a module that is tried is judged.
-const JUDGE_AGAIN: Duration = Duration::from_secs(1);
+/// The time between two decisions about a canary.
+const DECIDE_AGAIN: Duration = Duration::from_secs(1);
 /// The wait before finalizers that could not be released are tried again.
 const RELEASE_AGAIN: Duration = Duration::from_secs(5);
 /// A new value of this annotation has every object that was given up tried again at once.
@@ -99,10 +99,10 @@ pub(crate) struct Keeper {
     known: Known,
     voice: Voice,
     look_again: Option<Timestamp>,
-    /// A module that is tried on some objects, and when it is judged.
-    trial: Option<Trial>,
-    judge_at: Option<Timestamp>,
-    /// The digest of the module that was taken for all objects after its trial, and the one before: another host may find it bad yet.
+    canary: Option<Canary>,
+    /// When the next decision about the canary is due.
+    decide_at: Option<Timestamp>,
+    /// The digest of the last canary that was promoted, and the module before it. Another host may still roll it back.
     promoted: Option<(String, Arc<Module>)>,
     /// A module that is being fetched and checked, while what runs goes on.
     loading: Option<BoxFuture<'static, Arrived>>,
@@ -137,8 +137,8 @@ enum News {
     StatusDue,
     /// The module's source is to be asked whether it has another version.
     SourceDue,
-    /// The module that is tried is to be judged.
-    JudgeDue,
+    /// A decision about the canary is due.
+    CanaryDecisionDue,
     /// The source has answered.
     Version(Result<Option<String>, SourceError>),
     /// A module has been fetched and checked.
@@ -166,7 +166,7 @@ struct Arrived {
 struct Loaded {
     /// Why the module is a copy of what its source had earlier, where it is.
     copied: Option<String>,
-    /// The module that ran before the host began, where another is to be tried first.
+    /// The module that ran before the host started, if the loaded one is to be a canary.
     stable: Option<Arc<Module>>,
     configurator: Configurator,
     module: Arc<Module>,
@@ -203,8 +203,8 @@ impl Keeper {
             known,
             voice,
             look_again: None,
-            trial: None,
-            judge_at: None,
+            canary: None,
+            decide_at: None,
             promoted: None,
             loading: None,
             source: None,
@@ -257,7 +257,7 @@ impl Keeper {
         let again = until(clock.clone(), self.look_again);
         let status = until(clock.clone(), self.voice.due());
         let source = until(clock.clone(), self.ask_source);
-        let judge = until(clock.clone(), self.judge_at);
+        let decision = until(clock.clone(), self.decide_at);
         tokio::select! {
             biased;
             () = self.tasks.drain_token().cancelled() => Err(End::Drained),
@@ -272,7 +272,7 @@ impl Keeper {
             () = self.voice.hear() => Ok(News::Said),
             () = status => Ok(News::StatusDue),
             () = source => Ok(News::SourceDue),
-            () = judge => Ok(News::JudgeDue),
+            () = decision => Ok(News::CanaryDecisionDue),
             answered = next_of(&mut self.asking) => Ok(News::Version(answered)),
             arrived = next_of(&mut self.loading) => Ok(News::Loaded(Box::new(arrived))),
             () = again => Ok(News::LookAgain),
@@ -287,7 +287,7 @@ impl Keeper {
                 self.retry(&resource);
                 let goes_back = self.goes_back(&resource);
                 self.take_over(&resource).await;
-                // In place of what may be being loaded to be tried.
+                // This replaces a load for a canary.
                 if goes_back {
                     self.load(&resource);
                 }
@@ -312,12 +312,12 @@ impl Keeper {
             }
             News::Shards => self.voice.speak_soon(),
             News::Said => {
-                self.heed();
+                self.follow_other_hosts();
                 self.voice.speak_soon();
             }
             News::StatusDue => self.write_status().await,
             News::SourceDue => self.ask_source(),
-            News::JudgeDue => self.judge(),
+            News::CanaryDecisionDue => self.decide_canary(),
             News::Version(answered) => self.on_version(answered),
             News::Loaded(arrived) => {
                 // The future of this is larger than all others, so it has a box of its own.
@@ -370,7 +370,7 @@ impl Keeper {
         }
     }
 
-    /// Whether a person has just asked for a module that is to be taken for all objects at once. It may be the one that is pinned already, and tried.
+    /// Returns whether a person has just requested a module for all objects at once. It may be pinned already, and be the canary.
     fn goes_back(&mut self, resource: &resource::Configurator) -> bool {
         let asked = resource.annotations().get(ROLLBACK_ANNOTATION).cloned();
         let is_news = asked.is_some() && asked != self.asked_back;
@@ -598,15 +598,15 @@ impl Keeper {
                 }
     }
 
-    /// With the module that most objects go on with, where another is to be tried first and that one fits the Configurator of today.
+    /// Adds the stable module to what was loaded if the loaded module is to be a canary, and if the stable module fits the current Configurator.
     ///
-    /// What was tried and was not good enough is for no object, also when nothing else is to be had.
+    /// A canary that was rolled back handles no object, even if no other module is available.
     fn beside(
         &self,
         resource: &resource::Configurator,
         mut loaded: Loaded,
     ) -> Result<Loaded, Refused> {
-        if trial::rule(resource).is_none() {
+        if canary::policy(resource).is_none() {
             loaded.stable = None;
             return Ok(loaded);
         }
@@ -627,24 +627,19 @@ impl Keeper {
         let is_bad = |rolled_back: &RolledBackStatus| rolled_back.digest == candidate;
         if stable.is_none() && self.known.rolled_back.as_ref().is_some_and(is_bad) {
             let why = "none is known that has the handlers which the Configurator names";
-            return Err(without_before(
-                resource,
-                &candidate,
-                "was tried and was not good enough",
-                why,
-            ));
+            return Err(without_before(resource, &candidate, "was rolled back", why));
         }
         loaded.stable = stable;
         Ok(loaded)
     }
 
-    /// Runs what was loaded: for all objects at once, or, where its rollout says so, for some of them first.
+    /// Runs what was loaded: for all objects at once, or as a canary if the rollout says so.
     async fn roll_out(&mut self, resource: &resource::Configurator, mut loaded: Loaded) {
         let candidate = loaded.module.clone();
         let is_same = self.is_of_same(&loaded);
         self.promoted = None;
-        let (Some(rule), Some(stable)) = (trial::rule(resource), loaded.stable.take()) else {
-            self.end_trial(None);
+        let (Some(policy), Some(stable)) = (canary::policy(resource), loaded.stable.take()) else {
+            self.end_canary(None);
             return match is_same {
                 true => self.swap(loaded.configurator.generation, candidate),
                 false => self.replace(loaded).await,
@@ -654,7 +649,7 @@ impl Keeper {
             let digest = stable.digest().to_string();
             self.known.running = Some((loaded.configurator.generation, digest));
         } else {
-            self.trial = None;
+            self.canary = None;
             loaded.module = stable;
             self.replace(loaded).await;
         }
@@ -663,118 +658,122 @@ impl Keeper {
         if self.known.rolled_back.as_ref().is_some_and(is_bad) {
             return;
         }
-        let is_it = |trial: &&mut Trial| {
-            trial.candidate.digest() == candidate.digest() && trial.rule.share == rule.share
+        let is_it = |canary: &&mut Canary| {
+            canary.candidate.digest() == candidate.digest()
+                && canary.policy.fraction == policy.fraction
         };
-        match self.trial.as_mut().filter(is_it) {
-            Some(trial) => trial.rule = rule,
-            None => self.begin_trial(rule, candidate),
+        match self.canary.as_mut().filter(is_it) {
+            Some(canary) => canary.policy = policy,
+            None => self.start_canary(policy, candidate),
         }
     }
 
-    /// Tries a module on its share of the objects.
-    fn begin_trial(&mut self, rule: TrialRule, candidate: Arc<Module>) {
+    /// Starts a canary.
+    fn start_canary(&mut self, policy: CanaryPolicy, candidate: Arc<Module>) {
         let Some(worker) = &mut self.worker else {
             return;
         };
-        worker.try_on(rule.share, candidate.clone());
+        worker.start_canary(policy.fraction, candidate.clone());
         let now = self.shared.clock.now();
-        let trial = Trial {
+        let canary = Canary {
             candidate,
-            rule,
+            policy,
             since: now,
         };
-        let digest = trial.candidate.digest().to_string();
-        let percent = rule.share.percent();
+        let digest = canary.candidate.digest().to_string();
+        let percent = policy.fraction.percent();
         let name = &worker.configurator.name;
-        tracing::info!(configurator = name, digest, percent, "a module is tried");
+        tracing::info!(configurator = name, digest, percent, "a canary started");
         let subject = Subject::configurator(name, &worker.configurator.uid);
-        let message = format!("runs of {percent} % of the objects that begin are of {digest}");
+        let message = format!("new runs of {percent} % of the objects use {digest}");
         self.shared.publisher.publish(HostEvent {
             subject,
             is_warning: false,
-            reason: "ModuleTried".to_owned(),
-            action: format!("Try {digest}"),
+            reason: "CanaryStarted".to_owned(),
+            action: format!("Start canary {digest}"),
             message,
         });
-        let notice = Notice::Tried { digest, percent };
+        let notice = Notice::CanaryStarted { digest, percent };
         self.shared.observer.noticed(name, &notice);
-        let own = trial.own(Tally::default(), None);
-        let progress = trial::progress(&own, &self.voice.others());
+        let own = canary.host_status(RunCounts::default(), None);
+        let progress = canary::progress(&own, &self.voice.others());
         self.known.rolled_back = None;
-        self.known.trial = Some(trial.status(progress, now));
-        self.known.tried = Some(own);
-        self.trial = Some(trial);
-        self.judge_at = Some(now.after(JUDGE_AGAIN));
+        self.known.canary = Some(canary.status(progress, now));
+        self.known.own_canary = Some(own);
+        self.canary = Some(canary);
+        self.decide_at = Some(now.after(DECIDE_AGAIN));
         self.voice.speak_soon();
     }
 
-    /// No module is tried any more; the one that was tried and not good enough is remembered.
-    fn end_trial(&mut self, rolled_back: Option<RolledBackStatus>) {
-        self.known.trial = None;
-        self.known.tried = None;
+    /// Ends the canary, if there is one. `rolled_back` says why it was rolled back, if it was.
+    fn end_canary(&mut self, rolled_back: Option<RolledBackStatus>) {
+        self.known.canary = None;
+        self.known.own_canary = None;
         self.known.rolled_back = rolled_back;
-        self.judge_at = None;
-        if self.trial.take().is_some()
+        self.decide_at = None;
+        if self.canary.take().is_some()
             && self.known.rolled_back.is_some()
             && let Some(worker) = &mut self.worker
         {
-            worker.give_up();
+            worker.roll_back();
         }
         self.voice.speak_soon();
     }
 
-    /// Whether the module that is tried is for all objects, for none, or goes on being tried. Where hosts share the objects, the one that
-    /// speaks for all judges what all have come to, and the others do what it has decided.
-    fn judge(&mut self) {
-        self.judge_at = None;
-        let (Some(trial), Some(worker)) = (&self.trial, &self.worker) else {
+    /// Promotes the canary, rolls it back, or lets it go on. If hosts share the objects, the one that writes the status decides for all, and the
+    /// others follow.
+    fn decide_canary(&mut self) {
+        self.decide_at = None;
+        let (Some(canary), Some(worker)) = (&self.canary, &self.worker) else {
             return;
         };
         let now = self.shared.clock.now();
-        let digest = trial.candidate.digest().to_string();
-        let own = trial.own(
-            worker.rollout.tally(&digest),
-            self.known.report.tried.as_ref(),
+        let digest = canary.candidate.digest().to_string();
+        let own = canary.host_status(
+            worker.rollout.canary_runs(&digest),
+            self.known.report.canary.as_ref(),
         );
         let others = self.voice.others();
-        let progress = trial::progress(&own, &others);
-        let status = trial.status(progress, now);
-        let judged = || match trial.rule.judge(progress, trial.since, now) {
-            Judgement::Wait => None,
-            Judgement::Promote => Some(Decided::Promote),
-            Judgement::RollBack => Some(Decided::RollBack(trial.rolled_back(progress.tally))),
+        let progress = canary::progress(&own, &others);
+        let status = canary.status(progress, now);
+        let decide = || match canary.policy.decide(progress, canary.since, now) {
+            CanaryDecision::Wait => None,
+            CanaryDecision::Promote => Some(CanaryEnd::Promote),
+            CanaryDecision::RollBack => {
+                Some(CanaryEnd::RollBack(canary.rolled_back(progress.runs)))
+            }
         };
-        let decided = trial::decided(&digest, &others);
-        match decided.or_else(|| self.voice.speaks().then(judged).flatten()) {
+        let ended = canary::ended_by(&digest, &others);
+        match ended.or_else(|| self.voice.speaks().then(decide).flatten()) {
             None => {
-                self.judge_at = Some(now.after(JUDGE_AGAIN));
+                self.decide_at = Some(now.after(DECIDE_AGAIN));
                 let known = (Some(status), Some(own));
-                if (&self.known.trial, &self.known.tried) != (&known.0, &known.1) {
-                    (self.known.trial, self.known.tried) = known;
+                if (&self.known.canary, &self.known.own_canary) != (&known.0, &known.1) {
+                    (self.known.canary, self.known.own_canary) = known;
                     self.voice.speak_soon();
                 }
             }
-            Some(Decided::Promote) => {
-                let candidate = trial.candidate.clone();
+            Some(CanaryEnd::Promote) => {
+                let candidate = canary.candidate.clone();
                 let before = worker.stable().clone();
                 self.swap(self.running_generation(), candidate);
-                self.end_trial(None);
+                self.end_canary(None);
                 self.promoted = Some((digest, before));
             }
-            Some(Decided::RollBack(rolled_back)) => self.roll_back(rolled_back),
+            Some(CanaryEnd::RollBack(rolled_back)) => self.roll_back(rolled_back),
         }
     }
 
-    /// Does what another host has decided of a module that is tried, or was taken for all objects after its trial.
-    fn heed(&mut self) {
-        if self.trial.is_some() {
-            return self.judge();
+    /// Follows the decision of another host about the canary, or about the last canary that was promoted.
+    fn follow_other_hosts(&mut self) {
+        if self.canary.is_some() {
+            return self.decide_canary();
         }
         let Some((digest, before)) = &self.promoted else {
             return;
         };
-        if let Some(Decided::RollBack(rolled_back)) = trial::decided(digest, &self.voice.others()) {
+        let ended = canary::ended_by(digest, &self.voice.others());
+        if let Some(CanaryEnd::RollBack(rolled_back)) = ended {
             let before = before.clone();
             self.promoted = None;
             self.swap(self.running_generation(), before);
@@ -787,7 +786,7 @@ impl Keeper {
         running.map_or(self.known.generation, |(generation, _)| *generation)
     }
 
-    /// No object has the module any more that was tried.
+    /// Rolls the canary back.
     fn roll_back(&mut self, rolled_back: RolledBackStatus) {
         let resource = self.desired.borrow().clone();
         let name = resource.name_any();
@@ -798,7 +797,7 @@ impl Keeper {
         self.shared.publisher.publish(event);
         let notice = Notice::RolledBack { digest, message };
         self.shared.observer.noticed(&name, &notice);
-        self.end_trial(Some(rolled_back));
+        self.end_canary(Some(rolled_back));
     }
 
     /// Runs that begin from now on are of this module.
@@ -810,7 +809,7 @@ impl Keeper {
             return;
         };
         let before = worker.stable().digest().to_string();
-        if before == digest && !worker.is_trying() {
+        if before == digest && !worker.has_canary() {
             return;
         }
         worker.swap(module);
@@ -1089,13 +1088,13 @@ async fn load(
     let module = loaded.map_err(|error| refused("ModuleInvalid", error.to_string()))?;
     check_handlers(&configurator, Some(&shared.policy), &module)?;
     let before = before.filter(|digest| *digest != module.digest().to_string());
-    let stable = match (trial::rule(resource), before) {
+    let stable = match (canary::policy(resource), before) {
         (Some(_), Some(before)) => {
             let loaded = earlier(shared, resource, recorder).load(&before).await;
             let candidate = module.digest().to_string();
             let missing = |why: String| {
-                let why = format!("{before} is not to be had: {why}");
-                without_before(resource, &candidate, "is to be tried first", &why)
+                let why = format!("{before} is unavailable: {why}");
+                without_before(resource, &candidate, "is a canary", &why)
             };
             Some(loaded.map_err(missing)?)
         }
@@ -1196,7 +1195,7 @@ fn recorder(shared: &Shared, configurator: &Configurator) -> Option<Arc<Recorder
     is_wanted.then_some(recorder)
 }
 
-/// Nothing runs rather than a module on all objects that should not, or not yet, be on them.
+/// Refuses a module that may not, or not yet, handle all objects, when no module is known for the other objects.
 fn without_before(
     resource: &resource::Configurator,
     candidate: &str,
@@ -1205,7 +1204,7 @@ fn without_before(
 ) -> Refused {
     let name = resource.name_any();
     let message = format!(
-        "the module {candidate} {is}, but there is none for the other objects: {why}. Put that back, or take one for all objects: `configurator rollback {name} --to DIGEST`"
+        "the module {candidate} {is}, but there is no module for the other objects: {why}. Make it available again, or choose a module for all objects: `configurator rollback {name} --to DIGEST`"
     );
     Refused {
         may_change: true,

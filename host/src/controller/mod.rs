@@ -7,6 +7,7 @@
 
 mod awaited;
 pub mod call_mode;
+pub mod canary;
 mod cleanup;
 pub(crate) mod commands;
 pub mod driver;
@@ -30,7 +31,6 @@ pub(crate) mod state_store;
 pub mod status;
 pub mod supervisor;
 mod sweep;
-pub mod trial;
 pub mod voice;
 pub mod watched;
 pub mod worker;

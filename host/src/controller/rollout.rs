@@ -1,68 +1,70 @@
-//! Which module an object's runs are of. It is swapped while runs are under way: for all objects at once, or for a share of them first.
+//! The modules of a Configurator: the stable one, and a canary for a fraction of the objects. They are swapped while runs are under way.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use configurator_core::canary::{Fraction, RunCounts};
 use configurator_core::module::RunModule;
 use configurator_core::queue::Finished;
 use configurator_core::run::Member;
-use configurator_core::trial::{Share, Tally};
 use configurator_guest::module::Module;
 
-/// The modules of a Configurator. Who begins a run asks once, and keeps what it gets.
+/// The modules of a Configurator. A run chooses its module once, when it starts, and keeps it.
 pub struct Rollout {
     modules: RwLock<Modules>,
-    /// What has come of the module that is tried.
-    tally: Mutex<Tally>,
+    /// The finished runs of the canary.
+    canary_runs: Mutex<RunCounts>,
 }
 
 #[derive(Clone)]
 struct Modules {
-    stable: Held,
-    tried: Option<(Share, Held)>,
-    /// The digest of the one that was tried and was not good enough.
+    stable: ModuleHandle,
+    canary: Option<(Fraction, ModuleHandle)>,
+    /// The digest of the last canary that was rolled back.
     rolled_back: Option<String>,
 }
 
 #[derive(Clone)]
-struct Held {
+struct ModuleHandle {
     module: Arc<Module>,
     handle: RunModule,
 }
 
 impl Rollout {
-    /// This module for everything, where the one of the other digest was tried and was not good enough.
+    /// Creates a rollout with this stable module. `rolled_back` is the digest of the last canary that was rolled back.
     #[must_use]
     pub fn new(module: Arc<Module>, rolled_back: Option<String>) -> Self {
         Self {
             modules: RwLock::new(Modules {
-                stable: Held::of(module),
-                tried: None,
+                stable: ModuleHandle::new(module),
+                canary: None,
                 rolled_back,
             }),
-            tally: Mutex::default(),
+            canary_runs: Mutex::default(),
         }
     }
 
-    /// That of a run of these objects that begins now. One that is tried is for those alone that are all in its share.
+    /// Returns the module for a run of these objects that starts now. The canary handles a batch only if it handles each object in it.
     #[must_use]
     pub fn choose(&self, members: &[Member]) -> RunModule {
         let modules = self.modules.read();
         let modules = modules.unwrap_or_else(PoisonError::into_inner);
-        match &modules.tried {
-            Some((share, tried)) if members.iter().all(|member| share.has(&member.uid)) => {
-                tried.handle.clone()
+        match &modules.canary {
+            Some((fraction, canary))
+                if members.iter().all(|member| fraction.contains(&member.uid)) =>
+            {
+                canary.handle.clone()
             }
             _ => modules.stable.handle.clone(),
         }
     }
 
-    /// That of a run that was chosen for it; where none was, the one that most objects have.
+    /// Returns the module that was chosen for a run; the stable one if none was.
     #[must_use]
     pub fn chosen(&self, module: &RunModule) -> Arc<Module> {
         module.get().unwrap_or_else(|| self.stable())
     }
 
-    /// The module that all objects have, but for those that another is tried on.
+    /// Returns the module of all objects that the canary does not handle.
     #[must_use]
     pub fn stable(&self) -> Arc<Module> {
         let modules = self.modules.read();
@@ -70,16 +72,17 @@ impl Rollout {
         modules.stable.module.clone()
     }
 
-    /// The module that is tried, and the objects that it is tried on.
+    /// Returns the canary, and the objects that it handles.
     #[must_use]
-    pub fn tried(&self) -> Option<(Share, Arc<Module>)> {
+    pub fn canary(&self) -> Option<(Fraction, Arc<Module>)> {
         let modules = self.modules.read();
         let modules = modules.unwrap_or_else(PoisonError::into_inner);
-        let (share, tried) = modules.tried.as_ref()?;
-        Some((*share, tried.module.clone()))
+        let (fraction, canary) = modules.canary.as_ref()?;
+        Some((*fraction, canary.module.clone()))
     }
 
-    /// Whether the module of this digest was tried and was not good enough: what has begun with it goes on with another.
+    /// Returns whether the module with this digest was the last canary that was rolled back. A phase that is pinned to it continues with another
+    /// module.
     #[must_use]
     pub fn is_rolled_back(&self, digest: &str) -> bool {
         let modules = self.modules.read();
@@ -87,31 +90,31 @@ impl Rollout {
         modules.rolled_back.as_deref() == Some(digest)
     }
 
-    /// Every run that begins from now on is of this module.
+    /// Makes this module the stable one, and ends the canary. Each run that starts from now on is of it.
     pub fn swap(&self, module: Arc<Module>) {
         self.set(|modules| {
-            modules.stable = Held::of(module);
-            modules.tried = None;
+            modules.stable = ModuleHandle::new(module);
+            modules.canary = None;
             let digest = modules.stable.handle.digest();
             modules.rolled_back.take_if(|bad| bad == digest);
         });
     }
 
-    /// Runs of these objects that begin from now on are of this module, and none is counted yet.
-    pub fn try_on(&self, share: Share, module: Arc<Module>) {
+    /// Starts a canary: each run of these objects that starts from now on is of this module.
+    pub fn start_canary(&self, fraction: Fraction, module: Arc<Module>) {
         self.set(|modules| {
-            let tried = Held::of(module);
-            let digest = tried.handle.digest();
+            let canary = ModuleHandle::new(module);
+            let digest = canary.handle.digest();
             modules.rolled_back.take_if(|bad| bad == digest);
-            modules.tried = Some((share, tried));
+            modules.canary = Some((fraction, canary));
         });
     }
 
-    /// No run that begins from now on is of the module that was tried.
-    pub fn give_up(&self) {
+    /// Rolls the canary back: each run that starts from now on is of the stable module.
+    pub fn roll_back(&self) {
         self.set(|modules| {
-            if let Some((_, tried)) = modules.tried.take() {
-                modules.rolled_back = Some(tried.handle.digest().to_owned());
+            if let Some((_, canary)) = modules.canary.take() {
+                modules.rolled_back = Some(canary.handle.digest().to_owned());
             }
         });
     }
@@ -119,35 +122,45 @@ impl Rollout {
     fn set(&self, change: impl FnOnce(&mut Modules)) {
         let modules = self.modules.write();
         change(&mut modules.unwrap_or_else(PoisonError::into_inner));
-        *self.tally.lock().unwrap_or_else(PoisonError::into_inner) = Tally::default();
+        *self.runs() = RunCounts::default();
     }
 
-    /// Counts what a run came to, where it was of the module that is tried.
-    pub fn count(&self, module: &RunModule, finished: &Finished) {
+    /// Counts a finished run if it was of the canary.
+    pub fn record(&self, module: &RunModule, finished: &Finished) {
         let modules = self.modules.read();
         let modules = modules.unwrap_or_else(PoisonError::into_inner);
-        let is_tried = |(_, tried): &(Share, Held)| tried.handle.digest() == module.digest();
-        if modules.tried.as_ref().is_some_and(is_tried) {
-            let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-            tally.count(&finished.finish, &finished.departed);
+        if modules.is_canary(module.digest()) {
+            let mut runs = self.runs();
+            runs.record(&finished.finish, &finished.departed);
         }
     }
 
-    /// What has come of this module so far, while it is tried.
+    /// Returns the finished runs of the canary if it has this digest; otherwise none.
     #[must_use]
-    pub fn tally(&self, digest: &str) -> Tally {
+    pub fn canary_runs(&self, digest: &str) -> RunCounts {
         let modules = self.modules.read();
         let modules = modules.unwrap_or_else(PoisonError::into_inner);
-        let is_tried = |(_, tried): &(Share, Held)| tried.handle.digest() == digest;
-        match modules.tried.as_ref().is_some_and(is_tried) {
-            true => *self.tally.lock().unwrap_or_else(PoisonError::into_inner),
-            false => Tally::default(),
+        match modules.is_canary(digest) {
+            true => *self.runs(),
+            false => RunCounts::default(),
         }
+    }
+
+    fn runs(&self) -> MutexGuard<'_, RunCounts> {
+        let runs = self.canary_runs.lock();
+        runs.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
-    fn of(module: Arc<Module>) -> Self {
+impl Modules {
+    fn is_canary(&self, digest: &str) -> bool {
+        let canary = self.canary.as_ref();
+        canary.is_some_and(|(_, canary)| canary.handle.digest() == digest)
+    }
+}
+
+impl ModuleHandle {
+    fn new(module: Arc<Module>) -> Self {
         Self {
             handle: RunModule::new(&module.digest().to_string(), module.clone()),
             module,

@@ -54,11 +54,11 @@ pub struct Known {
     pub stable: Option<String>,
     /// The digest of the module that ran before.
     pub previous: Option<String>,
-    /// The module that is tried on some objects.
-    pub trial: Option<CanaryStatus>,
-    /// What has come of it at this host.
-    pub tried: Option<HostCanaryStatus>,
-    /// The one that was not good enough.
+    /// The canary, with its progress on all hosts.
+    pub canary: Option<CanaryStatus>,
+    /// The progress of the canary on this host.
+    pub own_canary: Option<HostCanaryStatus>,
+    /// The canary that was rolled back last.
     pub rolled_back: Option<RolledBackStatus>,
     /// Why the module that runs may be older than what its source has.
     pub old_module: Option<String>,
@@ -111,7 +111,7 @@ pub fn status_of(
         observed_generation: Some(known.generation),
         module_digest: module_digest(known),
         previous_module_digest: known.previous.clone(),
-        canary: known.trial.clone(),
+        canary: known.canary.clone(),
         rolled_back: known.rolled_back.clone(),
         conditions,
         counts: Some(counts(known, others)),
@@ -140,14 +140,15 @@ pub fn host_status(known: &Known, name: &str, shards: u16) -> HostStatus {
             message,
         }),
         module_digest: module_digest(known),
-        canary: known.tried.clone(),
+        canary: known.own_canary.clone(),
         rolled_back: known.rolled_back.clone(),
         failures: report.failures.clone(),
         delayed: report.delayed.clone(),
     }
 }
 
-/// What ran before the host began is not forgotten while nothing runs: it is what a new module is tried beside.
+/// Returns the digest of the stable module. While nothing runs, it is the one that ran before the host started, so that a canary can start
+/// beside it.
 fn module_digest(known: &Known) -> Option<String> {
     let running = known.running.as_ref().map(|(_, digest)| digest);
     running.or(known.stable.as_ref()).cloned()

@@ -12,10 +12,10 @@ use kube::runtime::{WatchStreamExt, watcher as watch_kind};
 use kube::{Resource, ResourceExt};
 use tokio::sync::watch;
 
+use super::canary::ROLLBACK_ANNOTATION;
 use super::keeper::{self, KeeperLife, RETRY_ANNOTATION};
 use super::report::{HostReport, Reporter};
 use super::sweep::sweep;
-use super::trial::ROLLBACK_ANNOTATION;
 use crate::cluster::WatchBackoff;
 use crate::declaration::Flows;
 use crate::host::Shared;

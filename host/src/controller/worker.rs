@@ -7,18 +7,20 @@ use std::task::Poll;
 use std::time::Duration;
 
 use configurator_core::backoff::jittered;
+use configurator_core::canary::Fraction;
 use configurator_core::capability::Capabilities;
 use configurator_core::configurator::{Configurator, DeletionBy};
 use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::machine::state::Seen;
 use configurator_core::parking::{Server, Unavailable};
 use configurator_core::plan::Failure;
-use configurator_core::queue::{Action, Counts, Delayed, Finished, Observed, Queue, Ticket, Tried};
+use configurator_core::queue::{
+    Action, CanaryObjects, Counts, Delayed, Finished, Observed, Queue, Ticket,
+};
 use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::retry::Tries;
 use configurator_core::run::{Chain, Finish, Member, Pause, Run, RunStart, Step, host_failure};
 use configurator_core::time::Timestamp;
-use configurator_core::trial::Share;
 use configurator_guest::module::Module;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, SelectAll};
@@ -113,8 +115,8 @@ pub struct WorkerReport {
     pub counts: Counts,
     /// Whether nothing runs, is queued or waits to be tried again.
     pub is_settled: bool,
-    /// The digest of the module that is tried, and what is known of the objects that it is tried on.
-    pub tried: Option<(String, Tried)>,
+    /// The digest of the canary, and the number of objects that it handles.
+    pub canary: Option<(String, CanaryObjects)>,
     /// Objects that were given up, the newest last.
     pub failures: Vec<FailureStatus>,
     /// Objects that a server has refused for now, those that were refused last at the end.
@@ -127,64 +129,67 @@ pub struct WorkerReport {
     pub watch_error: Option<String>,
 }
 
-/// What the modules of the objects are from now on.
+/// A change of the modules of a Configurator.
 enum Renewal {
-    /// This one for all.
+    /// Makes this module the one of all objects.
     Swap(Arc<Module>),
-    /// This one for these.
-    TryOn(Share, Arc<Module>),
-    /// Not the one any more that was tried.
-    GiveUp,
-    /// They have changed already: these objects have another, and those are tried on one.
-    Done(Of, Option<Share>),
+    /// Starts a canary for these objects.
+    StartCanary(Fraction, Arc<Module>),
+    /// Rolls the canary back.
+    RollBack,
+    /// The modules have been changed: of the selected objects, with a canary for these.
+    Done(Selection, Option<Fraction>),
 }
 
 impl Renewal {
-    /// Changes the modules. Returns the objects that have another one than before, and those that one is tried on.
-    fn apply(self, rollout: &Rollout) -> (Of, Option<Share>) {
-        let tried = rollout.tried();
+    /// Changes the modules. Returns the objects whose module has changed, and those that a canary handles from now on.
+    fn apply(self, rollout: &Rollout) -> (Selection, Option<Fraction>) {
+        let canary = rollout.canary();
         match self {
             Self::Swap(module) => {
                 let is_it = |other: &Arc<Module>| other.digest() == module.digest();
-                let of = match tried {
-                    Some((share, tried)) if is_it(&tried) => Of::Others(share),
-                    Some((share, _)) if is_it(&rollout.stable()) => Of::Share(share),
-                    _ => Of::All,
+                let changed = match canary {
+                    Some((fraction, canary)) if is_it(&canary) => Selection::Outside(fraction),
+                    Some((fraction, _)) if is_it(&rollout.stable()) => Selection::Within(fraction),
+                    _ => Selection::All,
                 };
                 rollout.swap(module);
-                (of, None)
+                (changed, None)
             }
-            Self::TryOn(share, module) => {
-                // Those that are in it no longer had another one as well.
-                let before = tried.map_or(share, |(before, _)| before);
-                rollout.try_on(share, module);
-                (Of::Share(share.larger(before)), Some(share))
+            Self::StartCanary(fraction, module) => {
+                // The objects of an earlier, larger canary return to the stable module.
+                let before = canary.map_or(fraction, |(before, _)| before);
+                rollout.start_canary(fraction, module);
+                let changed = Selection::Within(fraction.larger(before));
+                (changed, Some(fraction))
             }
-            Self::Done(of, share) => (of, share),
-            Self::GiveUp => {
-                rollout.give_up();
-                (tried.map_or(Of::None, |(share, _)| Of::Share(share)), None)
+            Self::Done(changed, canary) => (changed, canary),
+            Self::RollBack => {
+                rollout.roll_back();
+                let changed =
+                    canary.map_or(Selection::None, |(fraction, _)| Selection::Within(fraction));
+                (changed, None)
             }
         }
     }
 }
 
-/// Which objects.
+/// A selection of objects.
 #[derive(Clone, Copy)]
-enum Of {
+enum Selection {
     None,
     All,
-    Share(Share),
-    Others(Share),
+    Within(Fraction),
+    Outside(Fraction),
 }
 
-impl Of {
-    fn has(self, uid: &str) -> bool {
+impl Selection {
+    fn contains(self, uid: &str) -> bool {
         match self {
             Self::None => false,
             Self::All => true,
-            Self::Share(share) => share.has(uid),
-            Self::Others(share) => !share.has(uid),
+            Self::Within(fraction) => fraction.contains(uid),
+            Self::Outside(fraction) => !fraction.contains(uid),
         }
     }
 }
@@ -202,7 +207,7 @@ pub struct WorkerHandle {
     /// Which modules its runs are of. What was asked for last may be yet to come.
     pub rollout: Arc<Rollout>,
     stable: Arc<Module>,
-    is_trying: bool,
+    has_canary: bool,
     is_machine: bool,
     renewals: Arc<Mailbox<Renewal>>,
     task: JoinHandle<Option<()>>,
@@ -222,20 +227,20 @@ impl WorkerHandle {
     /// In mode Chain the worker itself changes what runs are of, so that none begins on the new module before every object is known to need one.
     pub fn swap(&mut self, module: Arc<Module>) {
         self.stable = module.clone();
-        self.is_trying = false;
+        self.has_canary = false;
         self.renew(Renewal::Swap(module));
     }
 
-    /// As [`swap`](Self::swap), but for these objects only.
-    pub fn try_on(&mut self, share: Share, module: Arc<Module>) {
-        self.is_trying = true;
-        self.renew(Renewal::TryOn(share, module));
+    /// Starts a canary: as [`swap`](Self::swap), but for these objects only.
+    pub fn start_canary(&mut self, fraction: Fraction, module: Arc<Module>) {
+        self.has_canary = true;
+        self.renew(Renewal::StartCanary(fraction, module));
     }
 
-    /// The objects that a module was tried on have one more run, of the module that all others have.
-    pub fn give_up(&mut self) {
-        if std::mem::take(&mut self.is_trying) {
-            self.renew(Renewal::GiveUp);
+    /// Rolls the canary back: its objects have one more run, of the stable module.
+    pub fn roll_back(&mut self) {
+        if std::mem::take(&mut self.has_canary) {
+            self.renew(Renewal::RollBack);
         }
     }
 
@@ -243,24 +248,24 @@ impl WorkerHandle {
         // An entry that begins asks for its module itself, and is made no second time.
         let renewal = match self.is_machine {
             true => {
-                let (of, share) = renewal.apply(&self.rollout);
-                Renewal::Done(of, share)
+                let (changed, canary) = renewal.apply(&self.rollout);
+                Renewal::Done(changed, canary)
             }
             false => renewal,
         };
         self.renewals.post(renewal);
     }
 
-    /// The module that all objects have, but for those that another is tried on.
+    /// Returns the module of all objects that the canary does not handle.
     #[must_use]
     pub const fn stable(&self) -> &Arc<Module> {
         &self.stable
     }
 
-    /// Whether another module is tried on some objects.
+    /// Returns whether there is a canary.
     #[must_use]
-    pub const fn is_trying(&self) -> bool {
-        self.is_trying
+    pub const fn has_canary(&self) -> bool {
+        self.has_canary
     }
 
     /// Has every object that was given up tried again at once.
@@ -334,7 +339,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         stop,
         retry,
         stable: rollout.stable(),
-        is_trying: false,
+        has_canary: false,
         is_machine,
         rollout,
         renewals,
@@ -417,7 +422,7 @@ enum News<E> {
     Availability,
     /// Every object that was given up is to be tried again.
     Retry,
-    /// The keeper has another module or share for the runs to come.
+    /// The keeper has another module or canary for the runs to come.
     Renewals(Vec<Renewal>),
     /// Runs have lent or taken back their places.
     Places(Vec<PlaceNews>),
@@ -1085,11 +1090,11 @@ impl Worker {
 
     async fn on_renewal(&mut self, renewal: Renewal) {
         let now = self.now();
-        let (of, share) = renewal.apply(&self.parts.context.rollout);
-        self.queue.set_share(share, now);
+        let (changed, canary) = renewal.apply(&self.parts.context.rollout);
+        self.queue.set_canary(canary, now);
         let actions = match self.parts.context.machine {
             Some(_) => self.queue.retry_given_up(now),
-            None => self.queue.renew(|uid| of.has(uid), now),
+            None => self.queue.renew(|uid| changed.contains(uid), now),
         };
         self.act(actions).await;
     }
@@ -1359,21 +1364,21 @@ impl Worker {
             .publish(HostEvent::warning(subject, reason, message));
     }
 
-    /// What is known of the objects that a module is tried on.
-    fn tried(&self, is_idle: bool) -> Option<(String, Tried)> {
+    /// Returns the digest of the canary, and the number of objects that it handles.
+    fn canary(&self, is_idle: bool) -> Option<(String, CanaryObjects)> {
         let context = &self.parts.context;
-        let (_, module) = context.rollout.tried()?;
+        let (_, module) = context.rollout.canary()?;
         let digest = module.digest().to_string();
-        let tried = match self.queue.tried() {
-            // An object that rests has no entry until something happens, so they are not waited for one by one.
-            Some(Tried { objects, .. }) if context.machine.is_some() => Tried {
+        let objects = match self.queue.canary_objects() {
+            // The object of a machine that rests has no entry until something happens, so the canary does not await an entry of each object.
+            Some(CanaryObjects { objects, .. }) if context.machine.is_some() => CanaryObjects {
                 objects,
-                awaited: objects.saturating_sub(context.rollout.tally(&digest).runs),
+                awaited: objects.saturating_sub(context.rollout.canary_runs(&digest).runs),
             },
-            Some(tried) => tried,
-            None => is_idle.then(Tried::default)?,
+            Some(objects) => objects,
+            None => is_idle.then(CanaryObjects::default)?,
         };
-        Some((digest, tried))
+        Some((digest, objects))
     }
 
     fn report(&mut self) {
@@ -1385,7 +1390,7 @@ impl Worker {
             _ => self.queue.delayed(DELAYS_SHOWN),
         };
         let report = WorkerReport {
-            tried: self.tried(is_idle),
+            canary: self.canary(is_idle),
             is_listed: self.is_listed || is_idle,
             is_bootstrapped: self.is_bootstrapped || is_idle,
             counts,

@@ -101,38 +101,38 @@ pub struct SecretReference {
     pub name: String,
 }
 
-/// How another module takes over: for all objects at once, or for some of them first.
+/// How a new module takes over: for all objects at once, or for some of them first.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutSpec {
-    /// It is tried on some of the objects first.
+    /// The new module handles some of the objects first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<CanarySpec>,
 }
 
 impl RolloutSpec {
-    /// Whether all objects have it at once.
+    /// Returns whether a new module handles all objects at once.
     #[must_use]
     pub const fn is_at_once(&self) -> bool {
         self.canary.is_none()
     }
 }
 
-/// How a module is tried. It is taken for all objects when it was good enough, and for none when it was not.
+/// A canary: the new module handles some of the objects, and is then promoted to all objects or rolled back.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct CanarySpec {
-    /// On how many of a hundred objects, which are chosen by a hash of their uids.
+    /// The percentage of objects that it handles. A hash of their uids chooses them.
     #[serde(default = "default_canary_percent")]
     #[schemars(range(min = 1, max = 99))]
     pub percent: u8,
-    /// How long at least.
+    /// The shortest time before a promotion.
     #[serde(default = "default_canary_duration")]
     pub duration: Duration,
-    /// How many of its runs must have ended at least; in mode Machine, entries of handlers. Where it is tried on fewer objects, one of each.
+    /// The least number of finished runs before a promotion; in mode Machine, of entries of handlers. If it handles fewer objects, one run of each is enough.
     #[serde(default = "default_canary_runs")]
     pub min_runs: u32,
-    /// How many of a hundred of them may be faulty.
+    /// The highest percentage of faulty runs. The canary is rolled back when it exceeds this.
     #[serde(default = "default_canary_faults")]
     #[schemars(range(max = 100))]
     pub max_faults: u8,

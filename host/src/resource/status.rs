@@ -11,16 +11,16 @@ pub struct ConfiguratorStatus {
     /// The generation that the conditions speak of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The digest of the module that runs; while another is tried, of that which most objects have.
+    /// The digest of the module that runs. During a canary, the digest of the stable module.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module_digest: Option<String>,
-    /// The digest of the one that ran before.
+    /// The digest of the module that ran before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_module_digest: Option<String>,
-    /// The module that is tried on some objects.
+    /// The canary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<CanaryStatus>,
-    /// The module that was tried and was not good enough; it is not tried again.
+    /// The canary that was rolled back last. It does not become a canary again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolled_back: Option<RolledBackStatus>,
     /// Ready, ModuleLoaded, Bootstrapped, Degraded, Permitted.
@@ -41,49 +41,49 @@ pub struct ConfiguratorStatus {
     pub hosts: Vec<HostStatus>,
 }
 
-/// A module that is tried.
+/// A canary.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct CanaryStatus {
     /// Its digest.
     pub digest: String,
-    /// On how many of a hundred objects.
+    /// The percentage of objects that it handles.
     pub percent: u8,
-    /// Since when.
+    /// When it started.
     pub since: String,
-    /// How many of its runs have ended.
+    /// The number of its finished runs.
     pub runs: u32,
-    /// How many of these were faulty.
+    /// How many of them were faulty.
     pub faults: u32,
-    /// What it waits for.
+    /// What its promotion waits for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub awaits: String,
 }
 
-/// What one of several hosts says of a module that is tried.
+/// The progress of a canary on one of several hosts.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct HostCanaryStatus {
     /// Its digest.
     pub digest: String,
-    /// How many of its runs have ended there.
+    /// The number of its finished runs there.
     pub runs: u32,
-    /// How many of these were faulty.
+    /// How many of them were faulty.
     pub faults: u32,
-    /// On how many objects it is tried there; absent until all are known.
+    /// The number of objects that it handles there; absent until all objects are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<u32>,
-    /// Those of them whose first run of it is yet to end.
+    /// How many of them have not finished a run of it yet.
     pub awaited: u32,
 }
 
-/// A module that was not good enough.
+/// A canary that was rolled back.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct RolledBackStatus {
     /// Its digest.
     pub digest: String,
-    /// How it was.
+    /// Why.
     pub message: String,
 }
 
@@ -106,14 +106,14 @@ pub struct HostStatus {
     /// What is wrong there, as the reason and message of the condition Degraded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub degraded: Option<DegradedStatus>,
-    /// The digest of the module that its objects have; while another is tried, of that which most have. What one host takes for all objects
-    /// after a trial, the others take as well.
+    /// The digest of the module that its objects have. During a canary, the digest of the stable module. When one host promotes the canary, the
+    /// others follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module_digest: Option<String>,
-    /// The module that is tried on some of its objects.
+    /// The progress of the canary on this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<HostCanaryStatus>,
-    /// The module that was not good enough; the other hosts give it up as well.
+    /// The canary that was rolled back last. The other hosts roll it back as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolled_back: Option<RolledBackStatus>,
     /// Of its objects that were given up, the newest last; at most 50.

@@ -105,7 +105,7 @@ impl Outcome {
                 Notice::Started { .. } => waits = None,
                 Notice::Loading { .. }
                 | Notice::Swapped { .. }
-                | Notice::Tried { .. }
+                | Notice::CanaryStarted { .. }
                 | Notice::RolledBack { .. }
                 | Notice::Bootstrapped { .. }
                 | Notice::Stopped => {}

@@ -1,9 +1,9 @@
-//! A module that is tried on some objects before all have it.
+//! A new module that is rolled out as a canary.
 
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use configurator_core::trial::Share;
+use configurator_core::canary::Fraction;
 use configurator_host::observer::Notice;
 use configurator_tests::guests::{digest, variant};
 use configurator_tests::witness::{Pass, Witness};
@@ -15,10 +15,10 @@ use crate::fixture::{Guest, handler};
 use crate::swap::{condition, config_map, configurator, event, scripted, status, world};
 use configurator_tests::shelf::Shelf;
 
-/// So many objects that a share of half of them is neither none nor all.
+/// Enough objects that a canary of 50 % handles some of them, but not all.
 const OBJECTS: usize = 24;
 
-pub fn trying(canary: Value) -> Value {
+pub fn with_canary(canary: Value) -> Value {
     let mut object = configurator();
     object["spec"]["module"]["rollout"] = json!({"canary": canary});
     object
@@ -35,7 +35,7 @@ pub fn broken() -> Vec<u8> {
 /// Starts a host on one module, with objects that have had their runs.
 async fn running(shelf: &Shelf, witness: &Witness, canary: Value) -> Result<World> {
     let world = world(shelf, witness).await?;
-    world.apply(&trying(canary)).await?;
+    world.apply(&with_canary(canary)).await?;
     for number in 0..OBJECTS {
         world.apply(&config_map(&format!("a{number}"), "1")).await?;
     }
@@ -48,14 +48,14 @@ async fn running(shelf: &Shelf, witness: &Witness, canary: Value) -> Result<Worl
     Ok(world)
 }
 
-/// The names of the objects that are in a share.
-async fn in_share(world: &World, percent: u8) -> Result<BTreeSet<String>> {
+/// Returns the names of the objects that a canary of this percentage handles.
+async fn canary_objects(world: &World, percent: u8) -> Result<BTreeSet<String>> {
     let api = world.objects("v1", "ConfigMap", "shop").await?;
     let all = api.list(&ListParams::default()).await?;
-    let share = Share::new(percent);
+    let canary = Fraction::new(percent);
     let had = all
         .iter()
-        .filter(|object| share.has(object.metadata.uid.as_deref().unwrap_or_default()));
+        .filter(|object| canary.contains(object.metadata.uid.as_deref().unwrap_or_default()));
     Ok(had
         .map(|object| {
             format!(
@@ -75,18 +75,18 @@ fn run_by(witness: &Witness, module: &[u8]) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn a_module_is_tried_on_its_share_and_then_all_have_it() -> Result<()> {
+async fn a_canary_handles_its_objects_and_then_all() -> Result<()> {
     let (one, two) = (variant(&scripted(), 1), variant(&scripted(), 2));
     let (shelf, witness) = (Shelf::with(one.clone()), Witness::new());
     let canary = json!({"percent": 50, "duration": "1h", "minRuns": 1});
     let world = running(&shelf, &witness, canary).await?;
-    let share = in_share(&world, 50).await?;
-    assert!(!share.is_empty() && share.len() < OBJECTS);
+    let handled = canary_objects(&world, 50).await?;
+    assert!(!handled.is_empty() && handled.len() < OBJECTS);
 
     shelf.put(Ok(two.clone()));
     world
-        .until("the share has had its runs", async || {
-            Ok(run_by(&witness, &two) == share)
+        .until("runs of the canary", async || {
+            Ok(run_by(&witness, &two) == handled)
         })
         .await?;
     world
@@ -100,23 +100,23 @@ async fn a_module_is_tried_on_its_share_and_then_all_have_it() -> Result<()> {
                     .as_str()
                     .unwrap_or_default()
                     .starts_with("until ")
-                && runs == u64::try_from(share.len()).ok())
+                && runs == u64::try_from(handled.len()).ok())
         })
         .await?;
-    // What changes meanwhile has the module of its share.
+    // Objects that change meanwhile keep their modules.
     for number in 0..OBJECTS {
         world.apply(&config_map(&format!("a{number}"), "2")).await?;
     }
     world
         .until("each has one more", async || {
-            Ok(witness.passes().len() == 2 * OBJECTS + share.len())
+            Ok(witness.passes().len() == 2 * OBJECTS + handled.len())
         })
         .await?;
-    assert_eq!(run_by(&witness, &two), share);
+    assert_eq!(run_by(&witness, &two), handled);
 
-    // Time enough: a rule that is met has it promoted.
+    // A shorter duration promotes it.
     let done = json!({"percent": 50, "duration": "0s", "minRuns": 1});
-    world.apply(&trying(done)).await?;
+    world.apply(&with_canary(done)).await?;
     world
         .until("all have had it", async || {
             Ok(run_by(&witness, &two).len() == OBJECTS)
@@ -141,7 +141,7 @@ async fn a_module_that_is_pinned_and_tried_is_taken_by_whoever_asks_for_it() -> 
     let canary = json!({"percent": 50, "duration": "1h", "minRuns": 1});
     let world = running(&shelf, &witness, canary.clone()).await?;
     shelf.put(Ok(two.clone()));
-    let mut pinned = trying(canary);
+    let mut pinned = with_canary(canary);
     pinned["spec"]["module"]["digest"] = digest(&two).into();
     world.apply(&pinned).await?;
     witness
@@ -165,26 +165,26 @@ async fn a_module_that_is_pinned_and_tried_is_taken_by_whoever_asks_for_it() -> 
 }
 
 #[tokio::test]
-async fn a_module_that_is_not_good_enough_is_rolled_back() -> Result<()> {
+async fn a_faulty_canary_is_rolled_back() -> Result<()> {
     let (good, bad) = (variant(&scripted(), 1), broken());
     let (shelf, witness) = (Shelf::with(good.clone()), Witness::new());
     let canary = json!({"percent": 50, "duration": "1h", "minRuns": 1, "maxFaults": 0});
     let world = running(&shelf, &witness, canary).await?;
-    let share = in_share(&world, 50).await?;
+    let handled = canary_objects(&world, 50).await?;
 
     shelf.put(Ok(bad.clone()));
     witness
         .next(0, |notice| matches!(notice, Notice::RolledBack { .. }))
         .await;
-    // Its objects have their run of the module before; no other has ever seen the bad one.
+    // Its objects have a run of the previous module. No other object has had a run of the canary.
     world
-        .until("the share is well again", async || {
+        .until("runs of the previous module", async || {
             let well = |object: &String| {
                 let passes = witness.passes_of(object);
                 let last = passes.last().map(|pass| pass.module().to_owned());
                 last == Some(digest(&good))
             };
-            Ok(run_by(&witness, &bad).is_subset(&share) && share.iter().all(well))
+            Ok(run_by(&witness, &bad).is_subset(&handled) && handled.iter().all(well))
         })
         .await?;
     world
@@ -199,14 +199,14 @@ async fn a_module_that_is_not_good_enough_is_rolled_back() -> Result<()> {
         })
         .await?;
     let said = event(&world, "ModuleRolledBack").await?;
-    assert!(said.contains("runs were faulty"), "{said}");
+    assert!(said.contains("runs failed"), "{said}");
 
-    // It is not tried again, also when something else changes; another module is.
-    let tried = |notices: &[Notice]| {
-        let of_it = |notice: &&Notice| matches!(notice, Notice::Tried { digest: tried, .. } if *tried == digest(&bad));
+    // It does not become a canary again when something else changes. Another module does.
+    let canaries = |notices: &[Notice]| {
+        let of_it = |notice: &&Notice| matches!(notice, Notice::CanaryStarted { digest: canary, .. } if *canary == digest(&bad));
         notices.iter().filter(of_it).count()
     };
-    let mut changed = trying(json!({"percent": 50, "duration": "0s", "minRuns": 1}));
+    let mut changed = with_canary(json!({"percent": 50, "duration": "0s", "minRuns": 1}));
     changed["spec"]["concurrency"] = 3.into();
     world.apply(&changed).await?;
     world
@@ -214,7 +214,7 @@ async fn a_module_that_is_not_good_enough_is_rolled_back() -> Result<()> {
             Ok(status(&world).await?["observedGeneration"] == 2)
         })
         .await?;
-    assert_eq!(tried(&witness.notices()), 1);
+    assert_eq!(canaries(&witness.notices()), 1);
     let next = variant(&scripted(), 3);
     shelf.put(Ok(next.clone()));
     world
@@ -231,7 +231,7 @@ async fn a_module_that_is_not_good_enough_is_rolled_back() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_share_with_few_objects_is_enough_when_each_has_had_its_run() -> Result<()> {
+async fn one_run_of_each_of_a_few_canary_objects_is_enough() -> Result<()> {
     let (one, two) = (variant(&scripted(), 1), variant(&scripted(), 2));
     let (shelf, witness) = (Shelf::with(one), Witness::new());
     let canary = json!({"percent": 50, "duration": "0s", "minRuns": 1000});
@@ -252,11 +252,11 @@ async fn a_share_with_few_objects_is_enough_when_each_has_had_its_run() -> Resul
 }
 
 #[tokio::test]
-async fn a_share_without_objects_keeps_nobody_waiting() -> Result<()> {
+async fn a_canary_without_objects_is_promoted() -> Result<()> {
     let (one, two) = (variant(&scripted(), 1), variant(&scripted(), 2));
     let (shelf, witness) = (Shelf::with(one.clone()), Witness::new());
     let world = world(&shelf, &witness).await?;
-    world.apply(&trying(json!({"duration": "0s"}))).await?;
+    world.apply(&with_canary(json!({"duration": "0s"}))).await?;
     world
         .until("it runs", async || {
             Ok(status(&world).await?["moduleDigest"] == digest(&one))
@@ -264,29 +264,32 @@ async fn a_share_without_objects_keeps_nobody_waiting() -> Result<()> {
         .await?;
     shelf.put(Ok(two.clone()));
     world
-        .until("it was tried and taken", async || {
+        .until("the canary is promoted", async || {
             Ok(status(&world).await?["moduleDigest"] == digest(&two))
         })
         .await?;
-    let tried = |notice: &&Notice| matches!(notice, Notice::Tried { .. });
-    assert_eq!(witness.notices().iter().filter(tried).count(), 1);
+    let is_start = |notice: &&Notice| matches!(notice, Notice::CanaryStarted { .. });
+    assert_eq!(witness.notices().iter().filter(is_start).count(), 1);
     world.stop().await
 }
 
 #[tokio::test]
-async fn what_leaves_the_share_goes_back_to_the_module_of_the_others() -> Result<()> {
+async fn objects_that_leave_the_canary_return_to_the_stable_module() -> Result<()> {
     let (one, two) = (variant(&scripted(), 1), variant(&scripted(), 2));
     let (shelf, witness) = (Shelf::with(one.clone()), Witness::new());
     let of = |percent: u8| json!({"percent": percent, "duration": "1h", "minRuns": 1000});
     let world = running(&shelf, &witness, of(80)).await?;
-    let (larger, smaller) = (in_share(&world, 80).await?, in_share(&world, 20).await?);
+    let (larger, smaller) = (
+        canary_objects(&world, 80).await?,
+        canary_objects(&world, 20).await?,
+    );
     shelf.put(Ok(two.clone()));
     world
-        .until("the share has had its runs", async || {
+        .until("runs of the canary", async || {
             Ok(run_by(&witness, &two) == larger)
         })
         .await?;
-    world.apply(&trying(of(20))).await?;
+    world.apply(&with_canary(of(20))).await?;
     world
         .until("each is where it should be", async || {
             Ok(larger.iter().all(|object| {
@@ -300,13 +303,13 @@ async fn what_leaves_the_share_goes_back_to_the_module_of_the_others() -> Result
 }
 
 #[tokio::test]
-async fn a_batch_has_objects_of_one_share() -> Result<()> {
+async fn a_batch_has_objects_of_one_module() -> Result<()> {
     // It takes one object or many, and asks for nothing.
     let quiet = Guest::new().build();
     let (one, two) = (variant(&quiet, 1), variant(&quiet, 2));
     let (shelf, witness) = (Shelf::with(one), Witness::new());
     let world = world(&shelf, &witness).await?;
-    let mut object = trying(json!({"percent": 50, "duration": "1h"}));
+    let mut object = with_canary(json!({"percent": 50, "duration": "1h"}));
     object["spec"]["isBatch"] = true.into();
     object["spec"]["batch"] = json!({"maxSize": 100, "maxDelay": "50ms"});
     world.apply(&object).await?;
@@ -314,17 +317,17 @@ async fn a_batch_has_objects_of_one_share() -> Result<()> {
         world.apply(&config_map(&format!("a{number}"), "1")).await?;
     }
     world.settled(&["scripted"]).await?;
-    let share = in_share(&world, 50).await?;
+    let handled = canary_objects(&world, 50).await?;
     shelf.put(Ok(two.clone()));
     world
-        .until("the share has had its runs", async || {
-            Ok(run_by(&witness, &two).len() >= share.len())
+        .until("runs of the canary", async || {
+            Ok(run_by(&witness, &two).len() >= handled.len())
         })
         .await?;
     for number in 0..OBJECTS {
         world.apply(&config_map(&format!("a{number}"), "2")).await?;
     }
     world.settled(&["scripted"]).await?;
-    assert_eq!(run_by(&witness, &two), share);
+    assert_eq!(run_by(&witness, &two), handled);
     world.stop().await
 }

@@ -186,9 +186,9 @@ async fn a_pinned_phase_leaves_a_module_that_was_rolled_back() -> Result<()> {
     shop.until_pausing().await?;
     shelf.put(Ok(crate::canary::broken()));
     witness
-        .next(0, |notice| matches!(notice, Notice::Tried { .. }))
+        .next(0, |notice| matches!(notice, Notice::CanaryStarted { .. }))
         .await;
-    // So many that some are tried on.
+    // Enough objects that the canary handles some of them.
     let things: Vec<String> = (0..6).map(|number| format!("t{number}")).collect();
     for name in &things {
         let thing = json!({

@@ -1,4 +1,4 @@
-//! A host that is started again while a module is tried, or after it was rolled back, without a copy of the one before.
+//! A host that restarts during a canary, or after its rollback, without a copy of the previous module.
 
 use anyhow::Result;
 use configurator_host::observer::Notice;
@@ -8,7 +8,7 @@ use configurator_tests::witness::Witness;
 use configurator_tests::world::{Place, Servers, World};
 use serde_json::json;
 
-use crate::canary::{broken, trying};
+use crate::canary::{broken, with_canary};
 use crate::swap::{condition, config_map, event, scripted, status};
 
 const OBJECTS: usize = 8;
@@ -26,7 +26,7 @@ async fn running(servers: &Servers, shelf: &Shelf, witness: &Witness) -> Result<
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
     world.apply(&namespace).await?;
     let canary = json!({"percent": 99, "duration": "1h", "minRuns": 1, "maxFaults": 0});
-    world.apply(&trying(canary)).await?;
+    world.apply(&with_canary(canary)).await?;
     for number in 0..OBJECTS {
         world.apply(&config_map(&format!("a{number}"), "1")).await?;
     }
@@ -102,16 +102,16 @@ async fn what_is_being_tried_is_not_for_all_because_nothing_else_is_there() -> R
     let world = running(&servers, &shelf, &witness).await?;
     shelf.put(Ok(two.clone()));
     witness
-        .next(0, |notice| matches!(notice, Notice::Tried { .. }))
+        .next(0, |notice| matches!(notice, Notice::CanaryStarted { .. }))
         .await;
     world.stop().await?;
 
     let witness = Witness::new();
     let world = start(&servers, &shelf, &witness).await?;
     let said = refused(&world, &witness, &one).await?;
-    assert!(said.contains("is to be tried first"), "{said}");
+    assert!(said.contains("is a canary"), "{said}");
     // A person decides, as `configurator rollback --to` does.
-    let mut taken = trying(json!({"percent": 99, "duration": "1h"}));
+    let mut taken = with_canary(json!({"percent": 99, "duration": "1h"}));
     taken["metadata"]["annotations"] = json!({"configurator.dev/rollback": digest(&two)});
     taken["spec"]["module"]["digest"] = digest(&two).into();
     world.apply(&taken).await?;

@@ -12,12 +12,12 @@
 mod fixture;
 
 mod books;
+mod canary;
 mod fleet;
 mod journal;
 mod partition;
 mod processes;
 mod restored;
-mod trial;
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
-//! Another module: for all objects, or for a share of them.
+//! A new module, for all objects or as a canary for a fraction of them.
 
 use super::*;
 
 /// Of the objects `a` to `h`, it has `c`, `d`, `e` and `h`.
-const SHARE: u8 = 40;
+const PERCENT: u8 = 40;
 
 impl Bench {
     fn renew(&mut self) -> &mut Self {
@@ -11,16 +11,16 @@ impl Bench {
         self.note(actions)
     }
 
-    fn try_on(&mut self, percent: u8) -> &mut Self {
-        let share = Share::new(percent);
-        self.queue.set_share(Some(share), self.now);
-        let actions = self.queue.renew(|uid| share.has(uid), self.now);
+    fn start_canary(&mut self, percent: u8) -> &mut Self {
+        let canary = Fraction::new(percent);
+        self.queue.set_canary(Some(canary), self.now);
+        let actions = self.queue.renew(|uid| canary.contains(uid), self.now);
         self.note(actions)
     }
 
     fn awaited(&self) -> (u32, u32) {
-        let tried = self.queue.tried().unwrap();
-        (tried.objects, tried.awaited)
+        let counts = self.queue.canary_objects().unwrap();
+        (counts.objects, counts.awaited)
     }
 }
 
@@ -114,7 +114,7 @@ fn what_an_object_goes_back_to_during_a_run_is_run_again() {
 }
 
 #[test]
-fn batches_that_wait_are_parted_when_a_module_is_tried() {
+fn batches_that_wait_are_split_when_a_canary_starts() {
     let mut bench = Bench::listed(batched(2));
     // One runs, two are full, and one is open.
     for name in ["a", "b", "c", "f", "d", "g", "e"] {
@@ -124,7 +124,7 @@ fn batches_that_wait_are_parted_when_a_module_is_tried() {
         start Phases a:Added b:Added after 0 failures
     "#]]);
     bench
-        .try_on(SHARE)
+        .start_canary(PERCENT)
         .succeed("a")
         .succeed("c")
         .succeed("f")
@@ -141,11 +141,11 @@ fn batches_that_wait_are_parted_when_a_module_is_tried() {
 }
 
 #[test]
-fn a_batch_that_is_halved_is_parted_when_a_module_is_tried() {
+fn a_batch_that_is_halved_is_split_when_a_canary_starts() {
     let mut bench = Bench::listed(batched(4));
-    // Of each half one is in the share.
+    // The canary handles one object of each half.
     bench.see("a", 1).see("c", 1).see("d", 1).see("f", 1);
-    bench.try_on(SHARE);
+    bench.start_canary(PERCENT);
     bench.text.clear();
     let split = Finish::Split {
         failure: failure(FaultKind::ResourceGeneric),
@@ -163,26 +163,26 @@ fn a_batch_that_is_halved_is_parted_when_a_module_is_tried() {
 }
 
 #[test]
-fn a_share_is_awaited_until_each_has_had_its_run() {
+fn each_canary_object_is_awaited_until_it_has_finished_a_run() {
     let mut bench = Bench::listed(configurator());
     bench.see("a", 1).succeed("a").see("c", 1).see("d", 1);
-    assert_eq!(bench.queue.tried(), None);
-    bench.try_on(SHARE);
+    assert_eq!(bench.queue.canary_objects(), None);
+    bench.start_canary(PERCENT);
     assert_eq!(bench.awaited(), (2, 2));
-    // The runs that were under way are of the module before.
+    // The runs under way are of the previous module.
     bench.succeed("c").succeed("d");
     assert_eq!(bench.awaited(), (2, 2));
     bench.succeed("c").end("d", restart(1));
     assert_eq!(bench.awaited(), (2, 1));
     bench.wait(1000).succeed("d");
     assert_eq!(bench.awaited(), (2, 0));
-    // Another run is none that is awaited, and another object is one.
+    // A second run is not awaited, but a new object is.
     bench.see("c", 2).see("e", 1);
     assert_eq!(bench.awaited(), (3, 1));
     bench.gone("e");
     assert_eq!(bench.awaited(), (2, 0));
-    bench.queue.set_share(None, bench.now);
-    assert_eq!(bench.queue.tried(), None);
+    bench.queue.set_canary(None, bench.now);
+    assert_eq!(bench.queue.canary_objects(), None);
 }
 
 #[test]
@@ -190,6 +190,6 @@ fn an_object_that_has_no_run_is_not_awaited() {
     let mut only_modified = configurator();
     only_modified.watch.events = vec![WatchEvent::Modified];
     let mut bench = Bench::listed(only_modified);
-    bench.try_on(SHARE).see("c", 1);
+    bench.start_canary(PERCENT).see("c", 1);
     assert_eq!(bench.awaited(), (1, 0));
 }

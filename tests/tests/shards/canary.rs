@@ -1,4 +1,4 @@
-//! A module is tried by hosts that share the objects.
+//! A canary on hosts that share the objects.
 
 use std::path::Path;
 
