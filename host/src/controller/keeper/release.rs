@@ -1,0 +1,138 @@
+//! Removes the finalizers that a Configurator placed. A finalizer of its own holds the Configurator until then.
+
+use std::time::Duration;
+
+use kube::api::{Api, ApiResource, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::{Client, ResourceExt as _, discovery};
+use serde_json::json;
+
+use super::Keeper;
+use crate::controller::finalizer::Finalizer;
+use crate::controller::report::KeeperReport;
+use crate::controller::status;
+use crate::kubernetes_faults::is_of_another;
+use crate::resource;
+
+/// The finalizer that holds a Configurator until its own finalizers are removed from all objects.
+const OWN_FINALIZER: &str = "configurator.dev/release";
+/// The wait before the removal of finalizers is retried.
+const RELEASE_AGAIN: Duration = Duration::from_secs(5);
+/// The time between two checks whether other hosts still run a Configurator that is being deleted.
+const OTHERS_AGAIN: Duration = Duration::from_secs(1);
+
+impl Keeper {
+    /// Removes the finalizers that an earlier generation placed, if the current one places none.
+    pub(super) async fn release_earlier(&mut self) {
+        let Some(kind) = self.kind_to_release.take() else {
+            return;
+        };
+        let resource = self.desired.borrow().clone();
+        if !is_held(&resource) {
+            return;
+        }
+        if let Err(error) = self.release_objects(&resource, Some(kind)).await {
+            tracing::warn!(
+                configurator = resource.name_any(),
+                error,
+                "the finalizers of an earlier generation could not be removed; the host retries at its next start"
+            );
+        }
+    }
+
+    /// Removes the finalizer from every object of the kind, and then from the Configurator. Without a kind there are no objects.
+    async fn release_objects(
+        &mut self,
+        resource: &resource::Configurator,
+        kind: Option<ApiResource>,
+    ) -> Result<(), String> {
+        if let Some(kind) = kind {
+            Finalizer::new(self.shared.client.clone(), kind, &resource.name_any())
+                .release_all()
+                .await
+                .map_err(|fault| fault.to_string())?;
+        }
+        unhold(&self.shared.client, resource)
+            .await
+            .map_err(|error| error.to_string())
+    }
+
+    /// Releases a Configurator that is being deleted: removes the finalizers from its objects, then its own.
+    pub(super) async fn release(&mut self, resource: &resource::Configurator) {
+        if let Some(worker) = self.worker.take() {
+            worker.stop().await;
+        }
+        self.known.running = None;
+        self.rights.end();
+        self.reporter.say(KeeperReport {
+            is_bootstrapped: true,
+            is_settled: false,
+        });
+        let name = resource.name_any();
+        self.voice.fall_silent().await;
+        if !is_held(resource) {
+            return;
+        }
+        // Another host may still place finalizers.
+        if !self.voice.speaks() || !self.voice.others().is_empty() {
+            self.look_again = Some(self.shared.clock.now().after(OTHERS_AGAIN));
+            return;
+        }
+        let watch = &resource.spec.watch;
+        let kind = GroupVersionKind::gvk(&watch.group, &watch.version, &watch.kind);
+        let kind = discovery::pinned_kind(&self.shared.client, &kind).await;
+        let kind = kind.ok().map(|(kind, _)| kind);
+        if let Err(error) = self.release_objects(resource, kind).await {
+            tracing::warn!(
+                configurator = name,
+                error,
+                "the finalizers could not be removed; the host retries"
+            );
+            self.look_again = Some(self.shared.clock.now().after(RELEASE_AGAIN));
+        }
+    }
+}
+
+fn is_held(resource: &resource::Configurator) -> bool {
+    resource
+        .finalizers()
+        .iter()
+        .any(|finalizer| finalizer == OWN_FINALIZER)
+}
+
+pub(super) async fn hold(client: &Client, name: &str) -> Result<(), kube::Error> {
+    let api: Api<resource::Configurator> = Api::all(client.clone());
+    let body = json!({
+        "apiVersion": "configurator.dev/v1alpha1",
+        "kind": "Configurator",
+        "metadata": {"name": name, "finalizers": [OWN_FINALIZER]},
+    });
+    api.patch(
+        name,
+        &PatchParams::apply(status::MANAGER).force(),
+        &Patch::Apply(&body),
+    )
+    .await
+    .map(drop)
+}
+
+async fn unhold(client: &Client, resource: &resource::Configurator) -> Result<(), kube::Error> {
+    let api: Api<resource::Configurator> = Api::all(client.clone());
+    let remaining: Vec<&String> = resource
+        .finalizers()
+        .iter()
+        .filter(|finalizer| *finalizer != OWN_FINALIZER)
+        .collect();
+    let body = json!({"metadata": {"uid": resource.uid(), "finalizers": remaining}});
+    match api
+        .patch(
+            &resource.name_any(),
+            &PatchParams::default(),
+            &Patch::Merge(&body),
+        )
+        .await
+    {
+        Err(kube::Error::Api(status)) if status.code == 404 || is_of_another(&status) => Ok(()),
+        patched => patched.map(drop),
+    }
+}
