@@ -34,7 +34,7 @@ pub use self::status::{
 };
 pub use self::watch::{BatchSpec, EventSpec, WatchSpec};
 
-/// What is watched, which module decides, in which phases, and with which rights.
+/// Declares which objects to watch, which module handles them, in which phases, and with which capabilities.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "configurator.dev",
@@ -42,6 +42,7 @@ pub use self::watch::{BatchSpec, EventSpec, WatchSpec};
     kind = "Configurator",
     plural = "configurators",
     shortname = "cfgr",
+    doc = "Declares which objects to watch, which module handles them, in which phases, and with which capabilities.",
     status = "ConfiguratorStatus",
     printcolumn = r#"{"name":"Watches","type":"string","jsonPath":".spec.watch.kind"}"#,
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
@@ -60,68 +61,68 @@ pub use self::watch::{BatchSpec, EventSpec, WatchSpec};
         .field_path(".deletion.by")
 )]
 pub struct ConfiguratorSpec {
-    /// True: no new runs begin. Deletions that a finalizer holds are dealt with all the same.
+    /// Suspends the Configurator: no new runs start, except for deletions that a finalizer holds.
     #[serde(default)]
     pub suspend: bool,
-    /// What is watched.
+    /// The objects to watch.
     pub watch: WatchSpec,
-    /// True: handlers get a list of objects.
+    /// Whether handlers receive a list of objects.
     #[serde(default)]
     pub is_batch: bool,
-    /// How batches are collected. Only with isBatch.
+    /// With `isBatch`, the limits of a batch.
     #[serde(default)]
     pub batch: BatchSpec,
-    /// The Wasm component that has the handlers.
+    /// The WebAssembly component with the handlers.
     pub module: ModuleSpec,
-    /// Fresh: every call gets an instance of its own. Reuse: an instance serves `limits.instanceCalls` of them.
+    /// How long an instance of the module is used: for one call (`Fresh`), or for `limits.instanceCalls` of them (`Reuse`).
     #[serde(default)]
     pub instance: InstanceSpec,
-    /// Whether runs are kept, so that their calls can be made again; by default when the host is told so.
+    /// Whether runs are recorded for replay. Defaults to the setting of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<bool>,
-    /// Handed to every call.
+    /// Parameters that each call receives.
     #[serde(default)]
     #[schemars(schema_with = "any_object")]
     pub parameters: BTreeMap<String, serde_json::Value>,
-    /// How an object goes through the phases.
+    /// How objects pass through the phases.
     #[serde(default)]
     pub mode: ModeSpec,
-    /// Mode Machine: where the state of an object is kept; by default in its status.
+    /// Mode Machine: where the state of an object is stored. Defaults to its status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StateSpec>,
-    /// Mode Machine: the phase where an object begins; by default the first.
+    /// Mode Machine: the phase of a new object. Defaults to the first phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_phase: Option<String>,
-    /// Mode Machine: the wait before a failure that is not fatal is tried again; by default a minute.
+    /// Mode Machine: the wait before a failure that is not fatal is retried. Defaults to 1m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requeue_after: Option<Duration>,
-    /// Mode Machine: which module a phase that is under way goes on with when another is swapped in; by default the new one.
+    /// Mode Machine: the module that continues a phase under way when a new module takes over. Defaults to the new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module_upgrade: Option<ModuleUpgradeSpec>,
-    /// Mode Chain: the chain; the first is the root phase, which gets the object only. Mode Machine: the phases that an object
-    /// can be in.
+    /// The phases. In mode Chain, each run passes them in this order, and the first one is the root phase. In mode Machine, each object is in one of
+    /// them.
     #[schemars(length(min = 1, max = 64))]
     pub phases: Vec<PhaseSpec>,
-    /// Mode Machine: steps that phases use, by name.
+    /// Mode Machine: flows that phases use by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub flows: BTreeMap<String, FlowSpec>,
-    /// Mode Machine: what is done about errors of handlers, by code.
+    /// Mode Machine: how errors of handlers are handled, by code.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub error_codes: BTreeMap<String, ErrorCodeSpec>,
-    /// What happens when an object goes.
+    /// How the deletion of objects is handled.
     #[serde(default)]
     pub deletion: DeletionSpec,
-    /// What requests may do. Nothing is allowed that is not listed; the host's own policy is the ceiling.
+    /// Rules that grant what requests may do, up to the policy of the host. Requests that no rule grants are refused.
     #[serde(default)]
     pub capabilities: CapabilitiesSpec,
-    /// Limits of one call.
+    /// Limits of each call of a handler.
     #[serde(default)]
     pub limits: LimitsSpec,
-    /// The most runs at one time, and the most requests of one run side by side.
+    /// The largest number of runs at a time, and of requests of one run at a time.
     #[serde(default = "default_concurrency")]
     #[schemars(range(min = 1, max = 1024))]
     pub concurrency: u32,
-    /// How failures are retried.
+    /// How failed runs are retried.
     #[serde(default)]
     pub retry: RetrySpec,
 }

@@ -3,46 +3,46 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What requests may do.
+/// Rules that grant what requests may do. Requests that no rule grants are refused.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct CapabilitiesSpec {
-    /// At the Kubernetes API.
+    /// Rules for requests to the Kubernetes API.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kubernetes: Vec<KubernetesRuleSpec>,
-    /// At the config store.
+    /// Rules for requests to the config store.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub configstore: Vec<ConfigstoreRuleSpec>,
-    /// At the secret store.
+    /// Rules for requests to the secret store.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secretstore: Vec<SecretstoreRuleSpec>,
-    /// At HTTP endpoints.
+    /// Rules for HTTP requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub http: Vec<HttpRuleSpec>,
 }
 
-/// Allows verbs on Kubernetes resources. In each list of names, `*` stands for any run of characters.
+/// Grants verbs on Kubernetes resources. In each list, `*` stands for any number of characters.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct KubernetesRuleSpec {
-    /// API groups; "" is the core group.
+    /// API groups. "" is the core group.
     pub groups: Vec<String>,
-    /// Plural names.
+    /// Resources, by their plural names, such as `configmaps`.
     pub resources: Vec<String>,
-    /// Empty: the resource itself only.
+    /// Subresources. Empty grants only the resource itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subresources: Vec<String>,
-    /// Empty: all, and cluster-scoped resources.
+    /// Namespaces. Empty grants all namespaces, and cluster-scoped resources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
-    /// Empty: all.
+    /// Names of objects. Empty grants all names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// The verbs. With `watch`, in mode Machine, a handler may wait for a change.
+    /// Verbs. In mode Machine, a handler may wait for changes of objects with the verb `watch`.
     pub verbs: Vec<KubernetesVerbSpec>,
 }
 
-/// A verb of the kubernetes sink, or `watch`.
+/// A verb on Kubernetes resources.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the verbs of the protocol")]
@@ -57,17 +57,17 @@ pub enum KubernetesVerbSpec {
     Watch,
 }
 
-/// Allows verbs on keys of the config store.
+/// Grants verbs on keys of the config store.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigstoreRuleSpec {
-    /// Beginnings of keys: `resources/pod/`.
+    /// Prefixes of keys, such as `resources/pod/`.
     pub prefixes: Vec<String>,
-    /// The verbs; `put` is `update`.
+    /// Verbs. A `put` needs `update`.
     pub verbs: Vec<ConfigVerbSpec>,
 }
 
-/// A verb of the configstore sink.
+/// A verb on keys of the config store.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the verbs of the protocol")]
@@ -78,17 +78,17 @@ pub enum ConfigVerbSpec {
     Delete,
 }
 
-/// Allows verbs on secrets.
+/// Grants verbs on secrets of the secret store.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretstoreRuleSpec {
-    /// Names; `*` stands for any run of characters.
+    /// Names of secrets. `*` stands for any number of characters.
     pub names: Vec<String>,
-    /// The verbs.
+    /// Verbs.
     pub verbs: Vec<SecretVerbSpec>,
 }
 
-/// A verb of the secretstore sink.
+/// A verb on secrets of the secret store.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the verbs of the protocol")]
@@ -98,12 +98,12 @@ pub enum SecretVerbSpec {
     Delete,
 }
 
-/// Allows methods on HTTP hosts.
+/// Grants methods on HTTP hosts.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpRuleSpec {
-    /// Host names, with `:port` where it is not the scheme's own; `*` stands for any run of characters.
+    /// Host names, with `:port` unless it is the default port of the scheme. `*` stands for any number of characters.
     pub hosts: Vec<String>,
-    /// Methods, upper case.
+    /// Methods, in upper case.
     pub methods: Vec<String>,
 }

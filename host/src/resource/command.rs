@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::machine::RecoverFromSpec;
 
-/// An order for one object of a Configurator in mode Machine. It is in the object's namespace, or, for an object without one, in
-/// `default`. It acts once, and cannot be changed.
+/// Controls the machine of one object. Create a Command in the namespace of the object; for a cluster-scoped object, in `default`. A Command acts
+/// once and cannot be changed.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "configurator.dev",
@@ -15,6 +15,7 @@ use super::machine::RecoverFromSpec;
     kind = "Command",
     plural = "commands",
     shortname = "cfgrcmd",
+    doc = "Controls the machine of one object. A Command acts once and cannot be changed.",
     namespaced,
     status = "CommandStatus",
     printcolumn = r#"{"name":"Configurator","type":"string","jsonPath":".spec.configurator"}"#,
@@ -27,56 +28,56 @@ use super::machine::RecoverFromSpec;
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("self == oldSelf").message("a Command cannot be changed: make another"),
+    validation = Rule::new("self == oldSelf").message("a Command cannot be changed: create another one"),
     validation = Rule::new("self.verb != 'Signal' || has(self.signal)").message("Signal needs a signal").field_path(".signal"),
     validation = Rule::new("self.verb != 'Skip' || has(self.skip)").message("Skip needs a node and a reason").field_path(".skip")
 )]
 pub struct CommandSpec {
-    /// The Configurator.
+    /// The name of the Configurator.
     #[schemars(length(min = 1, max = 63))]
     pub configurator: String,
-    /// The object.
+    /// The object to control.
     pub target: CommandTarget,
-    /// What to do.
+    /// The action to take.
     pub verb: CommandVerb,
-    /// Who says so. An admission policy holds it to the user that makes the Command.
+    /// The user who makes the request. An admission policy checks that it is the user who creates the Command.
     #[schemars(length(min = 1, max = 253))]
     pub by: String,
-    /// With Resume: where a flow goes on; by default as the flow says.
+    /// With Resume, the step where a flow continues. Defaults to `recoverFrom` of the flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<RecoverFromSpec>,
-    /// With Signal.
+    /// With Signal, the signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<CommandSignal>,
-    /// With Skip.
+    /// With Skip, the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip: Option<CommandSkip>,
 }
 
-/// The object that a Command is for.
+/// The object that a Command controls.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandTarget {
     /// Its name.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// Its identity: another object of the name is not meant.
+    /// Its uid. A later object with the same name is not affected.
     #[schemars(length(min = 1))]
     pub uid: String,
 }
 
-/// What to do.
+/// The action to take.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandVerb {
-    /// Break off what is under way; it can be resumed.
+    /// Cancel the work under way. It can be resumed.
     Cancel,
-    /// Go on with what was broken off or has failed.
+    /// Continue the work that was cancelled or has failed.
     Resume,
-    /// Begin the phase anew; in a terminal one, begin at the initial phase.
+    /// Start the phase again; in a terminal phase, start at the initial phase.
     Restart,
-    /// Wake those who wait for it; if nobody does yet, keep it for who will.
+    /// Send a signal to the steps that wait for it. If no step waits for it yet, it is kept.
     Signal,
-    /// Take a node for done.
+    /// Mark a node as done.
     Skip,
 }
 
@@ -84,50 +85,50 @@ pub enum CommandVerb {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandSignal {
-    /// What handlers wait for.
+    /// The name that handlers wait for.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// What they get.
+    /// Data for the handlers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_value")]
     pub data: Option<serde_json::Value>,
 }
 
-/// A node that is taken for done.
+/// A node to mark as done.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandSkip {
-    /// Its path, with the phase: `InFlight/attach/bind-eips`.
+    /// The path of the node, starting with the phase: `InFlight/attach/bind-eips`.
     #[schemars(length(min = 1))]
     pub node: String,
-    /// Why.
+    /// The reason.
     #[schemars(length(min = 1))]
     pub reason: String,
 }
 
-/// What became of a Command.
+/// The outcome of a Command.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandStatus {
-    /// Pending, Done or Refused; absent: no host has seen it yet.
+    /// Pending, Done or Refused. Absent until a host has seen the Command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<CommandPhase>,
-    /// Why it was refused, or what it waits for.
+    /// Why the Command was refused, or what it waits for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// When.
+    /// When the phase was reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
 }
 
-/// What became of a Command.
+/// The outcome of a Command.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandPhase {
-    /// It waits: the Configurator does not select its object yet.
+    /// The Command waits until the Configurator selects its object.
     Pending,
-    /// It was carried out.
+    /// The Command was carried out.
     Done,
-    /// It was not.
+    /// The Command was refused.
     Refused,
 }
 

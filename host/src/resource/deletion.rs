@@ -4,40 +4,41 @@ use kube::core::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What happens when an object goes.
+/// How the deletion of objects is handled.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletionSpec {
-    /// How a deletion is noticed.
+    /// How the host learns of deletions.
     #[serde(default)]
     pub by: DeletionBySpec,
-    /// The chain that is run; empty: nothing is done.
+    /// The phases that a deleted object passes. Empty: deletions are not handled.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub phases: Vec<DeletionPhaseSpec>,
-    /// How long a finalizer may hold an object.
+    /// The longest time that a finalizer holds an object.
     #[serde(default = "default_deletion_timeout")]
     pub timeout: Duration,
 }
 
-/// How a deletion is noticed.
+/// How the host learns of deletions.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum DeletionBySpec {
-    /// The objects handled are recorded in the config store; what is missing is found at start and at a new listing.
+    /// The host records the objects that it has handled in the config store. When it lists the objects, at its start for example, it finds those
+    /// that are missing.
     #[default]
     Ledger,
-    /// A finalizer holds the object until the phases are done. For kinds of one's own.
+    /// A finalizer holds the object until the phases are done. Use this only for your own kinds.
     Finalizer,
 }
 
-/// One stage of the deletion chain.
+/// A phase of a deletion.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletionPhaseSpec {
-    /// Unique in its chain.
+    /// The name of the phase. Each phase of `deletion.phases` needs a different name.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The handler's name; by default the phase's.
+    /// The handler of the phase. Defaults to the name of the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler: Option<String>,
 }

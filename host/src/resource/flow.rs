@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::machine::FlowSpec;
 use crate::objects;
 
-/// A flow that several Configurators use, each by its name.
+/// A named sequence of steps that several Configurators can use.
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[kube(
     group = "configurator.dev",
@@ -16,6 +16,7 @@ use crate::objects;
     kind = "Flow",
     plural = "flows",
     shortname = "cfgrflow",
+    doc = "A named sequence of steps that several Configurators can use.",
     printcolumn = r#"{"name":"Flow","type":"string","jsonPath":".spec.flowName"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]

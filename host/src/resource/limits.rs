@@ -4,47 +4,47 @@ use kube::core::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Limits of one call.
+/// Limits of each call of a handler.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct LimitsSpec {
-    /// CPU time of one call; ten times this in wall time.
+    /// CPU time of a call. A call may take ten times as long in wall time.
     #[serde(default = "default_deadline")]
     pub deadline: Duration,
-    /// Linear memory of the module.
+    /// Linear memory of an instance, such as `64Mi`.
     #[serde(default = "default_memory")]
     #[schemars(regex(pattern = "^[0-9]+(Ki|Mi|Gi)?$"))]
     pub memory: String,
-    /// Size of the input.
+    /// Size of the input of a call.
     #[serde(default = "default_input_size")]
     #[schemars(regex(pattern = "^[0-9]+(Ki|Mi|Gi)?$"))]
     pub input_size: String,
-    /// Size of the output.
+    /// Size of the output of a call.
     #[serde(default = "default_output_size")]
     #[schemars(regex(pattern = "^[0-9]+(Ki|Mi|Gi)?$"))]
     pub output_size: String,
-    /// With `instance: Reuse`: calls that one instance serves.
+    /// With `instance: Reuse`, the number of calls that an instance serves before it is replaced.
     #[serde(default = "default_instance_calls")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub instance_calls: u32,
-    /// The most requests of one output.
+    /// The largest number of requests in the output of a call.
     #[serde(default = "default_requests")]
     #[schemars(range(min = 1, max = 100_000))]
     pub requests: u32,
 }
 
-/// How failures are retried.
+/// How failed runs are retried.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct RetrySpec {
-    /// Attempts of one run in all.
+    /// The largest number of attempts of a run, the first one included.
     #[serde(default = "default_attempts")]
     #[schemars(range(min = 1, max = 1000))]
     pub max_attempts: u32,
-    /// The wait after the first failure.
+    /// The wait after the first failure. It doubles with each further one.
     #[serde(default = "default_initial_delay")]
     pub initial_delay: Duration,
-    /// The longest wait.
+    /// The longest wait between two attempts.
     #[serde(default = "default_max_delay")]
     pub max_delay: Duration,
 }

@@ -7,179 +7,178 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How an object goes through the phases.
+/// How objects pass through the phases.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ModeSpec {
-    /// Each run goes through all of them, one after another. Nothing is kept.
+    /// Each run passes all phases, one after another. Nothing is persisted between runs.
     #[default]
     Chain,
-    /// The object is in one of them, and what was done in it is kept, until it is in a terminal one.
+    /// Each object is in one phase, and its state is persisted, until it reaches a terminal phase.
     Machine,
 }
 
-/// Which module the entries of a phase under way are of once another is swapped in.
+/// The module that continues a phase under way when a new module takes over.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ModuleUpgradeSpec {
-    /// The next entry is of the new one.
+    /// The next entry uses the new module.
     #[default]
     NextEntry,
-    /// All entries of a phase are of the module that it began with.
+    /// All entries of a phase use the module that it started with.
     Pinned,
 }
 
-/// Where the state of an object is kept, in mode Machine.
+/// Where the state of an object is stored.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct StateSpec {
-    /// Status is for kinds of one's own, whose schema has the fields below.
+    /// The place of the state. `Status` needs a kind of your own whose schema has the fields below.
     #[serde(default, rename = "in")]
     pub place: StatePlaceSpec,
-    /// In: Status. Where the phase is.
+    /// With `in: Status`, the field with the name of the phase.
     #[serde(default = "default_phase_path")]
     pub phase_path: String,
-    /// In: Status. Where it is said what the nodes of the tree have come to.
+    /// With `in: Status`, the field with the progress of the nodes.
     #[serde(default = "default_state_path")]
     pub state_path: String,
-    /// In: Status. Where there is what only the host reads, a text with a seal.
+    /// With `in: Status`, the field with the sealed state that only the host reads.
     #[serde(default = "default_memento_path")]
     pub memento_path: String,
 }
 
-/// Where the state of an object is kept.
+/// The place of the state of an object.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum StatePlaceSpec {
     /// In the object's status.
     #[default]
     Status,
-    /// In a ConfigMap beside the object, which goes with it.
+    /// In a ConfigMap in the namespace of the object. It is deleted with the object.
     ConfigMap,
     /// In the config store.
     ConfigStore,
 }
 
-/// A stage: of a chain, one handler; of a machine, a tree of handlers, or a state in which nothing is done.
+/// A phase. In mode Chain it has one handler. In mode Machine it has a tree of handlers, or is stable or terminal.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct PhaseSpec {
-    /// Unique.
+    /// The name of the phase. Each phase needs a different name.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The handler's name. In mode Chain by default the phase's.
+    /// The handler. In mode Chain, defaults to the name of the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler: Option<String>,
-    /// Mode Machine: nodes that have their turns one after another.
+    /// Mode Machine: nodes that run one after another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "nodes")]
     pub serial: Option<Vec<Value>>,
-    /// Mode Machine: nodes that have their turns at once.
+    /// Mode Machine: nodes that run side by side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "nodes")]
     pub parallel: Option<Vec<Value>>,
-    /// Mode Machine: the name of a flow, of spec.flows or of a Flow.
+    /// Mode Machine: the name of a flow in `spec.flows`, or of a Flow resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
-    /// Mode Machine, with handler: its requests are never sent a second time. Where it cannot be known what became of them, a
-    /// person decides.
+    /// Mode Machine, with a handler: its requests are never sent twice. If their outcome is unknown, a person decides.
     #[serde(default, skip_serializing_if = "is_default")]
     pub once: bool,
-    /// Mode Machine: the phase that follows when the work is done. Without it the object stays.
+    /// Mode Machine: the next phase when the work is done. Without it the object stays in this phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_done: Option<String>,
-    /// Mode Machine: the phase that follows when the work has failed for good, or is cancelled. Without it the object stays.
+    /// Mode Machine: the next phase when the work has failed permanently or was cancelled. Without it the object stays in this phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_error: Option<String>,
-    /// Mode Machine: phases that handlers of this one may name in `next`. One that nothing else leads to must be named here.
+    /// Mode Machine: phases that handlers of this phase may choose as `next`. A phase that nothing else leads to must be listed here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,
-    /// Mode Machine: no work is done here, until one of the events takes place.
+    /// Mode Machine: the object rests in this phase until one of the events occurs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stable: bool,
-    /// Mode Machine: the end. The object is left alone.
+    /// Mode Machine: the object does not leave this phase.
     #[serde(default, skip_serializing_if = "is_default")]
     pub terminal: bool,
-    /// Of a stable phase: what makes the object leave it; the first that is so counts.
+    /// Of a stable phase: the events that end it. The first that occurs decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<CheckSpec>,
-    /// Mode Machine: for people.
+    /// Mode Machine: a description for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Mode Machine: what people see of it; by default None.
+    /// Mode Machine: how the phase is displayed. Defaults to None.
     #[serde(default, skip_serializing_if = "is_default")]
     pub view: ViewSpec,
-    /// Mode Machine: laid over spec.parameters for the handlers of this phase.
+    /// Mode Machine: parameters for the handlers of this phase. They override `spec.parameters`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "any_object")]
     pub parameters: BTreeMap<String, Value>,
-    /// Mode Machine: how failures of its handlers are retried.
+    /// Mode Machine: how failures of the handlers are retried.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: NodeRetrySpec,
-    /// Mode Machine: how long it may take in all, with waits and retries.
+    /// Mode Machine: the longest time for the phase, including waits and retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
 }
 
-/// A node of a tree: a handler, or a serial, parallel or named tree below it. Deeper nodes have the same fields.
+/// A node of a tree: a handler, a flow, or nodes in series or in parallel. Deeper nodes have the same fields.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(transform = open)]
 pub struct NodeSpec {
-    /// Unique among its siblings. By default that of the handler or flow.
+    /// The name of the node, unique among its siblings. Defaults to the name of the handler or flow.
     #[serde(default, alias = "stepName", skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The handler's name.
+    /// The handler.
     #[serde(default, alias = "className", skip_serializing_if = "Option::is_none")]
     pub handler: Option<String>,
-    /// Nodes that have their turns one after another.
+    /// Nodes that run one after another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_nodes")]
     pub serial: Option<Vec<Value>>,
-    /// Nodes that have their turns at once.
+    /// Nodes that run side by side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_nodes")]
     pub parallel: Option<Vec<Value>>,
-    /// The name of a flow, of spec.flows or of a Flow.
+    /// The name of a flow in `spec.flows`, or of a Flow resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
-    /// With handler: its requests are never sent a second time. Where it cannot be known what became of them, a person decides.
+    /// With a handler: its requests are never sent twice. If their outcome is unknown, a person decides.
     #[serde(default, skip_serializing_if = "is_default")]
     pub once: bool,
-    /// For people.
+    /// A description for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// What people see of it; by default None.
+    /// How the node is displayed. Defaults to None.
     #[serde(default, skip_serializing_if = "is_default")]
     pub view: ViewSpec,
-    /// Laid over the parameters of the node above.
+    /// Parameters for the handlers. They override the parameters of the parent node.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "any_object")]
     pub parameters: BTreeMap<String, Value>,
-    /// How failures of the handlers in it are retried.
+    /// How failures of the handlers are retried.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: NodeRetrySpec,
-    /// How long it may take in all, with waits and retries.
+    /// The longest time for the node, including waits and retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
 }
 
-/// What makes an object leave a stable phase. Either `when` or `handler`.
+/// An event that ends a stable phase: either `when` or `handler`.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckSpec {
-    /// A CEL expression over `object`, the whole of it, that is true.
+    /// A CEL expression over `object`. The event occurs when it is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// A handler that ends with `done`.
+    /// A handler. The event occurs when it returns `done`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler: Option<String>,
-    /// The phase that follows.
+    /// The next phase.
     #[schemars(length(min = 1))]
     pub to: String,
 }
 
-/// What people see of a node.
+/// How a node is displayed.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ViewSpec {
-    /// Nothing of its own.
+    /// Not separately.
     #[default]
     None,
     /// A list of checks.
@@ -188,82 +187,82 @@ pub enum ViewSpec {
     ObjectDetail,
 }
 
-/// How failures are retried that are not fatal.
+/// How failures that are not fatal are retried.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(transform = open)]
 pub struct NodeRetrySpec {
-    /// So many failures in a row are fatal. By default as in the node above, and without one there none is.
+    /// After this number of consecutive failures, the failure is fatal. Defaults to the value of the parent node. Without one, no number is fatal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub threshold: Option<u32>,
-    /// The wait before the next attempt. By default as in the node above, and without one there spec.requeueAfter.
+    /// The wait before the next attempt. Defaults to the value of the parent node, and then to `spec.requeueAfter`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
 }
 
-/// Steps one after another, under a name. What the flow is called in is either the key in spec.flows or a resource of its own.
+/// A named sequence of steps, in `spec.flows` or in a Flow resource.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct FlowSpec {
-    /// Its name; by default that of the key or resource.
+    /// The name of the flow. Defaults to the key in `spec.flows` or the name of the resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow_name: Option<String>,
-    /// Where it goes on when it is resumed.
+    /// The step where the flow continues when it is resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recover_from: Option<RecoverFromSpec>,
-    /// True: as recoverFrom: FirstStep. False: as recoverFrom: FailedStep.
+    /// True means `recoverFrom: FirstStep`, false means `recoverFrom: FailedStep`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recover_from_first_step: Option<bool>,
-    /// What happens when it is to begin while another has not finished; by default Finish.
+    /// What happens when the flow is to start while another one is unfinished. Defaults to Finish.
     #[serde(default, skip_serializing_if = "is_default")]
     pub when_unfinished: WhenUnfinishedSpec,
-    /// The steps. Either this or `steps`.
+    /// The steps. Set either this or `steps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "nodes")]
     pub serial: Option<Vec<Value>>,
-    /// The steps, each with the name `stepName`, and the handler `className`, by default `stepName`.
+    /// The steps, each with `stepName` and the handler `className`, which defaults to `stepName`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "steps")]
     pub steps: Option<Vec<Value>>,
 }
 
-/// Where a flow goes on when it is resumed.
+/// The step where a flow continues when it is resumed.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RecoverFromSpec {
-    /// At the step that failed.
+    /// The step that failed.
     #[default]
     FailedStep,
-    /// At the first, as if none had been done.
+    /// The first step.
     FirstStep,
 }
 
-/// What becomes of an unfinished flow when another is to begin on the same object.
+/// What happens to an unfinished flow when another one is to start on the same object.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum WhenUnfinishedSpec {
-    /// It is resumed, and the other begins when it is done.
+    /// The unfinished flow is resumed. The other one starts after it.
     #[default]
     Finish,
-    /// It is given up.
+    /// The unfinished flow is cancelled.
     Cancel,
-    /// The other does not begin.
+    /// The other flow does not start.
     Refuse,
 }
 
-/// What is done about an error of a code.
+/// How errors with a code are handled.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorCodeSpec {
-    /// For the person who is to act, in Markdown. Shown in the status, in Events and by the program.
+    /// Guidance for a person, in Markdown. It is shown in the status, in Events and by the program.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub guidance: String,
-    /// Who acts; by default Manual.
+    /// Who acts. Defaults to Manual.
     #[serde(default, skip_serializing_if = "is_default")]
     pub action: ErrorActionSpec,
-    /// With Remediate: the handler that runs, after which the one that failed is entered again.
+    /// With Remediate: the handler that runs before the failed one is entered again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler: Option<String>,
-    /// With Remediate: how often it may run for one leaf; then a person must act.
+    /// With Remediate: how often the handler may run for one leaf. After that a person must act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub attempts: Option<u32>,
@@ -272,7 +271,7 @@ pub struct ErrorCodeSpec {
 /// Who acts on an error.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ErrorActionSpec {
-    /// A person: the failure is for good.
+    /// A person. The failure is permanent.
     #[default]
     Manual,
     /// A handler.
@@ -287,8 +286,9 @@ fn nodes(generator: &mut SchemaGenerator) -> Schema {
 
 fn steps(generator: &mut SchemaGenerator) -> Schema {
     let mut node = NodeSpec::json_schema(generator);
-    let name = json_schema!({"type": "string", "nullable": true, "description": "As name."});
-    let handler = json_schema!({"type": "string", "nullable": true, "description": "As handler; by default stepName."});
+    let name =
+        json_schema!({"type": "string", "nullable": true, "description": "The same as `name`."});
+    let handler = json_schema!({"type": "string", "nullable": true, "description": "The same as `handler`. Defaults to `stepName`."});
     if let Some(Value::Object(properties)) = node.get_mut("properties") {
         properties.insert("stepName".into(), name.into());
         properties.insert("className".into(), handler.into());

@@ -5,7 +5,7 @@ use kube::core::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where the module comes from: one of `file`, `configMap` and `oci`.
+/// The source of the module: one of `file`, `configMap` and `oci`.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -15,20 +15,20 @@ use serde::{Deserialize, Serialize};
         .message("a module in a ConfigMap needs a digest")
 )]
 pub struct ModuleSpec {
-    /// A file under the host's module directory.
+    /// A file in the module directory of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Binary data of a ConfigMap.
+    /// A key of a ConfigMap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_map: Option<ConfigMapSpec>,
-    /// An OCI artifact in a registry.
+    /// An artifact in an OCI registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oci: Option<OciSpec>,
-    /// `sha256:` and 64 hexadecimal digits: the module's bytes must have this digest.
+    /// The digest that the module must have: `sha256:` and 64 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
     pub digest: Option<String>,
-    /// How another module takes over.
+    /// How a new module takes over.
     #[serde(default, skip_serializing_if = "RolloutSpec::is_at_once")]
     pub rollout: RolloutSpec,
 }
@@ -54,13 +54,13 @@ impl ModuleSpec {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigMapSpec {
-    /// Its namespace.
+    /// The namespace.
     #[schemars(length(min = 1))]
     pub namespace: String,
-    /// Its name.
+    /// The name.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// Its key of `binaryData`.
+    /// The key in `binaryData`.
     #[serde(default = "default_module_key")]
     #[schemars(length(min = 1))]
     pub key: String,
@@ -70,13 +70,13 @@ pub struct ConfigMapSpec {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct OciSpec {
-    /// Its name there: `ghcr.io/team/greeter:1.2`, or pinned as in `ghcr.io/team/greeter@sha256:…`.
+    /// The reference of the artifact, such as `ghcr.io/team/greeter:1.2`, or `ghcr.io/team/greeter@sha256:…` to pin it.
     #[schemars(length(min = 1))]
     pub reference: String,
-    /// How often a tag is resolved anew; at least 1s. Nothing that is pinned is asked for again.
+    /// The time between two checks whether the tag has moved; at least 1s. A pinned reference is not checked.
     #[serde(default = "default_oci_interval")]
     interval: Duration,
-    /// A Secret of type `kubernetes.io/dockerconfigjson` that has the login.
+    /// A Secret of type `kubernetes.io/dockerconfigjson` with the credentials for the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_secret: Option<SecretReference>,
 }
@@ -93,10 +93,10 @@ impl OciSpec {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretReference {
-    /// Its namespace.
+    /// The namespace.
     #[schemars(length(min = 1))]
     pub namespace: String,
-    /// Its name.
+    /// The name.
     #[schemars(length(min = 1))]
     pub name: String,
 }
@@ -138,14 +138,14 @@ pub struct CanarySpec {
     pub max_faults: u8,
 }
 
-/// How long an instance of the module lives.
+/// How long an instance of the module is used.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum InstanceSpec {
-    /// For one call: no call sees anything of another.
+    /// Each call has its own instance, so no call sees data of another one.
     #[default]
     Fresh,
-    /// For several calls: faster, where the runtime of a language takes long to begin. What a handler leaves in its globals is there
-    /// in the next call, of whichever object.
+    /// An instance serves several calls. This is faster for languages whose runtime starts slowly. Global variables of a handler keep their values
+    /// for the next call, which may be of another object.
     Reuse,
 }
 

@@ -4,11 +4,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the host says of a Configurator.
+/// The state of a Configurator, as its hosts report it.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfiguratorStatus {
-    /// The generation that the conditions speak of.
+    /// The generation that the conditions describe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// The digest of the module that runs. During a canary, the digest of the stable module.
@@ -23,19 +23,19 @@ pub struct ConfiguratorStatus {
     /// The canary that was rolled back last. It does not become a canary again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolled_back: Option<RolledBackStatus>,
-    /// Ready, ModuleLoaded, Bootstrapped, Degraded, Permitted.
+    /// The conditions Ready, ModuleLoaded, Bootstrapped, Degraded and Permitted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// Numbers of objects.
+    /// The numbers of objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<CountsStatus>,
-    /// Objects that were given up, the newest last; at most 50.
+    /// Objects that failed, the newest last; at most 50.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailureStatus>,
-    /// Objects that a server has refused for now, those that were refused last at the end; at most 50.
+    /// Objects that are delayed because a server refused a request for now, the newest refusal last; at most 50.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delayed: Vec<DelayStatus>,
-    /// Where hosts share the objects: what each says of its own.
+    /// The report of each host, if several hosts share the objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub hosts: Vec<HostStatus>,
@@ -87,23 +87,23 @@ pub struct RolledBackStatus {
     pub message: String,
 }
 
-/// What one of several hosts says of its objects.
+/// The report of one of several hosts on its objects.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct HostStatus {
-    /// How the host is called in Leases.
+    /// The name of the host in its Leases.
     pub name: String,
-    /// The generation that it speaks of.
+    /// The generation that the report describes.
     pub observed_generation: i64,
-    /// How many shards it has.
+    /// The number of its shards.
     pub shards: u16,
-    /// Whether its objects are listed.
+    /// Whether it has listed its objects.
     pub is_listed: bool,
-    /// Whether those that existed when it started have settled.
+    /// Whether all objects that existed at its start have settled.
     pub is_bootstrapped: bool,
-    /// Numbers of its objects.
+    /// The numbers of its objects.
     pub counts: CountsStatus,
-    /// What is wrong there, as the reason and message of the condition Degraded.
+    /// Why it is degraded, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub degraded: Option<DegradedStatus>,
     /// The digest of the module that its objects have. During a canary, the digest of the stable module. When one host promotes the canary, the
@@ -116,81 +116,82 @@ pub struct HostStatus {
     /// The canary that was rolled back last. The other hosts roll it back as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolled_back: Option<RolledBackStatus>,
-    /// Of its objects that were given up, the newest last; at most 50.
+    /// Its objects that failed, the newest last; at most 50.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailureStatus>,
-    /// Of its objects that a server has refused for now, those that were refused last at the end; at most 50.
+    /// Its objects that are delayed because a server refused a request for now, the newest refusal last; at most 50.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delayed: Vec<DelayStatus>,
 }
 
-/// What is wrong at a host.
+/// Why a host is degraded.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DegradedStatus {
-    /// One CamelCase word.
+    /// The reason, in CamelCase.
     pub reason: String,
-    /// What happened.
+    /// The message.
     pub message: String,
 }
 
-/// Numbers of objects.
+/// The numbers of objects.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct CountsStatus {
-    /// That exist.
+    /// Existing objects.
     pub objects: u64,
-    /// That were given up.
+    /// Objects that failed.
     pub failed: u64,
-    /// That a server has refused for now. They are tried again, however long it takes.
+    /// Objects that are delayed because a server refused a request for now. They are retried without limit.
     #[serde(default)]
     pub delayed: u64,
 }
 
-/// An object that was given up. It is tried again at its next change or resync.
+/// An object that failed. It is processed again at its next change or resync.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureStatus {
-    /// Empty for a cluster-scoped object.
+    /// The namespace of the object. Empty for a cluster-scoped object.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// The object's name.
+    /// The name of the object.
     pub name: String,
-    /// The object's identity.
+    /// The uid of the object.
     pub uid: String,
-    /// The request that failed; empty when it was the handler itself.
+    /// The request that failed. Empty if the handler failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request: String,
     /// The kind of fault.
     pub kind: String,
-    /// What happened.
+    /// The message.
     pub message: String,
-    /// Attempts that failed.
+    /// The number of failed attempts.
     pub attempts: u32,
-    /// When it was given up.
+    /// When it failed.
     pub time: String,
 }
 
-/// An object that a server has refused for now, or not answered. It is tried again after a growing wait; no attempt is charged.
+/// An object that is delayed because a server refused a request for now, or did not answer. It is retried after a growing wait. This consumes no
+/// attempt.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DelayStatus {
-    /// Empty for a cluster-scoped object.
+    /// The namespace of the object. Empty for a cluster-scoped object.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// The object's name.
+    /// The name of the object.
     pub name: String,
-    /// The object's identity.
+    /// The uid of the object.
     pub uid: String,
-    /// The request that was refused; empty when it was one of the host's own.
+    /// The request that was refused. Empty if it was a request of the host itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request: String,
     /// The kind of fault.
     pub kind: String,
-    /// What the server said.
+    /// The message of the server.
     pub message: String,
-    /// How often in a row it was refused.
+    /// The number of consecutive refusals.
     pub refusals: u32,
-    /// When it was refused last.
+    /// When it was last refused.
     pub time: String,
 }

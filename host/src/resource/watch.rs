@@ -4,35 +4,36 @@ use kube::core::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is watched.
+/// Selects the objects to watch. An object is selected if it matches all fields.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct WatchSpec {
-    /// Empty for the core group.
+    /// The API group. Empty is the core group.
     #[serde(default)]
     pub group: String,
-    /// The version.
+    /// The API version, such as `v1`.
     #[schemars(length(min = 1))]
     pub version: String,
-    /// The kind.
+    /// The kind, such as `Pod`.
     #[schemars(length(min = 1))]
     pub kind: String,
-    /// Empty: all namespaces.
+    /// Namespaces of the objects. Empty selects all namespaces.
     #[serde(default)]
     pub namespaces: Vec<String>,
-    /// As in `kubectl get -l`.
+    /// A label selector, in the syntax of `kubectl get --selector`.
     #[serde(default)]
     pub label_selector: String,
-    /// As in `kubectl get --field-selector`.
+    /// A field selector, in the syntax of `kubectl get --field-selector`.
     #[serde(default)]
     pub field_selector: String,
-    /// Which events start runs.
+    /// The events that start runs.
     #[serde(default = "default_events")]
     pub events: Vec<EventSpec>,
-    /// How long an object may be left alone; "0s": for ever.
+    /// The longest time between two runs of an object that does not change. `0s` disables resyncs.
     #[serde(default = "default_resync")]
     pub resync_period: Duration,
-    /// JSONPaths kept of each object; empty keeps all but managedFields. What is dropped is neither stored nor shown.
+    /// JSONPaths of the fields that the host keeps of each object. Empty keeps all fields but managedFields. Handlers do not receive the other fields,
+    /// and a change of them starts no run.
     #[serde(default)]
     pub fields: Vec<String>,
 }
@@ -40,23 +41,23 @@ pub struct WatchSpec {
 /// An event that starts runs.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventSpec {
-    /// The object appeared, or the host met it for the first time.
+    /// The object was created, or the host sees it for the first time.
     Added,
-    /// It changed.
+    /// The object changed.
     Modified,
-    /// It is gone. Best effort: the host may have been down; see deletion for what does not miss any.
+    /// The object was deleted. The host misses deletions while it does not run. Use `spec.deletion` to handle each deletion.
     Deleted,
 }
 
-/// How batches are collected.
+/// Limits of a batch.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchSpec {
-    /// The most objects of one batch.
+    /// The largest number of objects in a batch.
     #[serde(default = "default_batch_size")]
     #[schemars(range(min = 1, max = 10000))]
     pub max_size: u32,
-    /// The longest that an object waits for others.
+    /// The longest time that an object waits for others to join its batch.
     #[serde(default = "default_batch_delay")]
     pub max_delay: Duration,
 }
