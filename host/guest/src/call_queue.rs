@@ -3,7 +3,7 @@
 //! A call begins with a short turn and keeps it until it has used a tick of CPU time. Then it returns that turn and continues with a *long*
 //! turn. If no long turn is free, the call is aborted, releases its memory, waits for a long turn, and is made again, which is safe because a
 //! handler is a pure function. So long calls wait for each other, and short calls never wait for them. If the last call for the same objects
-//! was long, the next one waits for a long turn before it begins.
+//! was long, the next one waits for a long turn before it begins. If calls for them yield to others, a tenth of a tick is enough for that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +16,9 @@ use crate::long_calls::{Kind, LongCalls};
 
 /// Size in bytes from which an input makes the call begin with a long turn.
 const LARGE_INPUT: u64 = 1 << 20;
+/// The fraction of a tick from which a call that yields to others is long. A short call keeps a thread of the runtime until it ends, so many calls
+/// that use most of a tick would delay others.
+const YIELDS_AT: u32 = 10;
 
 /// Hands out the short and long turns of calls.
 pub struct CallQueue {
@@ -116,7 +119,13 @@ impl QueuedCall<'_> {
 
     /// Returns the turn, and remembers whether the call was long.
     pub fn end(self, cpu_time: Duration) {
-        let lasted = Some(cpu_time).filter(|time| *time > self.queue.tick);
+        let tick = self.queue.tick;
+        let is_long_from = if self.limits.yields {
+            tick / YIELDS_AT
+        } else {
+            tick
+        };
+        let lasted = Some(cpu_time).filter(|time| *time > is_long_from);
         if lasted.is_some() || self.expected.is_some() {
             self.queue.long.note(Kind::of(&self.limits), lasted);
         }
@@ -163,6 +172,16 @@ mod tests {
         for (cpu_time, next_is_long) in [(2 * TICK, true), (TICK, false)] {
             queue.enqueue(&limits(1), 0).end(cpu_time);
             let mut next = queue.enqueue(&limits(1), 0);
+            assert!(next.take_turn().now_or_never().is_some());
+            assert_eq!(next.is_long(), next_is_long);
+        }
+        let yielding = CallLimits {
+            yields: true,
+            ..limits(3)
+        };
+        for (cpu_time, next_is_long) in [(TICK / 5, true), (TICK / 10, false)] {
+            queue.enqueue(&yielding, 0).end(cpu_time);
+            let mut next = queue.enqueue(&yielding, 0);
             assert!(next.take_turn().now_or_never().is_some());
             assert_eq!(next.is_long(), next_is_long);
         }

@@ -219,7 +219,8 @@ impl GuestRuntime {
     ///
     /// Calls that use more than a tick run beside the short ones, as many at a time as the background allows. One more is aborted after a
     /// tick, releases its memory and its turn, waits for a long turn, and is made again. Owners take turns. A call waits for a long turn
-    /// before it begins if the last call for its objects was long, or if its input has 1 MiB or more.
+    /// before it begins if the last call for its objects was long, or if its input has 1 MiB or more. If a call yields, the next one for its objects
+    /// does so from a tenth of a tick on.
     ///
     /// A call that finds no more memory while it runs is stopped as well, waits for all the memory that its limit allows, and is made
     /// again. If a call is made again, each line of its log is delivered once.
