@@ -25,6 +25,7 @@ pub struct ConfiguratorStatus {
     pub rolled_back: Option<RolledBackStatus>,
     /// The conditions Ready, ModuleLoaded, Bootstrapped, Degraded and Permitted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
     /// The numbers of objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]

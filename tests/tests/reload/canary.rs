@@ -145,7 +145,7 @@ async fn a_module_that_is_pinned_and_tried_is_taken_by_whoever_asks_for_it() -> 
     pinned["spec"]["module"]["digest"] = digest(&two).into();
     world.apply(&pinned).await?;
     witness
-        .next(0, |notice| matches!(notice, Notice::Tried { .. }))
+        .next(0, |notice| matches!(notice, Notice::CanaryStarted { .. }))
         .await;
     world.settled(&["scripted"]).await?;
     assert_eq!(status(&world).await?["moduleDigest"], digest(&one));
