@@ -79,7 +79,7 @@ pub struct RunCounts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CanaryProgress {
     /// Its finished runs.
-    pub runs: RunCounts,
+    pub counts: RunCounts,
     /// The objects that it handles; `None` until all of them are known.
     pub objects: Option<CanaryObjects>,
 }
@@ -126,12 +126,12 @@ impl CanaryProgress {
     pub fn with(self, other: Self) -> Self {
         let objects = self.objects.zip(other.objects);
         Self {
-            runs: RunCounts {
-                runs: self.runs.runs.saturating_add(other.runs.runs),
-                faults: self.runs.faults.saturating_add(other.runs.faults),
+            counts: RunCounts {
+                runs: self.counts.runs.saturating_add(other.counts.runs),
+                faults: self.counts.faults.saturating_add(other.counts.faults),
             },
             objects: objects.map(|(one, other)| CanaryObjects {
-                objects: one.objects.saturating_add(other.objects),
+                total: one.total.saturating_add(other.total),
                 awaited: one.awaited.saturating_add(other.awaited),
             }),
         }
@@ -150,7 +150,7 @@ impl CanaryPolicy {
         since: Timestamp,
         now: Timestamp,
     ) -> CanaryDecision {
-        let RunCounts { runs, faults } = progress.runs;
+        let RunCounts { runs, faults } = progress.counts;
         let is_over = now >= since.after(self.duration) && self.has_enough_runs(progress);
         let of = if is_over {
             runs
@@ -170,7 +170,7 @@ impl CanaryPolicy {
     #[must_use]
     pub fn has_enough_runs(&self, progress: CanaryProgress) -> bool {
         let has_settled = progress.objects.is_some_and(|objects| objects.awaited == 0);
-        progress.runs.runs >= self.min_runs || has_settled
+        progress.counts.runs >= self.min_runs || has_settled
     }
 }
 
@@ -205,8 +205,8 @@ mod tests {
         let since = Timestamp::default();
         let now = since.after(Duration::from_secs(seconds));
         let progress = CanaryProgress {
-            runs: RunCounts { runs, faults },
-            objects: objects.map(|(objects, awaited)| CanaryObjects { objects, awaited }),
+            counts: RunCounts { runs, faults },
+            objects: objects.map(|(total, awaited)| CanaryObjects { total, awaited }),
         };
         POLICY.decide(progress, since, now)
     }
@@ -256,19 +256,16 @@ mod tests {
     #[test]
     fn the_progress_of_hosts_adds_up() {
         let of = |runs, awaited: Option<u32>| CanaryProgress {
-            runs: RunCounts { runs, faults: 1 },
-            objects: awaited.map(|awaited| CanaryObjects {
-                objects: 5,
-                awaited,
-            }),
+            counts: RunCounts { runs, faults: 1 },
+            objects: awaited.map(|awaited| CanaryObjects { total: 5, awaited }),
         };
         let both = of(2, Some(1)).with(of(3, Some(2)));
-        let runs = RunCounts { runs: 5, faults: 2 };
+        let counts = RunCounts { runs: 5, faults: 2 };
         let objects = CanaryObjects {
-            objects: 10,
+            total: 10,
             awaited: 3,
         };
-        assert_eq!((both.runs, both.objects), (runs, Some(objects)));
+        assert_eq!((both.counts, both.objects), (counts, Some(objects)));
         assert_eq!(both.with(of(0, None)).objects, None);
     }
 
@@ -282,7 +279,7 @@ mod tests {
         let now = Timestamp::default().after(POLICY.duration);
         let decided = |runs, faults| {
             let progress = CanaryProgress {
-                runs: RunCounts { runs, faults },
+                counts: RunCounts { runs, faults },
                 objects: None,
             };
             policy.decide(progress, Timestamp::default(), now)

@@ -154,7 +154,7 @@ pub enum Action {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CanaryObjects {
     /// The number of objects.
-    pub objects: u32,
+    pub total: u32,
     /// How many of them have not finished a run of the canary yet.
     pub awaited: u32,
 }
@@ -844,7 +844,7 @@ impl Queue {
             let Some(live) = live.filter(|live| live.is_canary && !live.is_deleting) else {
                 continue;
             };
-            counts.objects = counts.objects.saturating_add(1);
+            counts.total = counts.total.saturating_add(1);
             let has_work = slot.work != Work::Idle || live.pending.is_some();
             if live.awaits_canary_run && has_work {
                 counts.awaited = counts.awaited.saturating_add(1);

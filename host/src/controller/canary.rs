@@ -54,15 +54,15 @@ impl Canary {
     #[must_use]
     pub fn host_status(
         &self,
-        runs: RunCounts,
+        counts: RunCounts,
         objects: Option<&(String, CanaryObjects)>,
     ) -> HostCanaryStatus {
         let digest = self.candidate.digest().to_string();
         let objects = objects.and_then(|(of, objects)| (*of == digest).then_some(*objects));
         HostCanaryStatus {
-            runs: runs.runs,
-            faults: runs.faults,
-            objects: objects.map(|objects| objects.objects),
+            runs: counts.runs,
+            faults: counts.faults,
+            objects: objects.map(|objects| objects.total),
             awaited: objects.unwrap_or_default().awaited,
             digest,
         }
@@ -75,8 +75,8 @@ impl Canary {
             digest: self.candidate.digest().to_string(),
             percent: self.policy.fraction.percent(),
             since: self.since.to_string(),
-            runs: progress.runs.runs,
-            faults: progress.runs.faults,
+            runs: progress.counts.runs,
+            faults: progress.counts.faults,
             awaits: self.awaits(progress, now),
         }
     }
@@ -86,7 +86,7 @@ impl Canary {
         let ends = self.since.after(self.policy.duration);
         let until = (now < ends).then(|| format!("until {ends}"));
         let runs = (!self.policy.has_enough_runs(progress)).then(|| {
-            let runs = self.policy.min_runs.saturating_sub(progress.runs.runs);
+            let runs = self.policy.min_runs.saturating_sub(progress.counts.runs);
             match progress.objects {
                 Some(objects) => format!(
                     "for {runs} more runs, or one of each of {} objects",
@@ -101,9 +101,9 @@ impl Canary {
 
     /// Describes why it was rolled back after these runs.
     #[must_use]
-    pub fn rolled_back(&self, runs: RunCounts) -> RolledBackStatus {
+    pub fn rolled_back(&self, counts: RunCounts) -> RolledBackStatus {
         let digest = self.candidate.digest().to_string();
-        let RunCounts { runs, faults } = runs;
+        let RunCounts { runs, faults } = counts;
         let message = format!(
             "the canary {digest} handled {} % of the objects, and {faults} of its {runs} runs failed; at most {} % may fail, so new runs no longer use it",
             self.policy.fraction.percent(),
@@ -127,12 +127,12 @@ pub fn progress(own: &HostCanaryStatus, others: &[HostStatus]) -> CanaryProgress
 
 fn at_host(canary: &HostCanaryStatus) -> CanaryProgress {
     CanaryProgress {
-        runs: RunCounts {
+        counts: RunCounts {
             runs: canary.runs,
             faults: canary.faults,
         },
-        objects: canary.objects.map(|objects| CanaryObjects {
-            objects,
+        objects: canary.objects.map(|total| CanaryObjects {
+            total,
             awaited: canary.awaited,
         }),
     }
@@ -176,13 +176,13 @@ mod tests {
     fn the_progress_of_hosts_adds_up() {
         let own = canary("new", 3);
         let of = |others: &[HostStatus]| {
-            let CanaryProgress { runs, objects } = progress(&own, others);
-            (runs.runs, runs.faults, objects)
+            let CanaryProgress { counts, objects } = progress(&own, others);
+            (counts.runs, counts.faults, objects)
         };
-        let counts = |objects, awaited| Some(CanaryObjects { objects, awaited });
-        assert_eq!(of(&[]), (3, 1, counts(5, 2)));
+        let objects = |total, awaited| Some(CanaryObjects { total, awaited });
+        assert_eq!(of(&[]), (3, 1, objects(5, 2)));
         let other = host(Some(canary("new", 4)));
-        assert_eq!(of(std::slice::from_ref(&other)), (7, 2, counts(10, 4)));
+        assert_eq!(of(std::slice::from_ref(&other)), (7, 2, objects(10, 4)));
         // A host that does not report, or reports on another module, makes the number unknown.
         assert_eq!(of(&[other.clone(), host(None)]), (7, 2, None));
         assert_eq!(of(&[host(Some(canary("old", 4)))]), (3, 1, None));
@@ -191,7 +191,7 @@ mod tests {
             shards: 0,
             ..host(None)
         };
-        assert_eq!(of(&[other, idle]), (7, 2, counts(10, 4)));
+        assert_eq!(of(&[other, idle]), (7, 2, objects(10, 4)));
     }
 
     #[test]

@@ -137,7 +137,7 @@ enum Renewal {
     StartCanary(Fraction, Arc<Module>),
     /// Rolls the canary back.
     RollBack,
-    /// The modules have been changed: of the selected objects, with a canary for these.
+    /// The modules of the selected objects have been changed already. A canary handles the objects of the fraction.
     Done(Selection, Option<Fraction>),
 }
 
@@ -1371,9 +1371,9 @@ impl Worker {
         let digest = module.digest().to_string();
         let objects = match self.queue.canary_objects() {
             // The object of a machine that rests has no entry until something happens, so the canary does not await an entry of each object.
-            Some(CanaryObjects { objects, .. }) if context.machine.is_some() => CanaryObjects {
-                objects,
-                awaited: objects.saturating_sub(context.rollout.canary_runs(&digest).runs),
+            Some(CanaryObjects { total, .. }) if context.machine.is_some() => CanaryObjects {
+                total,
+                awaited: total.saturating_sub(context.rollout.canary_runs(&digest).runs),
             },
             Some(objects) => objects,
             None => is_idle.then(CanaryObjects::default)?,

@@ -160,7 +160,7 @@ impl Keeper {
             CanaryDecision::Wait => None,
             CanaryDecision::Promote => Some(CanaryEnd::Promote),
             CanaryDecision::RollBack => {
-                Some(CanaryEnd::RollBack(canary.rolled_back(progress.runs)))
+                Some(CanaryEnd::RollBack(canary.rolled_back(progress.counts)))
             }
         };
         let ended = canary::ended_by(&digest, &others);

@@ -20,7 +20,7 @@ impl Bench {
 
     fn awaited(&self) -> (u32, u32) {
         let counts = self.queue.canary_objects().unwrap();
-        (counts.objects, counts.awaited)
+        (counts.total, counts.awaited)
     }
 }
 
