@@ -15,8 +15,8 @@ use crate::clock::Clock;
 /// How many requests at the start of each plan do not count. An object can be a suspect only because its last run failed. A run of it that makes
 /// few requests does not wait for a run that makes very many.
 const UNLIMITED: usize = 16;
-/// How many times as long as a request took the rest after it is. The requests of suspects are under way for a quarter of the time, which also
-/// leaves three quarters of a writer that handles one request at a time to others.
+/// The length of the rest after a request, as a multiple of the time that the request took. With a fast server, the requests of suspects are under
+/// way for a quarter of the time. As long a rest as the request was too short: the writer of an embedded store stayed busy half of the time.
 const REST: u32 = 3;
 /// The longest rest after a request. A server that takes longer to answer is not kept busy by a few requests at a time.
 const MAX_REST: Duration = Duration::from_millis(30);
@@ -88,7 +88,7 @@ impl SuspectRequests {
 /// length on average.
 pub(crate) async fn rest(clock: &dyn Clock, took: Duration) {
     if !took.is_zero() {
-        clock.sleep((took * REST).min(MAX_REST)).await;
+        clock.sleep(took.saturating_mul(REST).min(MAX_REST)).await;
     }
 }
 

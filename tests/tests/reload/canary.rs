@@ -133,9 +133,9 @@ async fn a_canary_handles_its_objects_and_then_all() -> Result<()> {
     world.stop().await
 }
 
-/// Whoever asks for it by name has it for all objects, also where it is pinned already.
+/// A rollback names the canary, which is pinned already.
 #[tokio::test]
-async fn a_module_that_is_pinned_and_tried_is_taken_by_whoever_asks_for_it() -> Result<()> {
+async fn a_rollback_to_a_pinned_canary_makes_it_the_module_of_all_objects() -> Result<()> {
     let (one, two) = (variant(&scripted(), 1), variant(&scripted(), 2));
     let (shelf, witness) = (Shelf::with(one.clone()), Witness::new());
     let canary = json!({"percent": 50, "duration": "1h", "minRuns": 1});

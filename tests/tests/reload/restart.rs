@@ -95,7 +95,7 @@ async fn what_was_rolled_back_does_not_run_although_nothing_else_is_there() -> R
 }
 
 #[tokio::test]
-async fn what_is_being_tried_is_not_for_all_because_nothing_else_is_there() -> Result<()> {
+async fn a_canary_does_not_handle_all_objects_when_the_stable_module_is_missing() -> Result<()> {
     let (one, two) = (variant(&scripted(), 1), variant(&scripted(), 2));
     let servers = Place::default().open().await?;
     let (shelf, witness) = (Shelf::with(one.clone()), Witness::new());
