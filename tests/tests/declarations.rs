@@ -188,7 +188,15 @@ async fn a_broken_change_keeps_the_last_good_one_running() -> Result<()> {
     );
     check(
         &until_reason(&world, "Ready", "RunningPrevious").await?,
-        expect!["True RunningPrevious: generation 1 goes on running"],
+        expect![
+            "False RunningPrevious: generation 1 continues to run, because the newest one cannot: HandlerMissing"
+        ],
+    );
+    check(
+        &until_reason(&world, "Stalled", "HandlerMissing").await?,
+        expect![[
+            r#"True HandlerMissing: phase "nobody" names the handler "nobody", which the module lacks; it has: root"#
+        ]],
     );
     world.apply(&shop()).await?;
     world
@@ -286,7 +294,14 @@ async fn suspended_nothing_begins_until_it_is_resumed() -> Result<()> {
     let mut suspended = hello();
     suspended["spec"]["suspend"] = json!(true);
     world.apply(&suspended).await?;
-    until_reason(&world, "Ready", "Suspended").await?;
+    check(
+        &until_reason(&world, "Ready", "Suspended").await?,
+        expect!["False Suspended: spec.suspend is true: no new runs start"],
+    );
+    check(
+        &until_reason(&world, "Reconciling", "AsExpected").await?,
+        expect!["False AsExpected: "],
+    );
     world.apply(&shop()).await?;
     suspended["spec"]["suspend"] = json!(false);
     assert!(greeting(&world).await?.is_none());

@@ -153,7 +153,7 @@ async fn mistakes(
         Err(error) => return vec![error.to_string()],
     };
     if let Err(refused) = check_memory(&configurator, guest.memory().limit()) {
-        return vec![refused.refusal.message];
+        return vec![refused.message];
     }
     // What a registry or a cluster has is looked at by the host.
     if resource.spec.module.file.is_none() {
@@ -173,6 +173,6 @@ async fn mistakes(
     };
     match check_module(&resource, &configurator, &module) {
         Ok(()) => Vec::new(),
-        Err(refused) => vec![refused.refusal.message],
+        Err(refused) => vec![refused.message],
     }
 }

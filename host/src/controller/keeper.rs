@@ -17,7 +17,7 @@ use kube::ResourceExt as _;
 use kube::api::ApiResource;
 use tokio::sync::watch;
 
-use self::load::{Loaded, Refused, earlier, load, recorder};
+use self::load::{Loaded, earlier, load, recorder};
 pub(crate) use self::load::{check_memory, check_module};
 use self::release::hold;
 use super::canary::{Canary, ROLLBACK_ANNOTATION};
@@ -142,7 +142,7 @@ struct Arrived {
     resource: Arc<resource::Configurator>,
     /// What the source said before, so that what has changed while it was fetched is fetched again.
     version: Result<Option<String>, SourceError>,
-    loaded: Result<Loaded, Refused>,
+    loaded: Result<Loaded, Refusal>,
 }
 
 impl Keeper {
@@ -506,20 +506,21 @@ impl Keeper {
                 self.say_of_source(loaded.copied.clone());
                 self.roll_out(&resource, loaded).await;
             }
-            Err(Refused {
-                refusal,
-                may_change,
-            }) => {
-                if may_change {
+            Err(refusal) => {
+                if refusal.may_change {
                     self.failures = self.failures.saturating_add(1);
                     let wait = Duration::from_secs(1 << self.failures.min(4)).min(MAX_LOOK_AGAIN);
                     let wait = jittered(wait, self.shared.seed ^ u64::from(self.failures));
                     self.look_again = Some(self.shared.clock.now().after(wait));
                 }
                 if self.known.refusal.as_ref() != Some(&refusal) {
-                    let Refusal { reason, message } = &refusal;
+                    let Refusal {
+                        reason,
+                        message,
+                        may_change,
+                    } = &refusal;
                     tracing::warn!(configurator = name, reason, "{message}");
-                    let notice = if may_change {
+                    let notice = if *may_change {
                         Notice::Waiting {
                             message: message.clone(),
                         }

@@ -18,8 +18,12 @@ pub const MANAGER: &str = "configurator-host";
 
 /// Names of conditions.
 pub mod conditions {
-    /// The Configurator runs, and its objects are listed.
+    /// The newest generation runs, and its objects are listed.
     pub const READY: &str = "Ready";
+    /// The host works towards the newest generation.
+    pub const RECONCILING: &str = "Reconciling";
+    /// The newest generation cannot run until someone changes it.
+    pub const STALLED: &str = "Stalled";
     /// The module of this generation was fetched, checked and described.
     pub const MODULE_LOADED: &str = "ModuleLoaded";
     /// Every object that existed at start has settled.
@@ -33,10 +37,12 @@ pub mod conditions {
 /// Why the newest generation of a Configurator does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// One CamelCase word.
+    /// The reason, in CamelCase.
     pub reason: &'static str,
     /// What is wrong, and what to do.
     pub message: String,
+    /// Whether the cause may disappear without a change of the Configurator, so that the host retries.
+    pub may_change: bool,
 }
 
 /// What is known of a Configurator.
@@ -68,6 +74,18 @@ pub struct Known {
     pub permitted: Option<Verdict>,
 }
 
+impl Known {
+    /// Why the newest generation does not run. If only a newer module of the generation that runs was refused, the generation
+    /// continues with the module that it has, so there is no obstacle.
+    fn obstacle(&self) -> Option<&Refusal> {
+        let runs_newest = self
+            .running
+            .as_ref()
+            .is_some_and(|(generation, _)| *generation == self.generation);
+        self.refusal.as_ref().filter(|_| !runs_newest)
+    }
+}
+
 /// The status that says what is known here, and what `others` say that have a part of the objects. Times of conditions
 /// that did not change are taken from `before`.
 #[must_use]
@@ -79,6 +97,8 @@ pub fn status_of(
 ) -> ConfiguratorStatus {
     let conditions = [
         (conditions::READY, told(ready(known, others))),
+        (conditions::RECONCILING, told(reconciling(known, others))),
+        (conditions::STALLED, told(stalled(known))),
         (conditions::MODULE_LOADED, told(module_loaded(known))),
         (conditions::BOOTSTRAPPED, told(bootstrapped(known, others))),
         (conditions::DEGRADED, told(degraded(known, others))),
@@ -200,7 +220,7 @@ fn delayed(known: &Known, others: &[HostStatus]) -> Vec<DelayStatus> {
 }
 
 fn ready(known: &Known, others: &[HostStatus]) -> (bool, &'static str, String) {
-    match (&known.running, &known.refusal) {
+    match (&known.running, known.obstacle()) {
         (None, Some(refusal)) => (false, refusal.reason, refusal.message.clone()),
         (None, None) => (false, "Loading", "the module is being loaded".into()),
         (Some(_), _) if !known.report.is_listed => match &known.report.watch_error {
@@ -216,17 +236,40 @@ fn ready(known: &Known, others: &[HostStatus]) -> (bool, &'static str, String) {
             "Listing",
             "the watched objects are being listed by other hosts".into(),
         ),
-        (Some((generation, _)), Some(_)) => (
-            true,
+        (Some((generation, _)), Some(refusal)) => (
+            false,
             "RunningPrevious",
-            format!("generation {generation} goes on running"),
+            format!(
+                "generation {generation} continues to run, because the newest one cannot: {}",
+                refusal.reason
+            ),
         ),
         (Some(_), None) if known.is_suspended => (
-            true,
+            false,
             "Suspended",
-            "spec.suspend is true: no new runs begin".into(),
+            "spec.suspend is true: no new runs start".into(),
         ),
-        (Some(_), None) => (true, "Running", "runs begin as objects change".into()),
+        (Some(_), None) => (true, "Running", "runs start when objects change".into()),
+    }
+}
+
+fn reconciling(known: &Known, others: &[HostStatus]) -> (bool, &'static str, String) {
+    if let Some(refusal) = known.obstacle() {
+        return match refusal.may_change {
+            true => (true, refusal.reason, refusal.message.clone()),
+            false => (false, "Stalled", String::new()),
+        };
+    }
+    match ready(known, others) {
+        (false, reason, message) if reason != "Suspended" => (true, reason, message),
+        _ => (false, "AsExpected", String::new()),
+    }
+}
+
+fn stalled(known: &Known) -> (bool, &'static str, String) {
+    match known.obstacle() {
+        Some(refusal) if !refusal.may_change => (true, refusal.reason, refusal.message.clone()),
+        _ => (false, "AsExpected", String::new()),
     }
 }
 

@@ -23,7 +23,7 @@ pub struct ConfiguratorStatus {
     /// The canary that was rolled back last. It does not become a canary again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolled_back: Option<RolledBackStatus>,
-    /// The conditions Ready, ModuleLoaded, Bootstrapped, Degraded and Permitted.
+    /// The conditions Ready, Reconciling, Stalled, ModuleLoaded, Bootstrapped, Degraded and Permitted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -85,7 +85,7 @@ async fn refused_rights_are_named_and_once_they_are_granted_what_was_given_up_is
     let ready = cluster
         .until_condition("greeter", "Ready", "True Running")
         .await?;
-    expect!["True Running: runs begin as objects change"].assert_eq(&ready);
+    expect!["True Running: runs start when objects change"].assert_eq(&ready);
     cluster
         .until("the Namespace is given up", async || {
             Ok(!failures(&cluster.client, "greeter").await?.is_empty())

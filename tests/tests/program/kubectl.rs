@@ -106,7 +106,7 @@ fn the_usual_commands_work_on_configurators() -> Result<()> {
     let described = c.kubectl("describe configurator pod-config")?;
     for part in [
         "Kind:         Configurator",
-        "Message:               runs begin as objects change",
+        "Message:               runs start when objects change",
         "Message:               every object that existed at start has had its turn",
         "Reason:                AsExpected",
         "Module Digest:        sha256:",
@@ -203,7 +203,7 @@ fn a_watch_shows_what_is_added_and_changed() -> Result<()> {
     c.kubectl("apply -f hello.yaml")?;
     until_row("rust-hello Namespace True")?;
     c.kubectl(r#"patch cfgr pod-config --type=merge -p {"spec":{"suspend":true}}"#)?;
-    until_row("pod-config Pod True 0 0 Suspended")?;
+    until_row("pod-config Pod False 0 0 Suspended")?;
     Ok(())
 }
 

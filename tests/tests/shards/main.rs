@@ -41,6 +41,8 @@ async fn every_object_is_run_by_one_of_the_hosts() -> Result<()> {
     let status = fleet.status().await?;
     expect![[r#"
         Ready True Running
+        Reconciling False AsExpected
+        Stalled False AsExpected
         ModuleLoaded True Loaded
         Bootstrapped True Settled
         Degraded False AsExpected

@@ -39,19 +39,13 @@ pub(super) struct Loaded {
     pub(super) watched: Watched,
 }
 
-/// Why a generation cannot run, and whether a retry can help.
-pub(crate) struct Refused {
-    pub(crate) refusal: Refusal,
-    pub(super) may_change: bool,
-}
-
 /// Fetches the module, and checks it and the resource against each other and against the cluster.
 pub(super) async fn load(
     shared: &Shared,
     flows: &Flows,
     resource: &resource::Configurator,
     before: Option<String>,
-) -> Result<Loaded, Refused> {
+) -> Result<Loaded, Refusal> {
     let name = resource.name_any();
     let mut configurator = declaration::check(resource, flows)
         .map_err(|error| refused("Invalid", error.to_string()))?;
@@ -70,7 +64,7 @@ pub(super) async fn load(
             .modules
             .fetch(&resource.spec.module)
             .await
-            .map_err(|error| Refused {
+            .map_err(|error| Refusal {
                 may_change: true,
                 ..refused("ModuleNotFound", error.to_string())
             })?;
@@ -119,7 +113,7 @@ pub(super) async fn load(
             } else {
                 format!("the API cannot be asked for the kind {kind} in {api_version}; it is asked again: {}", objects::explained(&error))
             };
-            Refused {
+            Refusal {
                 may_change: true,
                 ..refused("WatchedKindMissing", message)
             }
@@ -142,7 +136,7 @@ fn check_watch(
     configurator: &Configurator,
     watched: &Watched,
     policy: &Capabilities,
-) -> Result<(), Refused> {
+) -> Result<(), Refusal> {
     let watch = &configurator.watch;
     let namespaces = match watched.is_namespaced {
         true => &watch.namespaces[..],
@@ -161,7 +155,7 @@ async fn check_state(
     client: &Client,
     configurator: &Configurator,
     resource: &ApiResource,
-) -> Result<(), Refused> {
+) -> Result<(), Refusal> {
     let Some(mode) = &configurator.machine else {
         return Ok(());
     };
@@ -169,7 +163,7 @@ async fn check_state(
         return Ok(());
     };
     let kind = &resource.kind;
-    let not_kept = |why: String| Refused {
+    let not_kept = |why: String| Refusal {
         may_change: true,
         ..refused(
             "StateNotKept",
@@ -208,12 +202,12 @@ pub(super) fn without_before(
     candidate: &str,
     is: &str,
     why: &str,
-) -> Refused {
+) -> Refusal {
     let name = resource.name_any();
     let message = format!(
         "the module {candidate} {is}, but there is no module for the other objects: {why}. Make it available again, or choose a module for all objects: `configurator rollback {name} --to DIGEST`"
     );
-    Refused {
+    Refusal {
         may_change: true,
         ..refused("PredecessorMissing", message)
     }
@@ -239,15 +233,16 @@ pub(super) fn earlier(
     .recorder(recorder)
 }
 
-fn refused(reason: &'static str, message: String) -> Refused {
-    Refused {
-        refusal: Refusal { reason, message },
+fn refused(reason: &'static str, message: String) -> Refusal {
+    Refusal {
+        reason,
+        message,
         may_change: false,
     }
 }
 
 /// Checks that a call of the Configurator fits into the memory that the guests of the host have in all, in bytes.
-pub(crate) fn check_memory(configurator: &Configurator, memory: u64) -> Result<(), Refused> {
+pub(crate) fn check_memory(configurator: &Configurator, memory: u64) -> Result<(), Refusal> {
     let wanted = configurator.limits.memory;
     if wanted <= memory {
         return Ok(());
@@ -265,19 +260,19 @@ pub(crate) fn check_module(
     resource: &resource::Configurator,
     configurator: &Configurator,
     module: &Module,
-) -> Result<(), Refused> {
+) -> Result<(), Refusal> {
     check_digest(resource, module.digest())?;
     check_handlers(configurator, None, module)
 }
 
 /// Checks that the module is the pinned one, if the Configurator pins one.
-fn check_digest(resource: &resource::Configurator, digest: &Digest) -> Result<(), Refused> {
+fn check_digest(resource: &resource::Configurator, digest: &Digest) -> Result<(), Refusal> {
     let digest = digest.to_string();
     if let Some(wanted) = &resource.spec.module.digest
         && *wanted != digest
     {
         let message = format!("spec.module.digest is {wanted}, but the module has {digest}");
-        return Err(Refused {
+        return Err(Refusal {
             may_change: true,
             ..refused("DigestMismatch", message)
         });
@@ -290,7 +285,7 @@ pub(super) fn check_handlers(
     configurator: &Configurator,
     ceiling: Option<&Capabilities>,
     module: &Module,
-) -> Result<(), Refused> {
+) -> Result<(), Refusal> {
     let phases = configurator
         .phases
         .iter()
@@ -334,7 +329,7 @@ fn check_capabilities(
     ceiling: Option<&Capabilities>,
     handler: &HandlerDescription,
     place: &str,
-) -> Result<(), Refused> {
+) -> Result<(), Refusal> {
     let Some(said) = &handler.capabilities else {
         return Ok(());
     };

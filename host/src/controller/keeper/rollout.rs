@@ -8,8 +8,9 @@ use configurator_guest::module::Module;
 use kube::ResourceExt as _;
 
 use super::Keeper;
-use super::load::{Loaded, Refused, check_handlers, without_before};
+use super::load::{Loaded, check_handlers, without_before};
 use crate::controller::canary::{self, Canary, CanaryEnd};
+use crate::controller::status::Refusal;
 use crate::events::{HostEvent, Subject};
 use crate::observer::Notice;
 use crate::resource::{self, RolledBackStatus};
@@ -25,7 +26,7 @@ impl Keeper {
         &self,
         resource: &resource::Configurator,
         mut loaded: Loaded,
-    ) -> Result<Loaded, Refused> {
+    ) -> Result<Loaded, Refusal> {
         if canary::policy(resource).is_none() {
             loaded.stable = None;
             return Ok(loaded);
