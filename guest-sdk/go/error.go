@@ -11,7 +11,7 @@ type HandlerError struct {
 	// RetryAfter is when, for an error that may pass; zero is unsaid: after the Configurator's backoff. The
 	// contract has whole milliseconds.
 	RetryAfter time.Duration
-	// Code is looked up in the Configurator's errorCodes, in mode Machine.
+	// Code is looked up in the Configurator's errorCodes, in a machine.
 	Code string
 }
 

@@ -12,7 +12,7 @@ type Handler struct {
 	Run func(*Input) (*Output, error)
 	// Description is one sentence for `configurator inspect`.
 	Description string
-	// View is how a person sees its progress, in mode Machine.
+	// View is how a person sees its progress, in a machine.
 	View View
 	// Accepts is whether it takes one object, which is the default, a batch, or both.
 	Accepts Accepts
@@ -73,10 +73,10 @@ func Call(name string, input *Input) (*Output, error) {
 		return nil, Fatal(fmt.Sprintf("this module has no handler `%s`; it has: %s", name, strings.Join(known, ", ")))
 	}
 	if handler.Accepts == AcceptsOne && input.IsBatch {
-		return nil, Fatal(fmt.Sprintf("handler `%s` takes one object, and got a batch: set `isBatch: false` in the Configurator", name))
+		return nil, Fatal(fmt.Sprintf("handler `%s` takes one object, and got a batch: remove `chain.batch` from the Configurator", name))
 	}
 	if handler.Accepts == AcceptsBatch && !input.IsBatch {
-		return nil, Fatal(fmt.Sprintf("handler `%s` takes a batch, and got one object: set `isBatch: true` in the Configurator", name))
+		return nil, Fatal(fmt.Sprintf("handler `%s` takes a batch, and got one object: add `chain.batch` to the Configurator", name))
 	}
 	output, err := handler.Run(input)
 	if err == nil && output == nil {

@@ -43,9 +43,9 @@ func TestAHandlerGetsOnlyWhatItAccepts(t *testing.T) {
 		t.Error(err)
 	}
 	_, err := Call("root", batch)
-	checkFatal(t, err, "handler `root` takes one object, and got a batch: set `isBatch: false` in the Configurator")
+	checkFatal(t, err, "handler `root` takes one object, and got a batch: remove `chain.batch` from the Configurator")
 	_, err = Call("write-all", one)
-	checkFatal(t, err, "handler `write-all` takes a batch, and got one object: set `isBatch: true` in the Configurator")
+	checkFatal(t, err, "handler `write-all` takes a batch, and got one object: add `chain.batch` to the Configurator")
 }
 
 func TestAHandlerSaysSomething(t *testing.T) {

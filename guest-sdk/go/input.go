@@ -20,9 +20,9 @@ type Input struct {
 	Results Results
 	// Args are what the previous phase passed on, in its order.
 	Args []Named
-	// Outputs are what earlier steps of the same flow have left, by path. In mode Machine.
+	// Outputs are what earlier steps of the same flow have left, by path. In a machine.
 	Outputs []Named
-	// Last is what is known of the handler where it is entered again, and nil otherwise. In mode Machine.
+	// Last is what is known of the handler where it is entered again, and nil otherwise. In a machine.
 	Last *HandlerState
 }
 
@@ -135,7 +135,7 @@ func (i *Input) Arg(name string, into any) error {
 // ArgJSON is what the previous phase passed on under this name, or empty.
 func (i *Input) ArgJSON(name string) JSON { return find(i.Args, name) }
 
-// Answer is, in mode Machine, the result of the request of this name that the entry before asked for. It is nil on the first entry, where
+// Answer is, in a machine, the result of the request of this name that the entry before asked for. It is nil on the first entry, where
 // the request was not asked for, and where the host does not remember: then ask again.
 func (i *Input) Answer(requestName string) *RequestResult {
 	if i.Last == nil {
@@ -144,7 +144,7 @@ func (i *Input) Answer(requestName string) *RequestResult {
 	return i.Last.Results.One(requestName)
 }
 
-// Answers are, in mode Machine, the results of all requests with this GroupBy that the entry before asked for; none where Answer is nil.
+// Answers are, in a machine, the results of all requests with this GroupBy that the entry before asked for; none where Answer is nil.
 func (i *Input) Answers(groupBy string) []RequestResult {
 	if i.Last == nil {
 		return nil
@@ -152,7 +152,7 @@ func (i *Input) Answers(groupBy string) []RequestResult {
 	return i.Last.Results.Group(groupBy)
 }
 
-// Notes reads, in mode Machine, what this handler has noted in [Output.Data], and says whether there is any.
+// Notes reads, in a machine, what this handler has noted in [Output.Data], and says whether there is any.
 func (i *Input) Notes(into any) (bool, error) {
 	if i.Last == nil || i.Last.Data == "" {
 		return false, nil
@@ -160,7 +160,7 @@ func (i *Input) Notes(into any) (bool, error) {
 	return true, i.Last.Data.read(into, "the notes")
 }
 
-// OutputOf reads, in mode Machine, what the step at this path has left in [Output.Output]. The path is that within the flow; outside a
+// OutputOf reads, in a machine, what the step at this path has left in [Output.Output]. The path is that within the flow; outside a
 // flow it begins with the phase. It is an error where the step has left nothing.
 func (i *Input) OutputOf(path string, into any) error {
 	text := find(i.Outputs, path)

@@ -2,7 +2,7 @@ package configurator
 
 import "time"
 
-// Outcome is how a call ends: one of the types below. Mode Chain knows only Done and Failed, and refuses the others.
+// Outcome is how a call ends: one of the types below. A chain knows only Done and Failed, and refuses the others.
 type Outcome interface{ isOutcome() }
 
 // Done: the handler's work is complete.

@@ -13,21 +13,21 @@ type Output struct {
 	Args []Member
 	// Outcome says whether the handler's work is complete. nil: it is.
 	Outcome Outcome
-	// NextPhase is the one that follows, whatever the transitions say. Refused in mode Chain, where the phases follow one another.
+	// NextPhase is the one that follows, whatever the transitions say. Refused in a chain, where the phases follow one another.
 	NextPhase string
 	// Statuses are merged into the object's status by server-side apply, at the end of the run.
 	Statuses []StatusUpdate
 	// Events are Kubernetes Events about the object.
 	Events []Event
-	// Data are the handler's own notes, which it finds when it is entered again; nil: none. In mode Machine.
+	// Data are the handler's own notes, which it finds when it is entered again; nil: none. In a machine.
 	Data any
-	// Output is for later steps of the same flow; nil: none. In mode Machine.
+	// Output is for later steps of the same flow; nil: none. In a machine.
 	Output any
-	// Details are what a person sees under ViewObjectDetail; nil: none. In mode Machine.
+	// Details are what a person sees under ViewObjectDetail; nil: none. In a machine.
 	Details any
-	// Progress is how far the handler is; nil: it does not say. In mode Machine.
+	// Progress is how far the handler is; nil: it does not say. In a machine.
 	Progress *Progress
-	// Desired are all objects that the owner is to have; nil: nothing is said about them. Refused in mode Chain.
+	// Desired are all objects that the owner is to have; nil: nothing is said about them. Refused in a chain.
 	Desired *DesiredSet
 }
 
@@ -41,7 +41,7 @@ const (
 	Serial
 	// Parallel: side by side.
 	Parallel
-	// Graph: each when what it names in DependsOn is ready. Refused in mode Chain.
+	// Graph: each when what it names in DependsOn is ready. Refused in a chain.
 	Graph
 )
 

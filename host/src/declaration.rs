@@ -1,27 +1,20 @@
 //! From a Configurator resource to a checked [`Configurator`].
 
+mod capabilities;
+mod chain;
 mod machine;
+mod watch;
 
 use std::time::Duration;
 
 use configurator_core::backoff::RetryPolicy;
-use configurator_core::capability::{
-    Capabilities, ConfigstoreRule, HttpRule, KubernetesRule, SecretstoreRule,
-};
-use configurator_core::configurator::{
-    BatchOptions, Configurator, Deletion, DeletionBy, Phase, Watch,
-};
+use configurator_core::configurator::{Configurator, Deletion, DeletionBy};
 use configurator_core::document::Document;
-use configurator_core::handler::{CallLimits, WatchEvent};
-use configurator_core::projection::Projection;
-use configurator_core::request::{ConfigVerb, KubernetesVerb, SecretVerb};
+use configurator_core::handler::CallLimits;
 
+pub use self::capabilities::capabilities;
 pub use self::machine::Flows;
-use crate::resource::machine::{ModeSpec, PhaseSpec};
-use crate::resource::{
-    self, CapabilitiesSpec, ConfigVerbSpec, DeletionBySpec, DeletionPhaseSpec, EventSpec,
-    InstanceSpec, KubernetesVerbSpec, LimitsSpec, SecretVerbSpec,
-};
+use crate::resource::{self, DeletionBySpec, InstancePolicySpec, LimitsSpec};
 
 /// The longest name of a Configurator. Kubernetes allows 63 characters in the last part of a finalizer's name, and 128
 /// in a field manager's.
@@ -31,7 +24,7 @@ pub const MAX_NAME: usize = 63;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct DeclarationError {
-    /// As in `spec.phases[1].name`.
+    /// As in `spec.chain.phases[1].name`.
     pub path: String,
     /// What is wrong, and what to do.
     pub message: String,
@@ -59,33 +52,27 @@ pub fn check(
         ));
     }
     check_source(&spec.module)?;
-    if spec.phases.is_empty() {
-        return Err(wrong(
-            "spec.phases",
-            "a Configurator needs at least one phase, the root phase",
-        ));
-    }
-    let named = |phase: &PhaseSpec| (phase.name.clone(), phase.handler.clone());
-    let phases = phases("spec.phases", spec.phases.iter().map(named))?;
-    let (phases, machine) = match spec.mode {
-        ModeSpec::Chain => {
-            machine::refuse(spec)?;
-            (phases, None)
+    let (phases, batch, machine) = match (&spec.chain, &spec.machine) {
+        (Some(chain), None) => {
+            let batch = chain.batch.as_ref().map(chain::batch).transpose()?;
+            (chain::root_chain(&chain.phases)?, batch, None)
         }
-        ModeSpec::Machine => (Vec::new(), Some(machine::check(spec, flows)?)),
+        (None, Some(machine)) => (Vec::new(), None, Some(machine::check(machine, flows)?)),
+        (None, None) | (Some(_), Some(_)) => {
+            return Err(wrong("spec", "must have either a chain or a machine"));
+        }
     };
-    let named = |phase: &DeletionPhaseSpec| (phase.name.clone(), phase.handler.clone());
-    let deletion_phases = spec.deletion.phases.iter().map(named);
     let deletion = Deletion {
         by: match spec.deletion.by {
             DeletionBySpec::Ledger => DeletionBy::Ledger,
             DeletionBySpec::Finalizer => DeletionBy::Finalizer,
         },
-        phases: self::phases("spec.deletion.phases", deletion_phases)?,
+        phases: chain::phases("spec.deletion.phases", &spec.deletion.phases)?,
         timeout: span("spec.deletion.timeout", spec.deletion.timeout)?,
     };
-    let is_shared = spec.watch.group.is_empty()
-        && matches!(spec.watch.kind.as_str(), "Pod" | "Node" | "Namespace");
+    let watch = watch::watch(&spec.watch)?;
+    let is_shared =
+        watch.group.is_empty() && matches!(watch.kind.as_str(), "Pod" | "Node" | "Namespace");
     if deletion.by == DeletionBy::Finalizer && is_shared {
         return Err(wrong(
             "spec.deletion.by",
@@ -95,10 +82,6 @@ pub fn check(
     if spec.concurrency == 0 {
         return Err(wrong("spec.concurrency", "must be at least 1"));
     }
-    let batch = BatchOptions {
-        max_size: count("spec.batch.maxSize", spec.batch.max_size)?,
-        max_delay: span("spec.batch.maxDelay", spec.batch.max_delay)?,
-    };
     let parameters = serde_json::Value::Object(spec.parameters.clone().into_iter().collect());
     Ok(Configurator {
         name,
@@ -106,15 +89,15 @@ pub fn check(
         generation: resource.metadata.generation.unwrap_or_default(),
         suspend: spec.suspend,
         record: spec.record,
-        watch: watch(&spec.watch)?,
-        batch: spec.is_batch.then_some(batch),
+        watch,
+        batch,
         parameters: Document::of(&parameters)
             .map_err(|error| wrong("spec.parameters", &error.to_string()))?,
         phases,
         machine,
         deletion,
         capabilities: capabilities(&spec.capabilities)?,
-        limits: limits(&spec.limits, spec.instance)?
+        limits: limits(&spec.limits, spec.instance_policy)?
             .owned_by(resource.metadata.uid.as_deref().unwrap_or_default()),
         max_requests: count("spec.limits.requests", spec.limits.requests)?,
         concurrency: count("spec.concurrency", spec.concurrency)?,
@@ -132,33 +115,6 @@ fn wrong(path: &str, message: &str) -> DeclarationError {
         path: path.to_owned(),
         message: message.to_owned(),
     }
-}
-
-fn watch(spec: &resource::WatchSpec) -> Result<Watch, DeclarationError> {
-    if spec.version.is_empty() || spec.kind.is_empty() {
-        return Err(wrong("spec.watch", "needs a version and a kind"));
-    }
-    let resync = span("spec.watch.resyncPeriod", spec.resync_period)?;
-    Ok(Watch {
-        group: spec.group.clone(),
-        version: spec.version.clone(),
-        kind: spec.kind.clone(),
-        namespaces: spec.namespaces.clone(),
-        label_selector: spec.label_selector.clone(),
-        field_selector: spec.field_selector.clone(),
-        events: spec
-            .events
-            .iter()
-            .map(|event| match event {
-                EventSpec::Added => WatchEvent::Added,
-                EventSpec::Modified => WatchEvent::Modified,
-                EventSpec::Deleted => WatchEvent::Deleted,
-            })
-            .collect(),
-        resync_period: (!resync.is_zero()).then_some(resync),
-        fields: Projection::parse(&spec.fields)
-            .map_err(|error| wrong("spec.watch.fields", &error.to_string()))?,
-    })
 }
 
 /// A module has one source, and what is pinned elsewhere than in its source is pinned by digest.
@@ -192,119 +148,23 @@ fn check_source(spec: &resource::ModuleSpec) -> Result<(), DeclarationError> {
     Ok(())
 }
 
-/// Phases by name, each with the handler that is named, or that of its own name.
-fn phases(
+/// Checks that a phase has a name, and one that no earlier phase has.
+fn check_name<'a>(
     path: &str,
-    named: impl Iterator<Item = (String, Option<String>)>,
-) -> Result<Vec<Phase>, DeclarationError> {
-    let mut phases: Vec<Phase> = Vec::new();
-    for (index, (name, handler)) in named.enumerate() {
-        let at = format!("{path}[{index}].name");
-        if name.is_empty() {
-            return Err(wrong(&at, "a phase needs a name"));
-        }
-        if phases.iter().any(|phase| phase.name == name) {
-            let message = format!("two phases are named {name:?}; each needs a name of its own");
-            return Err(wrong(&at, &message));
-        }
-        let handler = handler.unwrap_or_else(|| name.clone());
-        phases.push(Phase { name, handler });
+    name: &str,
+    mut earlier: impl Iterator<Item = &'a str>,
+) -> Result<(), DeclarationError> {
+    if name.is_empty() {
+        return Err(wrong(path, "a phase needs a name"));
     }
-    Ok(phases)
-}
-
-/// Checks capabilities: of a Configurator, or of a host's policy.
-///
-/// # Errors
-/// When a method is not in upper case.
-pub fn capabilities(spec: &CapabilitiesSpec) -> Result<Capabilities, DeclarationError> {
-    for (index, rule) in spec.http.iter().enumerate() {
-        if let Some(method) = rule
-            .methods
-            .iter()
-            .find(|method| **method != method.to_ascii_uppercase())
-        {
-            let path = format!("spec.capabilities.http[{index}].methods");
-            return Err(wrong(&path, &format!("{method:?} must be upper case")));
-        }
+    if earlier.any(|other| other == name) {
+        let message = format!("two phases are named {name:?}; each needs a name of its own");
+        return Err(wrong(path, &message));
     }
-    Ok(Capabilities {
-        kubernetes: spec
-            .kubernetes
-            .iter()
-            .map(|rule| KubernetesRule {
-                groups: rule.groups.clone(),
-                resources: rule.resources.clone(),
-                subresources: rule.subresources.clone(),
-                namespaces: rule.namespaces.clone(),
-                names: rule.names.clone(),
-                verbs: rule
-                    .verbs
-                    .iter()
-                    .filter_map(|verb| kubernetes_verb(*verb))
-                    .collect(),
-                watch: rule.verbs.contains(&KubernetesVerbSpec::Watch),
-            })
-            .collect(),
-        configstore: spec
-            .configstore
-            .iter()
-            .map(|rule| ConfigstoreRule {
-                prefixes: rule.prefixes.clone(),
-                verbs: rule.verbs.iter().map(|verb| config_verb(*verb)).collect(),
-            })
-            .collect(),
-        secretstore: spec
-            .secretstore
-            .iter()
-            .map(|rule| SecretstoreRule {
-                names: rule.names.clone(),
-                verbs: rule.verbs.iter().map(|verb| secret_verb(*verb)).collect(),
-            })
-            .collect(),
-        http: spec
-            .http
-            .iter()
-            .map(|rule| HttpRule {
-                hosts: rule.hosts.clone(),
-                methods: rule.methods.clone(),
-            })
-            .collect(),
-    })
+    Ok(())
 }
 
-/// The verb of the sink; `watch` is none.
-fn kubernetes_verb(verb: KubernetesVerbSpec) -> Option<KubernetesVerb> {
-    Some(match verb {
-        KubernetesVerbSpec::Get => KubernetesVerb::Get,
-        KubernetesVerbSpec::List => KubernetesVerb::List,
-        KubernetesVerbSpec::Patch => KubernetesVerb::Patch,
-        KubernetesVerbSpec::Delete => KubernetesVerb::Delete,
-        KubernetesVerbSpec::Create => KubernetesVerb::Create,
-        KubernetesVerbSpec::Replace => KubernetesVerb::Replace,
-        KubernetesVerbSpec::Apply => KubernetesVerb::Apply,
-        KubernetesVerbSpec::Watch => return None,
-    })
-}
-
-fn config_verb(verb: ConfigVerbSpec) -> ConfigVerb {
-    match verb {
-        ConfigVerbSpec::Get => ConfigVerb::Get,
-        ConfigVerbSpec::Create => ConfigVerb::Create,
-        ConfigVerbSpec::Update => ConfigVerb::Update,
-        ConfigVerbSpec::Delete => ConfigVerb::Delete,
-    }
-}
-
-fn secret_verb(verb: SecretVerbSpec) -> SecretVerb {
-    match verb {
-        SecretVerbSpec::Get => SecretVerb::Get,
-        SecretVerbSpec::Create => SecretVerb::Create,
-        SecretVerbSpec::Delete => SecretVerb::Delete,
-    }
-}
-
-fn limits(spec: &LimitsSpec, instance: InstanceSpec) -> Result<CallLimits, DeclarationError> {
+fn limits(spec: &LimitsSpec, instance: InstancePolicySpec) -> Result<CallLimits, DeclarationError> {
     let deadline = span("spec.limits.deadline", spec.deadline)?;
     if deadline.is_zero() {
         return Err(wrong("spec.limits.deadline", "must be longer than zero"));
@@ -315,8 +175,8 @@ fn limits(spec: &LimitsSpec, instance: InstanceSpec) -> Result<CallLimits, Decla
         input_size: bytes("spec.limits.inputSize", &spec.input_size)?,
         output_size: bytes("spec.limits.outputSize", &spec.output_size)?,
         instance_calls: match instance {
-            InstanceSpec::Fresh => 1,
-            InstanceSpec::Reuse => spec.instance_calls,
+            InstancePolicySpec::Fresh => 1,
+            InstancePolicySpec::Reuse => spec.instance_calls,
         },
         ..CallLimits::default()
     })
@@ -384,9 +244,9 @@ mod tests {
             "kind": "Configurator",
             "metadata": {"name": "pods"},
             "spec": {
-                "watch": {"version": "v1", "kind": "Pod"},
+                "watch": {"apiVersion": "v1", "kind": "Pod"},
                 "module": {"file": "pods.wasm"},
-                "phases": [{"name": "root"}],
+                "chain": {"phases": [{"name": "root"}]},
             },
         });
         change(&mut object);
@@ -414,13 +274,42 @@ mod tests {
             expect!["spec.module: a module needs one source: file, configMap or oci"],
         );
         check(
-            |object| object["spec"]["phases"] = json!([]),
-            expect!["spec.phases: a Configurator needs at least one phase, the root phase"],
+            |object| object["spec"]["chain"]["phases"] = json!([]),
+            expect!["spec.chain.phases: a chain needs at least one phase, the root phase"],
         );
         check(
-            |object| object["spec"]["phases"] = json!([{"name": "root"}, {"name": "root"}]),
+            |object| {
+                object["spec"]["chain"]["phases"] = json!([{"name": "root"}, {"name": "root"}])
+            },
             expect![[
-                r#"spec.phases[1].name: two phases are named "root"; each needs a name of its own"#
+                r#"spec.chain.phases[1].name: two phases are named "root"; each needs a name of its own"#
+            ]],
+        );
+        for change in [
+            |spec: &mut Value| spec["chain"] = Value::Null,
+            |spec: &mut Value| {
+                spec["machine"] = json!({"phases": [{"name": "root", "terminal": true}]})
+            },
+        ] {
+            check(
+                |object| change(&mut object["spec"]),
+                expect!["spec: must have either a chain or a machine"],
+            );
+        }
+        for version in ["", "/v1", "apps/", "a/b/v1"] {
+            check(
+                |object| object["spec"]["watch"]["apiVersion"] = version.into(),
+                expect!["spec.watch.apiVersion: must be `VERSION` or `GROUP/VERSION`"],
+            );
+        }
+        check(
+            |object| {
+                let expression = json!({"key": "tier", "operator": "Over", "values": ["web"]});
+                object["spec"]["watch"]["labelSelector"] =
+                    json!({"matchExpressions": [expression]});
+            },
+            expect![[
+                r#"spec.watch.labelSelector: "Over" is no operator: use In, NotIn, Exists or DoesNotExist"#
             ]],
         );
         check(

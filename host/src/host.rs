@@ -70,7 +70,7 @@ pub(crate) struct Shared {
     pub(crate) seed: u64,
     /// Where hosts share the objects: which are this host's.
     pub(crate) shards: Option<Arc<Shards>>,
-    /// Seals states in mode Machine.
+    /// Seals states in a machine.
     pub(crate) state_key: Arc<HostKey>,
     /// The flows that are resources of their own; `None` as long as they are not known.
     pub(crate) flows: watch::Sender<Option<Arc<Flows>>>,
@@ -287,7 +287,7 @@ impl HostBuilder {
         self
     }
 
-    /// Limits of the Commands of each Configurator in mode Machine. Default: 1,000 that wait; those that have finished are deleted
+    /// Limits of the Commands of each Configurator with a machine. Default: 1,000 that wait; those that have finished are deleted
     /// after seven days.
     #[must_use]
     pub fn command_limits(mut self, limits: CommandLimits) -> Self {
@@ -311,7 +311,7 @@ impl HostBuilder {
         self
     }
 
-    /// Seals the states of objects in mode Machine. Default: a key that the secret store has, under `configurator.dev/state-key`; it
+    /// Seals the states of objects in a machine. Default: a key that the secret store has, under `configurator.dev/state-key`; it
     /// is made where there is none.
     #[must_use]
     pub fn state_key(mut self, key: StateKey) -> Self {

@@ -42,7 +42,7 @@ pub trait RunObserver: Send + Sync + 'static {
     /// A run ended or rests.
     fn ended(&self, _run: &Run, _end: &RunEnd<'_>) {}
 
-    /// In mode `Machine`: something has happened to an object's machine.
+    /// Something happened to the machine of an object.
     fn told(&self, _configurator: &str, _object: &ObjectRef, _notice: &MachineNotice) {}
 
     /// Something happened that concerns a whole Configurator.

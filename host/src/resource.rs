@@ -1,6 +1,7 @@
 //! The Configurator resource, as it is written in YAML. [`configurator_core::configurator::Configurator`] is its checked form.
 
 mod capabilities;
+mod chain;
 pub mod command;
 mod deletion;
 pub mod flow;
@@ -12,7 +13,6 @@ mod watch;
 
 use std::collections::BTreeMap;
 
-use kube::core::Duration;
 use kube::{CustomResource, CustomResourceExt as _, KubeSchema};
 use serde::{Deserialize, Serialize};
 
@@ -20,19 +20,19 @@ pub use self::capabilities::{
     CapabilitiesSpec, ConfigVerbSpec, ConfigstoreRuleSpec, HttpRuleSpec, KubernetesRuleSpec,
     KubernetesVerbSpec, SecretVerbSpec, SecretstoreRuleSpec,
 };
-pub use self::deletion::{DeletionBySpec, DeletionPhaseSpec, DeletionSpec};
+pub use self::chain::{BatchSpec, ChainPhaseSpec, ChainSpec};
+pub use self::deletion::{DeletionBySpec, DeletionSpec};
 pub use self::limits::{LimitsSpec, RetrySpec};
-use self::machine::{
-    ErrorCodeSpec, FlowSpec, ModeSpec, ModuleUpgradeSpec, PhaseSpec, StateSpec, any_object,
-};
+use self::machine::{MachineSpec, any_object};
 pub use self::module::{
-    CanarySpec, ConfigMapSpec, InstanceSpec, ModuleSpec, OciSpec, RolloutSpec, SecretReference,
+    CanarySpec, ConfigMapSpec, InstancePolicySpec, ModuleSpec, OciSpec, RolloutSpec,
+    SecretReference,
 };
 pub use self::status::{
     CanaryStatus, ConfiguratorStatus, CountsStatus, DegradedStatus, DelayStatus, FailureStatus,
-    HostCanaryStatus, HostStatus, RolledBackStatus,
+    HostCanaryStatus, HostStatus, ModeStatus, RolledBackStatus,
 };
-pub use self::watch::{BatchSpec, EventSpec, WatchSpec};
+pub use self::watch::{EventSpec, WatchSpec};
 
 /// Declares which objects to watch, which module handles them, in which phases, and with which capabilities.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -44,19 +44,22 @@ pub use self::watch::{BatchSpec, EventSpec, WatchSpec};
     shortname = "cfgr",
     doc = "Declares which objects to watch, which module handles them, in which phases, and with which capabilities.",
     status = "ConfiguratorStatus",
+    category = "cfgrs",
     printcolumn = r#"{"name":"Watches","type":"string","jsonPath":".spec.watch.kind"}"#,
-    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Mode","type":"string","jsonPath":".status.mode"}"#,
+    printcolumn = r#"{"name":"Module","type":"string","jsonPath":".status.module"}"#,
     printcolumn = r#"{"name":"Objects","type":"integer","jsonPath":".status.counts.objects"}"#,
     printcolumn = r#"{"name":"Failed","type":"integer","jsonPath":".status.counts.failed"}"#,
-    printcolumn = r#"{"name":"Reason","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Suspended","type":"boolean","jsonPath":".spec.suspend"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("self.phases.all(p, self.phases.exists_one(q, q.name == p.name))")
-        .message("each phase must have a name of its own")
-        .field_path(".phases"),
-    validation = Rule::new("self.deletion.by != 'Finalizer' || !(self.watch.group == '' && self.watch.kind in ['Pod', 'Node', 'Namespace'])")
+    validation = Rule::new("has(self.chain) != has(self.machine)")
+        .message("must have either a chain or a machine"),
+    validation = Rule::new("self.deletion.by != 'Finalizer' || !(self.watch.apiVersion == 'v1' && self.watch.kind in ['Pod', 'Node', 'Namespace'])")
         .message("a finalizer is never placed on Pods, Nodes or Namespaces: use deletion.by: Ledger")
         .field_path(".deletion.by")
 )]
@@ -66,17 +69,11 @@ pub struct ConfiguratorSpec {
     pub suspend: bool,
     /// The objects to watch.
     pub watch: WatchSpec,
-    /// Whether handlers receive a list of objects.
-    #[serde(default)]
-    pub is_batch: bool,
-    /// With `isBatch`, the limits of a batch.
-    #[serde(default)]
-    pub batch: BatchSpec,
     /// The WebAssembly component with the handlers.
     pub module: ModuleSpec,
     /// How long an instance of the module is used: for one call (`Fresh`), or for `limits.instanceCalls` of them (`Reuse`).
     #[serde(default)]
-    pub instance: InstanceSpec,
+    pub instance_policy: InstancePolicySpec,
     /// Whether runs are recorded for replay. Defaults to the setting of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<bool>,
@@ -84,31 +81,12 @@ pub struct ConfiguratorSpec {
     #[serde(default)]
     #[schemars(schema_with = "any_object")]
     pub parameters: BTreeMap<String, serde_json::Value>,
-    /// How objects pass through the phases.
-    #[serde(default)]
-    pub mode: ModeSpec,
-    /// Mode Machine: where the state of an object is stored. Defaults to its status.
+    /// Phases that each run passes, one after another. Set either this or `machine`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<StateSpec>,
-    /// Mode Machine: the phase of a new object. Defaults to the first phase.
+    pub chain: Option<ChainSpec>,
+    /// A state machine: each object is in one of its phases, and its progress is persisted. Set either this or `chain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub initial_phase: Option<String>,
-    /// Mode Machine: the wait before a failure that is not fatal is retried. Defaults to 1m.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requeue_after: Option<Duration>,
-    /// Mode Machine: the module that continues a phase under way when a new module takes over. Defaults to the new one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub module_upgrade: Option<ModuleUpgradeSpec>,
-    /// The phases. In mode Chain, each run passes them in this order, and the first one is the root phase. In mode Machine, each object is in one of
-    /// them.
-    #[schemars(length(min = 1, max = 64))]
-    pub phases: Vec<PhaseSpec>,
-    /// Mode Machine: flows that phases use by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub flows: BTreeMap<String, FlowSpec>,
-    /// Mode Machine: how errors of handlers are handled, by code.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub error_codes: BTreeMap<String, ErrorCodeSpec>,
+    pub machine: Option<MachineSpec>,
     /// How the deletion of objects is handled.
     #[serde(default)]
     pub deletion: DeletionSpec,

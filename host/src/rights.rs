@@ -55,7 +55,7 @@ impl Watched {
      at, and what is yet to be invented: list the names instead"
 )]
 pub struct WildcardError {
-    /// As in `spec.capabilities.kubernetes[0].groups`.
+    /// As in `spec.capabilities.kubernetes[0].apiGroups`.
     pub field: String,
     /// The pattern.
     pub pattern: String,
@@ -67,7 +67,7 @@ pub struct WildcardError {
 /// At the first one.
 pub fn without_wildcards(path: &str, rule: &KubernetesRule) -> Result<(), WildcardError> {
     for (field, patterns) in [
-        ("groups", &rule.groups),
+        ("apiGroups", &rule.api_groups),
         ("resources", &rule.resources),
         ("subresources", &rule.subresources),
     ] {
@@ -309,9 +309,12 @@ impl Rights {
     /// What the kubernetes sink sends for this rule. Where group, resource or subresource is a pattern, it is asked for
     /// by a wildcard.
     pub fn capability(&mut self, of: &str, path: &str, rule: &KubernetesRule) {
+        if rule.names.is_empty() {
+            return;
+        }
         let scopes = self.scopes(of, path, &rule.namespaces);
         let names = self.names(of, path, &rule.names);
-        for (group, resource) in pairs(&rule.groups, &rule.resources) {
+        for (group, resource) in pairs(&rule.api_groups, &rule.resources) {
             for scope in &scopes {
                 if rule.watch {
                     self.grant(scope, group, resource, &[], &["list", "watch"]);
@@ -371,7 +374,7 @@ impl Rights {
     }
 
     fn scopes(&mut self, of: &str, path: &str, namespaces: &[String]) -> Vec<Scope> {
-        if namespaces.is_empty() || namespaces.iter().any(|name| is_anything(name)) {
+        if namespaces.iter().any(|name| is_anything(name)) {
             return vec![Scope::Everywhere];
         }
         if namespaces.iter().any(|name| is_pattern(name)) {

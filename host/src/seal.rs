@@ -16,7 +16,7 @@ use crate::sinks::secretstore::{self, SecretStore};
 /// [`Capabilities`](configurator_core::capability::Capabilities).
 const KEY_NAME: &str = "configurator.dev/state-key";
 
-/// The key that seals the states of objects in mode `Machine`. All hosts that share objects must have the same.
+/// The key that seals the states of objects in a machine. All hosts that share objects must have the same.
 #[derive(Clone)]
 pub struct StateKey(
     /// As HMAC takes it: filled up with zeros to a block of SHA-256.

@@ -10,7 +10,7 @@ pub fn configurator(name: &str, module: &str, watch: Value) -> Value {
         json!({
             "watch": watch,
             "module": {"file": module},
-            "phases": [{"name": "root"}],
+            "chain": {"phases": [{"name": "root"}]},
         }),
     )
 }
@@ -24,23 +24,26 @@ pub fn scripted(name: &str, watch: Value, script: Value, capabilities: Value) ->
         json!({
             "watch": watch,
             "module": {"file": "scripted.wasm"},
-            "phases": [{"name": "root"}],
+            "chain": {"phases": [{"name": "root"}]},
             "parameters": {"root": script},
             "capabilities": capabilities,
         }),
     )
 }
 
-/// Makes one of mode Machine of it, with a phase `Working` that does what the script says, and then a terminal one.
+/// Gives it a machine instead of its chain, with a phase `Working` that does what the script says, and then a terminal one.
 pub fn make_machine(configurator: &mut Value, script: Value) {
     let spec = &mut configurator["spec"];
-    spec["mode"] = "Machine".into();
-    spec["state"] = json!({"in": "ConfigStore"});
-    spec["initialPhase"] = "Working".into();
-    spec["phases"] = json!([
-        {"name": "Working", "handler": "root", "onDone": "Done", "onError": "Done"},
-        {"name": "Done", "terminal": true},
-    ]);
+    if let Some(spec) = spec.as_object_mut() {
+        spec.remove("chain");
+    }
+    spec["machine"] = json!({
+        "state": {"in": "ConfigStore"},
+        "phases": [
+            {"name": "Working", "handler": "root", "onDone": "Done", "onError": "Done"},
+            {"name": "Done", "terminal": true},
+        ],
+    });
     spec["parameters"] = json!({"Working": script});
 }
 

@@ -1,4 +1,4 @@
-//! Objects that go through the phases of a Configurator in mode `Machine`, as tests look at them.
+//! Objects that go through the phases of a Configurator with a machine, as tests look at them.
 
 use std::fmt::Write as _;
 

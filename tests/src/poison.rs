@@ -138,13 +138,13 @@ fn pod(name: &str, namespace: &str, labels: Option<&str>) -> Value {
 }
 
 fn watch(handled: &str) -> Value {
-    json!({"version": "v1", "kind": "Pod", "labelSelector": format!("handled-by={handled}")})
+    json!({"apiVersion": "v1", "kind": "Pod", "labelSelector": {"matchLabels": {"handled-by": handled}}})
 }
 
 fn capabilities() -> Value {
     json!({
         "kubernetes": [
-            {"groups": [""], "resources": ["configmaps", "pods"], "verbs": ["get", "list", "apply"]},
+            {"apiGroups": [""], "resources": ["configmaps", "pods"], "namespaces": ["*"], "verbs": ["get", "list", "apply"]},
         ],
         "configstore": [{"prefixes": [""], "verbs": ["get", "create", "update"]}],
     })
@@ -172,8 +172,7 @@ async fn declare(world: &World, poison: Poison) -> Result<()> {
     let mut same = configurator::scripted("same", watch("same"), script.clone(), capabilities());
     same["spec"]["concurrency"] = 32.into();
     if poison.is_batch() {
-        same["spec"]["isBatch"] = true.into();
-        same["spec"]["batch"] = json!({"maxSize": 20, "maxDelay": "10ms"});
+        same["spec"]["chain"]["batch"] = json!({"maxSize": 20, "maxDelay": "10ms"});
     }
     if poison == Poison::CommandFlood {
         configurator::make_machine(&mut same, script);

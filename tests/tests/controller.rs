@@ -46,10 +46,10 @@ use tower::ServiceExt as _;
 fn scripted(name: &str, script: Value) -> Value {
     configurator::scripted(
         name,
-        json!({"version": "v1", "kind": "ConfigMap", "labelSelector": "handled=yes"}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"handled": "yes"}}}),
         script,
         json!({
-            "kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["get", "apply", "delete"]}],
+            "kubernetes": [{"apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"], "verbs": ["get", "apply", "delete"]}],
             "configstore": [{"prefixes": [""], "verbs": ["get", "create", "update", "delete"]}],
         }),
     )
@@ -377,14 +377,13 @@ async fn runs_that_rest_share_a_part_of_the_memory_of_answers() -> Result<()> {
     // The second phase is called with 3 MB of answers, and its request is refused.
     let mut configurator = scripted("large", json!({}));
     let spec = &mut configurator["spec"];
-    spec["phases"] =
+    spec["chain"]["phases"] =
         json!([{"name": "list", "handler": "root"}, {"name": "put", "handler": "root"}]);
     spec["parameters"] = json!({
         "list": {"requests": [{"name": "list", "listConfigMaps": "large"}]},
         "put": {"requests": [put("made", "made-{name}")]},
     });
-    spec["capabilities"]["kubernetes"] =
-        json!([{"groups": [""], "resources": ["configmaps"], "verbs": ["list"]}]);
+    spec["capabilities"]["kubernetes"] = json!([{"apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"], "verbs": ["list"]}]);
     spec["retry"] = json!({"maxAttempts": 1, "initialDelay": "10ms", "maxDelay": "100ms"});
     world.apply(&configurator).await?;
     world
@@ -710,7 +709,7 @@ async fn statuses_of_several_phases_are_limited_together() -> Result<()> {
     let part = "x".repeat(40_000);
     let mut configurator = scripted("large", json!({"status": {"message": part}}));
     configurator["spec"]["watch"]["kind"] = json!("Pod");
-    configurator["spec"]["phases"] =
+    configurator["spec"]["chain"]["phases"] =
         json!([{"name": "root"}, {"name": "second", "handler": "root"}]);
     configurator["spec"]["parameters"]["second"] = json!({"status": {"reason": part}});
     let pod = json!({

@@ -23,10 +23,9 @@ use serde_json::{Value, json};
 /// A Configurator of Namespaces with the smallest module.
 fn hello() -> Value {
     let watch =
-        json!({"version": "v1", "kind": "Namespace", "fieldSelector": "metadata.name=shop"});
+        json!({"apiVersion": "v1", "kind": "Namespace", "fieldSelector": "metadata.name=shop"});
     let mut hello = configurator("hello", "rust_hello.wasm", watch);
-    hello["spec"]["capabilities"] =
-        json!({"kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["apply"]}]});
+    hello["spec"]["capabilities"] = json!({"kubernetes": [{"apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"], "verbs": ["apply"]}]});
     hello
 }
 
@@ -84,7 +83,8 @@ async fn greeting(world: &World) -> Result<Option<DynamicObject>> {
 async fn a_handler_that_the_module_lacks_is_named_with_those_it_has() -> Result<()> {
     let world = World::start().await?;
     let mut wrong = hello();
-    wrong["spec"]["phases"] = json!([{"name": "root"}, {"name": "write", "handler": "rite"}]);
+    wrong["spec"]["chain"]["phases"] =
+        json!([{"name": "root"}, {"name": "write", "handler": "rite"}]);
     world.apply(&wrong).await?;
     check(
         &until_reason(&world, "ModuleLoaded", "HandlerMissing").await?,
@@ -178,7 +178,7 @@ async fn a_broken_change_keeps_the_last_good_one_running() -> Result<()> {
     world.apply(&hello()).await?;
     until_reason(&world, "Ready", "Running").await?;
     let mut broken = hello();
-    broken["spec"]["phases"] = json!([{"name": "nobody"}]);
+    broken["spec"]["chain"]["phases"] = json!([{"name": "nobody"}]);
     world.apply(&broken).await?;
     check(
         &until_reason(&world, "ModuleLoaded", "HandlerMissing").await?,
@@ -217,7 +217,7 @@ async fn a_broken_change_keeps_the_last_good_one_running() -> Result<()> {
 async fn a_kind_that_does_not_exist_yet_is_waited_for() -> Result<()> {
     let world = World::start().await?;
     let mut early = hello();
-    early["spec"]["watch"] = json!({"group": "example.com", "version": "v1", "kind": "Widget"});
+    early["spec"]["watch"] = json!({"apiVersion": "example.com/v1", "kind": "Widget"});
     world.apply(&early).await?;
     let said = until_reason(&world, "Ready", "WatchedKindMissing").await?;
     assert!(
@@ -265,10 +265,11 @@ async fn the_api_refuses_what_the_schema_does_not_allow() -> Result<()> {
             }
         }
     };
-    let no_phases = refusal(|object| object["spec"]["phases"] = json!([])).await;
-    assert!(no_phases.contains("spec.phases"), "{no_phases}");
+    let no_phases = refusal(|object| object["spec"]["chain"]["phases"] = json!([])).await;
+    assert!(no_phases.contains("spec.chain.phases"), "{no_phases}");
     let twice =
-        refusal(|object| object["spec"]["phases"] = json!([{"name": "a"}, {"name": "a"}])).await;
+        refusal(|object| object["spec"]["chain"]["phases"] = json!([{"name": "a"}, {"name": "a"}]))
+            .await;
     assert!(
         twice.contains("each phase must have a name of its own"),
         "{twice}"
@@ -344,7 +345,7 @@ async fn a_missing_capability_fails_the_run_and_is_shown_until_it_is_given() -> 
             failure.name, failure.request, failure.kind, failure.message
         ),
         expect![[
-            r#"shop hello ResourcePermission: spec.capabilities has no rule that allows kubernetes: {groups: [""], resources: [configmaps], namespaces: [shop], names: [hello], verbs: [apply]}"#
+            r#"shop hello ResourcePermission: spec.capabilities has no rule that allows kubernetes: {apiGroups: [""], resources: [configmaps], namespaces: [shop], names: [hello], verbs: [apply]}"#
         ]],
     );
     check(

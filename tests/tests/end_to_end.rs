@@ -142,8 +142,8 @@ async fn many_are_listed(servers: Servers, namespace: &str) -> Result<()> {
             namespace,
             "nothing.wasm",
             json!({
-                "version": "v1", "kind": "ConfigMap", "namespaces": [namespace],
-                "labelSelector": format!("app={namespace}"),
+                "apiVersion": "v1", "kind": "ConfigMap", "namespaces": [namespace],
+                "labelSelector": {"matchLabels": {"app": namespace}},
             }),
         ))
         .await?;

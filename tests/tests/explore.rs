@@ -40,11 +40,11 @@ fn scenario(folder: &TempDir, spec: &str) -> Result<Scenario> {
   kind: Configurator
   metadata: {{name: explored}}
   spec:
-    watch: {{version: v1, kind: ConfigMap, fieldSelector: metadata.name=web}}
+    watch: {{apiVersion: v1, kind: ConfigMap, fieldSelector: metadata.name=web}}
     module: {{file: scripted.wasm}}
     capabilities:
       configstore: [{{prefixes: [''], verbs: [get, update]}}]
-      kubernetes: [{{groups: [''], resources: [configmaps], verbs: [apply, get]}}]
+      kubernetes: [{{apiGroups: [''], resources: [configmaps], namespaces: ['*'], verbs: [apply, get]}}]
 {spec}
 objects:
 - {{apiVersion: v1, kind: ConfigMap, metadata: {{name: web, namespace: default}}}}
@@ -107,7 +107,7 @@ fn what_stands_everything_is_left_in_peace() -> Result<()> {
 #[test]
 fn one_that_expects_no_error_traps() {
     check(
-        "phases: [{name: root}, {name: next, handler: root}]
+        "chain: {phases: [{name: root}, {name: next, handler: root}]}
 parameters:
   root:
     requests: [{name: made, onError: catch, put: {key: made, value: '1'}}]
@@ -128,7 +128,7 @@ parameters:
 #[test]
 fn one_that_never_ends_loops() {
     check(
-        "phases: [{name: root}, {name: next, handler: root}]
+        "chain: {phases: [{name: root}, {name: next, handler: root}]}
 limits: {deadline: 50ms}
 parameters:
   root:
@@ -150,7 +150,7 @@ parameters:
 #[test]
 fn one_that_leaves_things_of_earlier_attempts_never_converges() {
     check(
-        "phases: [{name: root}]
+        "chain: {phases: [{name: root}]}
 parameters:
   root:
     serial: true
@@ -184,7 +184,7 @@ parameters:
 #[test]
 fn one_that_writes_what_is_new_each_time_writes_again() {
     check(
-        "phases: [{name: root}]
+        "chain: {phases: [{name: root}]}
 parameters:
   root:
     requests:
@@ -215,8 +215,8 @@ parameters:
 #[test]
 fn one_that_remembers_gives_something_else_for_the_same() {
     check(
-        "phases: [{name: root}]
-instance: Reuse
+        "chain: {phases: [{name: root}]}
+instancePolicy: Reuse
 parameters:
   root:
     requests: [{name: made, put: {key: made, value: '{calls}'}}]",
@@ -242,7 +242,7 @@ parameters:
 #[test]
 fn what_depends_on_the_clock_or_on_chance_is_named() {
     check(
-        "phases: [{name: root}, {name: next, handler: root}]
+        "chain: {phases: [{name: root}, {name: next, handler: root}]}
 parameters:
   root:
     requests: [{name: made, put: {key: made, value: '{now}'}}]",
@@ -264,7 +264,7 @@ parameters:
         "#]],
     );
     check(
-        "phases: [{name: root}, {name: next, handler: root}]
+        "chain: {phases: [{name: root}, {name: next, handler: root}]}
 parameters:
   root:
     requests: [{name: made, put: {key: made, value: '{seed}'}}]",
@@ -278,7 +278,7 @@ parameters:
 #[test]
 fn one_that_gives_up_for_good_never_converges() {
     check(
-        "phases: [{name: root}, {name: next, handler: root}, {name: look, handler: root}, {name: judge, handler: root}]
+        "chain: {phases: [{name: root}, {name: next, handler: root}, {name: look, handler: root}, {name: judge, handler: root}]}
 parameters:
   root:
     requests: [{name: made, onError: catch, put: {key: made, value: '1'}}]
@@ -310,7 +310,7 @@ fn what_was_never_made_can_be_deleted() -> Result<()> {
     let folder = TempDir::new()?;
     let mut scenario = scenario(
         &folder,
-        "phases: [{name: root}]
+        "chain: {phases: [{name: root}]}
 parameters:
   root:
     requests:
@@ -341,7 +341,7 @@ fn no_more_calls_are_made_than_there_may_be() -> Result<()> {
     let folder = TempDir::new()?;
     let scenario = scenario(
         &folder,
-        "phases: [{name: root}, {name: next, handler: root}]
+        "chain: {phases: [{name: root}, {name: next, handler: root}]}
 parameters:
   root:
     requests: [{name: made, put: {key: made, value: '{seed}'}}]",
@@ -365,7 +365,7 @@ parameters:
 #[test]
 fn an_exploration_can_be_repeated() -> Result<()> {
     let folder = TempDir::new()?;
-    let spec = "phases: [{name: root}]
+    let spec = "chain: {phases: [{name: root}]}
 parameters:
   root:
     serial: true
@@ -388,7 +388,7 @@ parameters:
 #[test]
 fn the_program_explores_and_says_how_to_see_it() -> Result<()> {
     let folder = TempDir::new()?;
-    let spec = "phases: [{name: root}, {name: next, handler: root}]
+    let spec = "chain: {phases: [{name: root}, {name: next, handler: root}]}
 parameters:
   root:
     requests: [{name: made, onError: catch, put: {key: made, value: '1'}}]

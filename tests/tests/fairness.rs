@@ -214,7 +214,7 @@ async fn runs_of_suspects_share_a_few_requests_and_rest_after_each() -> Result<(
     let put = json!({"repeat": REQUESTS, "name": "put-{number}", "put": {"key": "{name}-{number}", "value": "{run}"}});
     let mut busy = configurator::scripted(
         "busy",
-        json!({"version": "v1", "kind": "ConfigMap", "namespaces": ["default"]}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "namespaces": ["default"]}),
         json!({"requests": [put]}),
         json!({"configstore": [{"prefixes": [""], "verbs": ["create", "update"]}]}),
     );

@@ -33,7 +33,7 @@ fn sender(endpoint: &Endpoint, body: &str) -> Value {
     });
     configurator::scripted(
         "sender",
-        json!({"version": "v1", "kind": "ConfigMap", "labelSelector": "handled=yes"}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"handled": "yes"}}}),
         json!({"requests": [send]}),
         json!({"http": [{"hosts": [endpoint.authority()], "methods": ["POST"]}]}),
     )
@@ -287,8 +287,7 @@ async fn a_batch_keeps_its_effect_until_its_members_change() -> Result<()> {
     let endpoint = Endpoint::start().await?;
     let servers = Place::default().open().await?;
     let mut declared = sender(&endpoint, "the same");
-    declared["spec"]["isBatch"] = true.into();
-    declared["spec"]["batch"] = json!({"maxSize": 2, "maxDelay": "10h"});
+    declared["spec"]["chain"]["batch"] = json!({"maxSize": 2, "maxDelay": "10h"});
     let world = start(&endpoint, servers.clone()).await?;
     world.apply(&declared).await?;
     world.apply(&object("a", "A")).await?;
@@ -305,7 +304,7 @@ async fn a_batch_keeps_its_effect_until_its_members_change() -> Result<()> {
         "the batch has the same members"
     );
     world.stop().await?;
-    declared["spec"]["batch"]["maxSize"] = 1.into();
+    declared["spec"]["chain"]["batch"]["maxSize"] = 1.into();
     let world = start(&endpoint, servers).await?;
     world.apply(&declared).await?;
     endpoint.requests(4).await;
@@ -327,8 +326,7 @@ async fn a_request_of_one_member_keeps_its_effect_in_another_batch() -> Result<(
     request["forEach"] = true.into();
     request["name"] = "send-{object}".into();
     request["of"] = "{object}".into();
-    declared["spec"]["isBatch"] = true.into();
-    declared["spec"]["batch"] = json!({"maxSize": 2, "maxDelay": "10h"});
+    declared["spec"]["chain"]["batch"] = json!({"maxSize": 2, "maxDelay": "10h"});
     endpoint.lose_answers(true);
     let world = start(&endpoint, servers.clone()).await?;
     world.apply(&declared).await?;
@@ -338,7 +336,7 @@ async fn a_request_of_one_member_keeps_its_effect_in_another_batch() -> Result<(
     world.kill().await?;
     endpoint.lose_answers(false);
     // Each by itself: content, parameters and module are the same.
-    declared["spec"]["batch"]["maxSize"] = 1.into();
+    declared["spec"]["chain"]["batch"]["maxSize"] = 1.into();
     configurator_tests::world::apply(&servers.cluster.client, &declared).await?;
     let sent = endpoint.keys().len();
     let world = start(&endpoint, servers).await?;

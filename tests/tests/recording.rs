@@ -39,9 +39,9 @@ fn configurator(record: Option<bool>) -> Value {
         "kind": "Configurator",
         "metadata": {"name": "scripted"},
         "spec": {
-            "watch": {"version": "v1", "kind": "ConfigMap", "namespaces": ["shop"]},
+            "watch": {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": ["shop"]},
             "module": {"file": "scripted.wasm"},
-            "phases": [{"name": "root"}, {"name": "write", "handler": "root"}],
+            "chain": {"phases": [{"name": "root"}, {"name": "write", "handler": "root"}]},
             "parameters": {
                 "root": {"requests": [{"name": "secret", "readSecret": "login"}]},
                 "write": {"requests": [{"name": "put", "put": {"key": "seen/{name}", "value": "{results}"}}]},
@@ -303,7 +303,7 @@ fn check_replays(folder: &Path, module: &str) -> Result<Vec<Recording>> {
 async fn runs_of_instances_that_are_used_again_can_be_made_again() -> Result<()> {
     let folder = TempDir::new()?;
     let mut counting = configurator(None);
-    counting["spec"]["instance"] = "Reuse".into();
+    counting["spec"]["instancePolicy"] = "Reuse".into();
     counting["spec"]["parameters"]["write"]["requests"][0]["put"]["key"] = "seen-{calls}".into();
     let world = recorded_of(folder.path(), &counting, true).await?;
     let keys: Vec<String> = world
@@ -338,21 +338,22 @@ async fn entries_of_a_machine_can_be_made_again() -> Result<()> {
     let machine = configurator::of(
         "things",
         json!({
-            "watch": {"group": "example.org", "version": "v1", "kind": "Thing"},
+            "watch": {"apiVersion": "example.org/v1", "kind": "Thing"},
             "module": {"file": "scripted.wasm"},
-            "mode": "Machine",
-            "phases": [
-                {"name": "Work", "onDone": "Done", "serial": [
-                    {"name": "read", "handler": "root", "parameters": {"scripts": [
-                        {"requests": [{"name": "secret", "readSecret": "login"}], "again": true},
-                        {"requests": [{"name": "put", "put": {"key": "seen", "value": "{last}"}}]},
-                    ]}},
-                    {"name": "write", "handler": "root", "parameters": {"script": {
-                        "requests": [{"name": "put", "put": {"key": "written", "value": "{run}"}}],
-                    }}},
-                ]},
-                {"name": "Done", "terminal": true},
-            ],
+            "machine": {
+                "phases": [
+                    {"name": "Work", "onDone": "Done", "serial": [
+                        {"name": "read", "handler": "root", "parameters": {"scripts": [
+                            {"requests": [{"name": "secret", "readSecret": "login"}], "again": true},
+                            {"requests": [{"name": "put", "put": {"key": "seen", "value": "{last}"}}]},
+                        ]}},
+                        {"name": "write", "handler": "root", "parameters": {"script": {
+                            "requests": [{"name": "put", "put": {"key": "written", "value": "{run}"}}],
+                        }}},
+                    ]},
+                    {"name": "Done", "terminal": true},
+                ],
+            },
             "capabilities": {
                 "configstore": [{"prefixes": [""], "verbs": ["get", "create", "update"]}],
                 "secretstore": [{"names": ["login"], "verbs": ["get"]}],

@@ -17,7 +17,7 @@ use serde_json::Value;
 const BEGIN: &str = "<!-- fields: begin -->\n";
 const END: &str = "<!-- fields: end -->\n";
 
-/// A heading, the kind, and where in its schema the fields are.
+/// A heading, the kind, and the object whose fields are listed: `[]` stands for the items of a list, `{}` for the values of a map.
 type Section = (&'static str, &'static str, &'static str);
 
 /// Holds a page to the schemas; with `UPDATE_EXPECT=1`, makes its reference anew.
@@ -37,14 +37,23 @@ fn check(page: &str, sections: &[Section]) {
     panic!("docs/{page} says other fields than the schemas do: run this test with UPDATE_EXPECT=1");
 }
 
-fn section((heading, kind, pointer): &Section) -> String {
+/// The place of an object in the schema.
+fn pointer(path: &str) -> String {
+    path.split('.')
+        .map(|field| format!("/properties/{field}"))
+        .collect::<String>()
+        .replace("[]", "/items")
+        .replace("{}", "/additionalProperties")
+}
+
+fn section((heading, kind, path): &Section) -> String {
     let definitions = definitions();
     let definition = definitions
         .iter()
         .find(|definition| definition["spec"]["names"]["kind"] == *kind)
         .unwrap();
     let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-    let schema = schema.pointer(pointer).unwrap();
+    let schema = schema.pointer(&pointer(path)).unwrap();
     let mut text = format!("\n### {heading}\n\n| field | type | default | |\n|---|---|---|---|\n");
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let fields = schema["properties"].as_object().unwrap();
@@ -87,79 +96,45 @@ fn type_of(field: &Value) -> String {
 
 #[test]
 fn the_fields_of_a_machine_are_those_of_its_schema() {
-    const SPEC: &str = "/properties/spec";
-    let node = "/properties/spec/properties/phases/items/properties/serial/items";
+    let machine = |heading, path| (heading, "Configurator", path);
     check(
         "phase-machine.md",
         &[
-            ("spec", "Configurator", SPEC),
-            (
-                "spec.state",
-                "Configurator",
-                "/properties/spec/properties/state",
+            machine("spec.machine", "spec.machine"),
+            machine("spec.machine.state", "spec.machine.state"),
+            machine("spec.machine.phases", "spec.machine.phases[]"),
+            machine(
+                "spec.machine.phases.events",
+                "spec.machine.phases[].events[]",
             ),
-            (
-                "spec.phases",
-                "Configurator",
-                "/properties/spec/properties/phases/items",
+            machine(
+                "A node: spec.machine.phases.serial, spec.machine.phases.parallel",
+                "spec.machine.phases[].serial[]",
             ),
-            (
-                "spec.phases.events",
-                "Configurator",
-                "/properties/spec/properties/phases/items/properties/events/items",
-            ),
-            (
-                "A node: spec.phases.serial, spec.phases.parallel",
-                "Configurator",
-                node,
-            ),
-            (
-                "retry",
-                "Configurator",
-                "/properties/spec/properties/phases/items/properties/retry",
-            ),
-            (
-                "spec.errorCodes",
-                "Configurator",
-                "/properties/spec/properties/errorCodes/additionalProperties",
-            ),
+            machine("retry", "spec.machine.phases[].retry"),
+            machine("spec.machine.errorCodes", "spec.machine.errorCodes{}"),
         ],
     );
 }
 
 #[test]
 fn the_fields_of_flows_and_commands_are_those_of_their_schemas() {
+    let command = |heading, path| (heading, "Command", path);
     check(
         "flows.md",
         &[
             (
-                "spec.flows of a Configurator",
+                "spec.machine.flows of a Configurator",
                 "Configurator",
-                "/properties/spec/properties/flows/additionalProperties",
+                "spec.machine.flows{}",
             ),
-            ("Flow: spec", "Flow", "/properties/spec"),
-            (
-                "Flow: spec.steps",
-                "Flow",
-                "/properties/spec/properties/steps/items",
-            ),
-            ("Command: spec", "Command", "/properties/spec"),
-            (
-                "Command: spec.target",
-                "Command",
-                "/properties/spec/properties/target",
-            ),
-            (
-                "Command: spec.signal",
-                "Command",
-                "/properties/spec/properties/signal",
-            ),
-            (
-                "Command: spec.skip",
-                "Command",
-                "/properties/spec/properties/skip",
-            ),
-            ("Command: status", "Command", "/properties/status"),
+            ("Flow: spec", "Flow", "spec"),
+            ("Flow: spec.steps", "Flow", "spec.steps[]"),
+            command("Command: spec", "spec"),
+            command("Command: spec.target", "spec.target"),
+            command("Command: spec.signal", "spec.signal"),
+            command("Command: spec.skip", "spec.skip"),
+            command("Command: status", "status"),
         ],
     );
 }

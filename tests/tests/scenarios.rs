@@ -71,9 +71,9 @@ configurator:
   kind: Configurator
   metadata: {name: small}
   spec:
-    watch: {version: v1, kind: ConfigMap, fieldSelector: metadata.name=web}
+    watch: {apiVersion: v1, kind: ConfigMap, fieldSelector: metadata.name=web}
     module: {file: scripted.wasm}
-    phases: [{name: root}]
+    chain: {phases: [{name: root}]}
     parameters:
       root:
         requests: [{name: made, put: {key: "made-{name}", value: "1"}}]
@@ -235,7 +235,7 @@ fn a_scenario_that_cannot_be_played_says_why() {
     check(
         |text| text.replace("phases: [{name: root}]", "phases: []"),
         expect![[
-            r#"FOLDER/small.yaml: cannot apply Configurator "small": Configurator.configurator.dev "small" is invalid: spec.phases: Invalid value: 0: spec.phases in body should have at least 1 items"#
+            r#"FOLDER/small.yaml: cannot apply Configurator "small": Configurator.configurator.dev "small" is invalid: spec.chain.phases: Invalid value: 0: spec.chain.phases in body should have at least 1 items"#
         ]],
     );
     check(

@@ -303,10 +303,10 @@ impl Month {
         ]});
         let mut object = configurator::scripted(
             "month",
-            json!({"version": "v1", "kind": "ConfigMap", "labelSelector": "handled=yes", "resyncPeriod": "10h"}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"handled": "yes"}}, "resyncPeriod": "10h"}),
             phases,
             json!({
-                "kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["get", "apply", "delete"]}],
+                "kubernetes": [{"apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"], "verbs": ["get", "apply", "delete"]}],
                 "configstore": [{"prefixes": [""], "verbs": ["get", "create", "update", "delete"]}],
                 "http": [{"hosts": ["example.org"], "methods": ["POST"]}],
             }),

@@ -35,11 +35,11 @@ const cfgr_error *cfgr_call(const char *handler, const cfgr_input *input, cfgr_o
         }
         if (cfgr_handlers[i].accepts == CFGR_ACCEPTS_ONE && input->is_batch) {
             return cfgr_fatal(cfgr_concat(
-                "handler `", handler, "` takes one object, and got a batch: set `isBatch: false` in the Configurator"));
+                "handler `", handler, "` takes one object, and got a batch: remove `chain.batch` from the Configurator"));
         }
         if (cfgr_handlers[i].accepts == CFGR_ACCEPTS_BATCH && !input->is_batch) {
             return cfgr_fatal(cfgr_concat(
-                "handler `", handler, "` takes a batch, and got one object: set `isBatch: true` in the Configurator"));
+                "handler `", handler, "` takes a batch, and got one object: add `chain.batch` to the Configurator"));
         }
         return cfgr_handlers[i].handle(input, output);
     }

@@ -28,9 +28,9 @@ static void a_handler_gets_only_what_it_accepts(void) {
     CFGR_EXPECT(cfgr_call("write-all", &batch, &output) == NULL);
     CFGR_EXPECT(cfgr_call("either", &one, &output) == NULL && cfgr_call("either", &batch, &output) == NULL);
     CFGR_EXPECT_TEXT(cfgr_call("root", &batch, &output)->message,
-                     "handler `root` takes one object, and got a batch: set `isBatch: false` in the Configurator");
+                     "handler `root` takes one object, and got a batch: remove `chain.batch` from the Configurator");
     CFGR_EXPECT_TEXT(cfgr_call("write-all", &one, &output)->message,
-                     "handler `write-all` takes a batch, and got one object: set `isBatch: true` in the Configurator");
+                     "handler `write-all` takes a batch, and got one object: add `chain.batch` to the Configurator");
 }
 
 static void an_unknown_name_is_answered_with_the_known_ones(void) {

@@ -4,7 +4,7 @@ export interface HandlerErrorOptions {
   fatal?: boolean;
   /** When to call again, in milliseconds, in place of the Configurator's backoff. No use on a fatal error. */
   retryAfter?: number;
-  /** Looked up in the Configurator's `errorCodes`, in mode Machine. */
+  /** Looked up in the Configurator's `errorCodes`, in a machine. */
   code?: string;
 }
 

@@ -4,7 +4,7 @@ import { log } from './log.js';
  * What a handler throws when it cannot decide.
  *
  * Unless it is `fatal`, the handler is called again: after `retryAfter` milliseconds, or the Configurator's backoff. A fatal error is one
- * that the same input will always give: the phase fails at once. `code` is looked up in the Configurator's `errorCodes`, in mode Machine.
+ * that the same input will always give: the phase fails at once. `code` is looked up in the Configurator's `errorCodes`, in a machine.
  *
  * Anything else that a handler throws is taken for one that is not fatal, with its name and message.
  */

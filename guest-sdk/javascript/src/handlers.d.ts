@@ -9,7 +9,7 @@ export interface HandlerDeclaration {
   run: Run;
   /** One sentence for `configurator inspect`. */
   description?: string;
-  /** How a person sees its progress, in mode Machine. By default `none`. */
+  /** How a person sees its progress, in a machine. By default `none`. */
   view?: 'none' | 'check-list' | 'object-detail';
   /** Whether it takes one object, a batch, or both. By default `one`. */
   accepts?: 'one' | 'batch' | 'either';

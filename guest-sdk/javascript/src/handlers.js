@@ -6,7 +6,7 @@ import { Output } from './output.js';
  * Declares the handlers of a module, by name: its default export. Each is a function, or a function as `run` with what is said of it:
  *
  * - `description`: one sentence for `configurator inspect`.
- * - `view`: how a person sees its progress, in mode Machine: `none`, `check-list`, `object-detail`.
+ * - `view`: how a person sees its progress, in a machine: `none`, `check-list`, `object-detail`.
  * - `accepts`: whether it takes one object, a batch, or both: `one`, `batch`, `either`.
  * - `parametersSchema`: the JSON Schema that the Configurator's `spec.parameters` must meet. `configurator inspect` shows it; the host does
  *   not hold the parameters to it, so the handler has to.
@@ -50,11 +50,11 @@ export class Handlers {
     }
     const { run, said } = found;
     if (said.accepts === 'one' && input.isBatch) {
-      const message = `handler \`${name}\` takes one object, and got a batch: set \`isBatch: false\` in the Configurator`;
+      const message = `handler \`${name}\` takes one object, and got a batch: remove \`chain.batch\` from the Configurator`;
       throw new HandlerError(message, { fatal: true });
     }
     if (said.accepts === 'batch' && !input.isBatch) {
-      const message = `handler \`${name}\` takes a batch, and got one object: set \`isBatch: true\` in the Configurator`;
+      const message = `handler \`${name}\` takes a batch, and got one object: add \`chain.batch\` to the Configurator`;
       throw new HandlerError(message, { fatal: true });
     }
     try {

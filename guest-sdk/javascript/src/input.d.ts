@@ -92,27 +92,27 @@ export class Input<T = any> {
   arg<A = any>(key: string): A;
   /** What the previous phase passed on under this key, as text, or `undefined`. */
   argJson<A = any>(key: string): Json<A> | undefined;
-  /** Mode Machine: what the previous entry of this handler left behind, where it is entered again. */
+  /** In a machine: what the previous entry of this handler left behind, where it is entered again. */
   readonly last: State | undefined;
   /**
-   * Mode Machine: the result of the request of this name that the entry before asked for.
+   * In a machine: the result of the request of this name that the entry before asked for.
    *
    * `undefined` on the first entry, where the request was not asked for, and where the host does not remember: then ask again.
    */
   answer<R = any>(name: string): Result<R> | undefined;
-  /** Mode Machine: the results of all requests with this `groupBy` that the entry before asked for; empty where `answer` is `undefined`. */
+  /** In a machine: the results of all requests with this `groupBy` that the entry before asked for; empty where `answer` is `undefined`. */
   answers<R = any>(key: string): Result<R>[];
-  /** Mode Machine: what this handler has noted with `Output.data`, or `undefined`. */
+  /** In a machine: what this handler has noted with `Output.data`, or `undefined`. */
   readonly notes: any;
-  /** Mode Machine: the paths of the steps that have left an output. */
+  /** In a machine: the paths of the steps that have left an output. */
   readonly outputs: string[];
   /**
-   * Mode Machine: what the step at this path has left with `Output.output`. A fatal error where it has not.
+   * In a machine: what the step at this path has left with `Output.output`. A fatal error where it has not.
    *
    * The path is that within the flow; outside a flow it begins with the phase.
    */
   outputOf<O = any>(path: string): O;
-  /** Mode Machine: what the step at this path has left, as text, or `undefined`. */
+  /** In a machine: what the step at this path has left, as text, or `undefined`. */
   outputJson<O = any>(path: string): Json<O> | undefined;
 
   /**

@@ -125,14 +125,14 @@ export class Input {
     return find(this.#wired.passThroughArgs, key);
   }
 
-  /** Mode Machine: what the previous entry of this handler left behind, where it is entered again. */
+  /** In a machine: what the previous entry of this handler left behind, where it is entered again. */
   get last() {
     const { last } = this.#wired;
     return last && new State(last);
   }
 
   /**
-   * Mode Machine: the result of the request of this name that the entry before asked for.
+   * In a machine: the result of the request of this name that the entry before asked for.
    *
    * `undefined` on the first entry, where the request was not asked for, and where the host does not remember: then ask again.
    */
@@ -140,23 +140,23 @@ export class Input {
     return this.last?.results.resultOpt(name);
   }
 
-  /** Mode Machine: the results of all requests with this `groupBy` that the entry before asked for; empty where `answer` is `undefined`. */
+  /** In a machine: the results of all requests with this `groupBy` that the entry before asked for; empty where `answer` is `undefined`. */
   answers(key) {
     return this.last?.results.groupOpt(key) ?? [];
   }
 
-  /** Mode Machine: what this handler has noted with `Output.data`, or `undefined`. */
+  /** In a machine: what this handler has noted with `Output.data`, or `undefined`. */
   get notes() {
     return this.last?.data;
   }
 
-  /** Mode Machine: the paths of the steps that have left an output. */
+  /** In a machine: the paths of the steps that have left an output. */
   get outputs() {
     return this.#wired.outputs.map(([path]) => path);
   }
 
   /**
-   * Mode Machine: what the step at this path has left with `Output.output`. A fatal error where it has not.
+   * In a machine: what the step at this path has left with `Output.output`. A fatal error where it has not.
    *
    * The path is that within the flow; outside a flow it begins with the phase.
    */
@@ -168,7 +168,7 @@ export class Input {
     return found.value;
   }
 
-  /** Mode Machine: what the step at this path has left, as text, or `undefined`. */
+  /** In a machine: what the step at this path has left, as text, or `undefined`. */
   outputJson(path) {
     return find(this.#wired.outputs, path);
   }

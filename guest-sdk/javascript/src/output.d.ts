@@ -22,8 +22,8 @@ export interface DesiredObject {
 /**
  * Requests, and what goes with them. Each method returns the output itself, so that they can follow one another.
  *
- * What a host refuses does nothing at all, and the run fails. In mode Chain it refuses `again`, `wait` and `nextPhase`; today, in both
- * modes, `stop`, `graph` and `desired`. In mode Chain `data`, `output`, `details` and `progress` are left unread.
+ * What a host refuses does nothing at all, and the run fails. In a chain it refuses `again`, `wait` and `nextPhase`; today, in
+ * chains and machines, `stop`, `graph` and `desired`. In a chain `data`, `output`, `details` and `progress` are left unread.
  */
 export class Output {
   constructor(...requests: Request[]);
@@ -53,15 +53,15 @@ export class Output {
   details(details: unknown): this;
   /** How far the handler is: 0 to 100 percent. */
   progress(percent: number, message: string): this;
-  /** Mode Machine: enter this handler again with the requests' results, at once or after so many milliseconds. */
+  /** In a machine: enter this handler again with the requests' results, at once or after so many milliseconds. */
   again(after?: number): this;
-  /** Mode Machine: leave memory, and enter this handler again at the first of these. */
+  /** In a machine: leave memory, and enter this handler again at the first of these. */
   wait(wake?: { after?: number; signals?: string[]; objects?: ObjectKey[] }): this;
   /** As throwing the error, but statuses, events, data and progress are kept. Requests are dropped: the contract allows none here. */
   failed(error: HandlerError): this;
   /** In a pipeline: the handlers after this one are not called. */
   stop(): this;
-  /** Mode Machine: go to this phase, whatever the transitions say. */
+  /** In a machine: go to this phase, whatever the transitions say. */
   nextPhase(phase: string): this;
   /** All objects that the owner is to have; what is missing here is pruned. None at all prunes everything only with `allowEmpty`. */
   desired(objects: DesiredObject[], options?: { allowEmpty?: boolean }): this;

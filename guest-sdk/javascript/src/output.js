@@ -5,8 +5,8 @@ import { readiness } from './request.js';
 /**
  * Requests, and what goes with them. Each method returns the output itself, so that they can follow one another.
  *
- * What a host refuses does nothing at all, and the run fails. In mode Chain it refuses `again`, `wait` and `nextPhase`; today, in both
- * modes, `stop`, `graph` and `desired`. In mode Chain `data`, `output`, `details` and `progress` are left unread.
+ * What a host refuses does nothing at all, and the run fails. In a chain it refuses `again`, `wait` and `nextPhase`; today, in
+ * chains and machines, `stop`, `graph` and `desired`. In a chain `data`, `output`, `details` and `progress` are left unread.
  */
 export class Output {
   #wire;
@@ -106,13 +106,13 @@ export class Output {
     return this;
   }
 
-  /** Mode Machine: enter this handler again with the requests' results, at once or after so many milliseconds. */
+  /** In a machine: enter this handler again with the requests' results, at once or after so many milliseconds. */
   again(after) {
     this.#wire.outcome = { tag: 'again', val: milliseconds(after) };
     return this;
   }
 
-  /** Mode Machine: leave memory, and enter this handler again at the first of these. */
+  /** In a machine: leave memory, and enter this handler again at the first of these. */
   wait({ after, signals = [], objects = [] } = {}) {
     this.#wire.outcome = { tag: 'wait', val: { after: milliseconds(after), signals, objects } };
     return this;
@@ -131,7 +131,7 @@ export class Output {
     return this;
   }
 
-  /** Mode Machine: go to this phase, whatever the transitions say. */
+  /** In a machine: go to this phase, whatever the transitions say. */
   nextPhase(phase) {
     this.#wire.next = phase;
     return this;

@@ -41,11 +41,11 @@ export interface RequestOptions {
    * nor dropped: the run waits.
    */
   onError?: OnError;
-  /** The requests of these names must be ready first. Only with `Output.graph`, which mode Chain refuses. */
+  /** The requests of these names must be ready first. Only with `Output.graph`, which a chain refuses. */
   dependsOn?: string[];
   /** When those that depend on it may go on. Only with `Output.graph`. */
   readyWhen?: Readiness;
-  /** Never sent a second time, even where the answer was lost. Refused in mode Chain. */
+  /** Never sent a second time, even where the answer was lost. Refused in a chain. */
   once?: boolean;
   /** How many milliseconds one attempt may take. By default the sink's, which is 30 s. */
   timeout?: number;

@@ -3,7 +3,7 @@ import type { HandlerError } from './error.js';
 import type { Result } from './result.js';
 import type { Results } from './results.js';
 
-/** Mode Machine: what the previous entry of the same handler left behind. */
+/** In a machine: what the previous entry of the same handler left behind. */
 export class State<Notes = any> {
   private constructor();
   readonly startTime: string | undefined;

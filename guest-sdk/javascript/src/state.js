@@ -2,7 +2,7 @@ import { Json, text } from './document.js';
 import { HandlerError } from './error.js';
 import { entries, Results } from './results.js';
 
-/** Mode Machine: what the previous entry of the same handler left behind. */
+/** In a machine: what the previous entry of the same handler left behind. */
 export class State {
   #state;
 

@@ -34,11 +34,11 @@ test('a handler gets only what it accepts', () => {
     assert.ok(declared.call(name, input) instanceof Output);
   }
   assert.throws(() => declared.call('root', batch), {
-    message: 'handler `root` takes one object, and got a batch: set `isBatch: false` in the Configurator',
+    message: 'handler `root` takes one object, and got a batch: remove `chain.batch` from the Configurator',
     fatal: true,
   });
   assert.throws(() => declared.call('write-all', one), {
-    message: 'handler `write-all` takes a batch, and got one object: set `isBatch: true` in the Configurator',
+    message: 'handler `write-all` takes a batch, and got one object: add `chain.batch` to the Configurator',
     fatal: true,
   });
 });

@@ -621,7 +621,7 @@ class HandlerOutput:
 
 
 class View(Enum):
-    """What a person sees of a handler, in mode Machine."""
+    """What a person sees of a handler, in a machine."""
 
     NONE = 0
     CHECK_LIST = 1

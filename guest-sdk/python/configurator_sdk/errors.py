@@ -11,7 +11,7 @@ class HandlerError(Exception):
     """What a handler raises when it cannot decide.
 
     Unless it is `fatal`, the handler is called again: after `retry_after`, or the Configurator's backoff. A fatal error is one that the
-    same input will always give: the phase fails at once. `code` is looked up in the Configurator's `errorCodes`, in mode Machine.
+    same input will always give: the phase fails at once. `code` is looked up in the Configurator's `errorCodes`, in a machine.
 
     Any other exception of a handler is taken for one that is not fatal, with the exception's name and message.
     """

@@ -36,7 +36,7 @@ def handler(
     """Makes a function the handler of this name. The function stays as it is, and can be called by tests.
 
     - `description`: one sentence for `configurator inspect`.
-    - `view`: how a person sees its progress, in mode Machine.
+    - `view`: how a person sees its progress, in a machine.
     - `accepts`: whether it takes one object, a batch, or both.
     - `parameters_schema`: the JSON Schema that the Configurator's `spec.parameters` must meet. `configurator inspect` shows it; the host
       does not hold the parameters to it, so the handler has to.
@@ -71,10 +71,10 @@ def call(name: str, input: Input) -> Output:
         raise HandlerError(f"this module has no handler `{name}`; it has: {known}", fatal=True)
     accepts = found.description.accepts
     if accepts == Accepts.ONE and input.is_batch:
-        message = f"handler `{name}` takes one object, and got a batch: set `isBatch: false` in the Configurator"
+        message = f"handler `{name}` takes one object, and got a batch: remove `chain.batch` from the Configurator"
         raise HandlerError(message, fatal=True)
     if accepts == Accepts.BATCH and not input.is_batch:
-        message = f"handler `{name}` takes a batch, and got one object: set `isBatch: true` in the Configurator"
+        message = f"handler `{name}` takes a batch, and got one object: add `chain.batch` to the Configurator"
         raise HandlerError(message, fatal=True)
     try:
         output = found.run(input)

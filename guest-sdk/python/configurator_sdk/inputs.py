@@ -137,32 +137,32 @@ class Input:
 
     @cached_property
     def last(self) -> State | None:
-        """Mode Machine: what the previous entry of this handler left behind, where it is entered again."""
+        """In a machine: what the previous entry of this handler left behind, where it is entered again."""
         return None if self._wired.last is None else State(self._wired.last)
 
     def answer(self, name: str) -> Result | None:
-        """Mode Machine: the result of the request of this name that the entry before asked for.
+        """In a machine: the result of the request of this name that the entry before asked for.
 
         `None` on the first entry, where the request was not asked for, and where the host does not remember: then ask again.
         """
         return None if self.last is None else self.last.results.result_opt(name)
 
     def answers(self, key: str) -> list[Result]:
-        """Mode Machine: the results of all requests with this `group_by` that the entry before asked for; empty where `answer` is `None`."""
+        """In a machine: the results of all requests with this `group_by` that the entry before asked for; empty where `answer` is `None`."""
         return [] if self.last is None else self.last.results.group_opt(key)
 
     @property
     def notes(self) -> Any:
-        """Mode Machine: what this handler has noted with `Output.data`, or `None`."""
+        """In a machine: what this handler has noted with `Output.data`, or `None`."""
         return None if self.last is None else self.last.data
 
     @property
     def outputs(self) -> list[str]:
-        """Mode Machine: the paths of the steps that have left an output."""
+        """In a machine: the paths of the steps that have left an output."""
         return [path for path, _ in self._wired.outputs]
 
     def output_of(self, path: str) -> Any:
-        """Mode Machine: what the step at this path has left with `Output.output`. A fatal error where it has not.
+        """In a machine: what the step at this path has left with `Output.output`. A fatal error where it has not.
 
         The path is that within the flow; outside a flow it begins with the phase.
         """
@@ -173,7 +173,7 @@ class Input:
         return document.value(found)
 
     def output_json(self, path: str) -> Json | None:
-        """Mode Machine: what the step at this path has left, as text, or `None`."""
+        """In a machine: what the step at this path has left, as text, or `None`."""
         return _find(self._wired.outputs, path)
 
     @classmethod

@@ -14,8 +14,8 @@ __all__ = ["BatchErrorStrategy", "EventType", "Output", "desired_object"]
 class Output:
     """Requests, and what goes with them. Each method returns the output itself, so that they can follow one another.
 
-    What a host refuses does nothing at all, and the run fails. In mode Chain it refuses `again`, `wait` and `next_phase`; today, in both
-    modes, `stop`, `graph` and `desired`. In mode Chain `data`, `output`, `details` and `progress` are left unread.
+    What a host refuses does nothing at all, and the run fails. In a chain it refuses `again`, `wait` and `next_phase`; today, in
+    chains and machines, `stop`, `graph` and `desired`. In a chain `data`, `output`, `details` and `progress` are left unread.
     """
 
     def __init__(self, *requests: wire.ResourceRequest) -> None:
@@ -103,7 +103,7 @@ class Output:
         return self
 
     def again(self, after: timedelta | None = None) -> "Output":
-        """Mode Machine: enter this handler again with the requests' results, at once or after this long."""
+        """In a machine: enter this handler again with the requests' results, at once or after this long."""
         self._wire.outcome = wire.Outcome_Again(milliseconds(after))
         return self
 
@@ -114,7 +114,7 @@ class Output:
         signals: Iterable[str] = (),
         objects: Iterable[ObjectKey] = (),
     ) -> "Output":
-        """Mode Machine: leave memory, and enter this handler again at the first of these."""
+        """In a machine: leave memory, and enter this handler again at the first of these."""
         self._wire.outcome = wire.Outcome_Wait(wire.Wake(milliseconds(after), list(signals), list(objects)))
         return self
 
@@ -130,7 +130,7 @@ class Output:
         return self
 
     def next_phase(self, phase: str) -> "Output":
-        """Mode Machine: go to this phase, whatever the transitions say."""
+        """In a machine: go to this phase, whatever the transitions say."""
         self._wire.next = phase
         return self
 

@@ -48,8 +48,8 @@ def request(
     - `of`: in a batch, the object that it is for: a failure is charged to it alone.
     - `on_error`: what becomes of its failure. By default the phase fails; with `group_by`, what the output says. An outage of a server is
       neither caught nor dropped: the run waits.
-    - `depends_on`, `ready_when`: only with `Output.graph`, which mode Chain refuses.
-    - `once`: never sent a second time, even where the answer was lost. Refused in mode Chain.
+    - `depends_on`, `ready_when`: only with `Output.graph`, which a chain refuses.
+    - `once`: never sent a second time, even where the answer was lost. Refused in a chain.
     - `timeout`: how long one attempt may take. By default the sink's, which is 30 s.
     """
     return wire.ResourceRequest(

@@ -13,7 +13,7 @@ __all__ = ["State"]
 
 
 class State:
-    """Mode Machine: what the previous entry of the same handler left behind."""
+    """In a machine: what the previous entry of the same handler left behind."""
 
     def __init__(self, state: wire.HandlerState) -> None:
         self._state = state

@@ -51,12 +51,12 @@ class TestCalls(unittest.TestCase):
         self.fails(
             "root",
             batch,
-            "handler `root` takes one object, and got a batch: set `isBatch: false` in the Configurator",
+            "handler `root` takes one object, and got a batch: remove `chain.batch` from the Configurator",
         )
         self.fails(
             "write-all",
             one,
-            "handler `write-all` takes a batch, and got one object: set `isBatch: true` in the Configurator",
+            "handler `write-all` takes a batch, and got one object: add `chain.batch` to the Configurator",
         )
 
     def test_a_mistake_is_a_failure_that_is_retried_and_logged(self):

@@ -42,7 +42,7 @@ impl HandlerError {
         self
     }
 
-    /// The code that the Configurator's `errorCodes` may know. Unread in mode Chain, which has none.
+    /// The code that the Configurator's `errorCodes` may know. Unread in a chain, which has none.
     #[must_use]
     pub fn code(mut self, code: impl Into<String>) -> HandlerError {
         self.code = Some(code.into());

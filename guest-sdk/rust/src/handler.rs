@@ -55,7 +55,7 @@ impl Handler {
         self
     }
 
-    /// How a person sees the handler's progress. Default: [`View::None`]. In mode Chain only `configurator inspect`
+    /// How a person sees the handler's progress. Default: [`View::None`]. In a chain only `configurator inspect`
     /// shows it.
     #[must_use]
     pub const fn view(mut self, view: View) -> Handler {
@@ -144,10 +144,10 @@ impl Registry {
         };
         match (handler.accepts, &input.resource_object) {
             (Accepts::One, ResourceObject::Batch(_)) => Err(HandlerError::fatal(format!(
-                "handler `{name}` takes one object, and got a batch: set `isBatch: false` in the Configurator"
+                "handler `{name}` takes one object, and got a batch: remove `chain.batch` from the Configurator"
             ))),
             (Accepts::Batch, ResourceObject::One(_)) => Err(HandlerError::fatal(format!(
-                "handler `{name}` takes a batch, and got one object: set `isBatch: true` in the Configurator"
+                "handler `{name}` takes a batch, and got one object: add `chain.batch` to the Configurator"
             ))),
             _ => (handler.run)(input),
         }
@@ -224,11 +224,11 @@ mod tests {
         assert!(HANDLERS.call("write-all", &batch).is_ok());
         assert!(HANDLERS.call("either", &one).is_ok() && HANDLERS.call("either", &batch).is_ok());
         expect_test::expect![
-            "handler `root` takes one object, and got a batch: set `isBatch: false` in the Configurator"
+            "handler `root` takes one object, and got a batch: remove `chain.batch` from the Configurator"
         ]
         .assert_eq(&HANDLERS.call("root", &batch).unwrap_err().message);
         expect_test::expect![
-            "handler `write-all` takes a batch, and got one object: set `isBatch: true` in the Configurator"
+            "handler `write-all` takes a batch, and got one object: add `chain.batch` to the Configurator"
         ]
         .assert_eq(&HANDLERS.call("write-all", &one).unwrap_err().message);
     }

@@ -137,7 +137,7 @@ impl Input {
             .map(|(_, value)| value.as_str())
     }
 
-    /// In mode Machine: the result of the request of this name that the entry before asked for. Nothing on the first entry, where the
+    /// In a machine: the result of the request of this name that the entry before asked for. Nothing on the first entry, where the
     /// request was not asked for, and where the host does not remember: then ask again.
     pub fn answer(&self, request_name: &str) -> Option<&RequestResult> {
         match find(&self.last.as_ref()?.request_results, request_name)? {
@@ -146,7 +146,7 @@ impl Input {
         }
     }
 
-    /// In mode Machine: the results of all requests with this `groupBy` that the entry before asked for; empty as
+    /// In a machine: the results of all requests with this `groupBy` that the entry before asked for; empty as
     /// [`answer`](Self::answer) is nothing.
     pub fn answers(&self, group_by: &str) -> &[RequestResult] {
         let results = self.last.as_ref().map(|last| &last.request_results);
@@ -156,7 +156,7 @@ impl Input {
         }
     }
 
-    /// In mode Machine: what this handler has noted with [`Output::data`](crate::Output::data), or nothing.
+    /// In a machine: what this handler has noted with [`Output::data`](crate::Output::data), or nothing.
     ///
     /// # Errors
     /// Fatal, when it is not a `T`.
@@ -165,7 +165,7 @@ impl Input {
         data.map(|data| json::read(data, "the notes")).transpose()
     }
 
-    /// In mode Machine: what the step at this path has left with [`Output::output`](crate::Output::output). The path is that within the
+    /// In a machine: what the step at this path has left with [`Output::output`](crate::Output::output). The path is that within the
     /// flow; outside a flow it begins with the phase.
     ///
     /// # Errors

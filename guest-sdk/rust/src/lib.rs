@@ -44,7 +44,7 @@
 //!
 //! # Two modes
 //!
-//! In mode Chain the phases of a Configurator follow one another, and the next phase gets the results of this one. In mode Machine
+//! In a chain the phases of a Configurator follow one another, and the next phase gets the results of this one. In a machine
 //! a handler is a leaf of a phase's tree and is entered until it is [`Outcome::Done`]: it asks with [`Output::again`], gets the answers
 //! by [`Input::answer`] and its own notes by [`Input::notes`] when it is entered again, and leaves memory with [`Output::wait`].
 //!
@@ -74,11 +74,11 @@
 //!
 //! An output that asks for any of this does nothing at all, and its run fails with `UnsupportedResourceOperation`:
 //!
-//! - in mode Chain: [`Output::again`], [`Output::again_after`], [`Output::wait`], [`Output::next_phase`];
-//! - in both modes, today: [`Output::stop`]; [`Output::graph`], with [`Request::depends_on`] and [`Request::ready_when`], which make any
+//! - in a chain: [`Output::again`], [`Output::again_after`], [`Output::wait`], [`Output::next_phase`];
+//! - in chains and machines, today: [`Output::stop`]; [`Output::graph`], with [`Request::depends_on`] and [`Request::ready_when`], which make any
 //!   other output invalid; [`Request::once`], in whose place a node of a machine is marked `once`; [`Output::desired`].
 //!
-//! In mode Chain, [`Output::data`], [`Output::progress`], [`Output::output`] and [`Output::details`] are checked and then left unread,
+//! In a chain, [`Output::data`], [`Output::progress`], [`Output::output`] and [`Output::details`] are checked and then left unread,
 //! and in the input `last` and `outputs` are absent or empty.
 //!
 //! # Numbers, time and chance

@@ -67,7 +67,7 @@ impl Output {
         self
     }
 
-    /// Each request is sent when what it names in [`Request::depends_on`] is ready. Refused in mode Chain.
+    /// Each request is sent when what it names in [`Request::depends_on`] is ready. Refused in a chain.
     #[must_use]
     pub fn graph(mut self) -> Output {
         self.requests.execute_strategy = Some(ExecuteStrategy::Graph);
@@ -160,28 +160,28 @@ impl Output {
         self
     }
 
-    /// The handler's own notes, which come back in `last` when it is entered again. Unread in mode Chain.
+    /// The handler's own notes, which come back in `last` when it is entered again. Unread in a chain.
     #[must_use]
     pub fn data(mut self, data: impl Into<Json>) -> Output {
         self.data = Some(data.into().into_string());
         self
     }
 
-    /// For later steps of the same flow. Unread in mode Chain.
+    /// For later steps of the same flow. Unread in a chain.
     #[must_use]
     pub fn output(mut self, output: impl Into<Json>) -> Output {
         self.output = Some(output.into().into_string());
         self
     }
 
-    /// What a person sees under the view `ObjectDetail`. Unread in mode Chain.
+    /// What a person sees under the view `ObjectDetail`. Unread in a chain.
     #[must_use]
     pub fn details(mut self, details: impl Into<Json>) -> Output {
         self.details = Some(details.into().into_string());
         self
     }
 
-    /// How far the handler is. More than 100 percent is 100. Unread in mode Chain.
+    /// How far the handler is. More than 100 percent is 100. Unread in a chain.
     #[must_use]
     pub fn progress(mut self, percent: u8, message: impl Into<String>) -> Output {
         self.progress = Some(Progress {
@@ -191,7 +191,7 @@ impl Output {
         self
     }
 
-    /// Enter this handler again with the requests' results: at once. Refused in mode Chain, where the next phase gets
+    /// Enter this handler again with the requests' results: at once. Refused in a chain, where the next phase gets
     /// the results.
     #[must_use]
     pub fn again(mut self) -> Output {
@@ -199,7 +199,7 @@ impl Output {
         self
     }
 
-    /// Enter this handler again with the requests' results, after this long. Refused in mode Chain, where
+    /// Enter this handler again with the requests' results, after this long. Refused in a chain, where
     /// [`HandlerError::retry`] with [`after`](HandlerError::after) begins the run again.
     #[must_use]
     pub fn again_after(mut self, delay: Duration) -> Output {
@@ -207,7 +207,7 @@ impl Output {
         self
     }
 
-    /// Leave memory; enter this handler again at the first of these. Refused in mode Chain.
+    /// Leave memory; enter this handler again at the first of these. Refused in a chain.
     ///
     /// ```
     /// use configurator_sdk::{Output, Wake};
@@ -231,21 +231,21 @@ impl Output {
         self
     }
 
-    /// In a pipeline: the handlers after this one are not called. Refused in mode Chain.
+    /// In a pipeline: the handlers after this one are not called. Refused in a chain.
     #[must_use]
     pub fn stop(mut self) -> Output {
         self.outcome = Outcome::Stop;
         self
     }
 
-    /// Go to this phase, whatever the transitions say. Refused in mode Chain, where the phases follow one another.
+    /// Go to this phase, whatever the transitions say. Refused in a chain, where the phases follow one another.
     #[must_use]
     pub fn next_phase(mut self, phase: impl Into<String>) -> Output {
         self.next = Some(phase.into());
         self
     }
 
-    /// All objects that the owner is to have; what is missing here is pruned. Refused in mode Chain.
+    /// All objects that the owner is to have; what is missing here is pruned. Refused in a chain.
     #[must_use]
     pub fn desired(mut self, desired: DesiredSet) -> Output {
         self.desired = Some(desired);

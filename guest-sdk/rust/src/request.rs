@@ -91,14 +91,14 @@ impl Request {
     }
 
     /// When those that depend on it may go on. Default: observed. Only with [`Output::graph`](crate::Output::graph),
-    /// which mode Chain refuses.
+    /// which a chain refuses.
     #[must_use]
     pub fn ready_when(mut self, readiness: Readiness) -> Request {
         self.ready_when = Some(readiness);
         self
     }
 
-    /// Never sent a second time, even where the answer was lost. Refused in mode Chain: make the request one that may
+    /// Never sent a second time, even where the answer was lost. Refused in a chain: make the request one that may
     /// be sent again.
     #[must_use]
     pub fn once(mut self) -> Request {

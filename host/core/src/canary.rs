@@ -69,7 +69,7 @@ pub struct CanaryPolicy {
 /// The finished runs of a canary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RunCounts {
-    /// Finished runs. In mode Machine, finished entries of handlers.
+    /// Finished runs. In a machine, finished entries of handlers.
     pub runs: u32,
     /// How many of them were faulty.
     pub faults: u32,

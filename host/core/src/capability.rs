@@ -29,18 +29,18 @@ pub struct Capabilities {
     pub http: Vec<HttpRule>,
 }
 
-/// Allows verbs on Kubernetes resources. In each list of names, `*` stands for any run of characters.
+/// Allows verbs on Kubernetes resources. In each list, `*` stands for any number of characters, and an empty list matches nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KubernetesRule {
     /// API groups; `""` is the core group.
-    pub groups: Vec<String>,
+    pub api_groups: Vec<String>,
     /// Plural names.
     pub resources: Vec<String>,
-    /// Empty: the resource itself only.
+    /// Subresources. If there are any, the rule does not match the resource itself.
     pub subresources: Vec<String>,
-    /// Empty: all, and cluster-scoped resources.
+    /// Namespaces. Only `*` matches a cluster-scoped resource, and a list in all namespaces.
     pub namespaces: Vec<String>,
-    /// Empty: all.
+    /// Names of objects. Only `*` matches a request without a name, and an object whose name the host generates.
     pub names: Vec<String>,
     /// The verbs.
     pub verbs: Vec<KubernetesVerb>,
@@ -49,8 +49,17 @@ pub struct KubernetesRule {
 }
 
 impl KubernetesRule {
-    /// Returns whether the rule covers this object or subresource, for any verb. An empty name or namespace is covered by an empty
-    /// list or by `*`.
+    /// A rule for every object of its resources. It has no groups, resources and verbs yet.
+    #[must_use]
+    pub fn of_any_object() -> Self {
+        Self {
+            namespaces: vec!["*".to_owned()],
+            names: vec!["*".to_owned()],
+            ..Self::default()
+        }
+    }
+
+    /// Returns whether the rule covers this object or subresource, for any verb. An empty name or namespace is covered by `*` only.
     fn covers(
         &self,
         group: &str,
@@ -59,14 +68,14 @@ impl KubernetesRule {
         namespace: &str,
         name: &str,
     ) -> bool {
-        any(&self.groups, group)
+        any(&self.api_groups, group)
             && any(&self.resources, plural)
             && match subresource {
                 None => self.subresources.is_empty(),
                 Some(subresource) => any(&self.subresources, subresource),
             }
-            && (self.namespaces.is_empty() || any(&self.namespaces, namespace))
-            && (self.names.is_empty() || any(&self.names, name))
+            && any_named(&self.namespaces, namespace)
+            && any_named(&self.names, name)
     }
 }
 
@@ -102,26 +111,20 @@ impl Capabilities {
     #[must_use]
     pub fn everything() -> Self {
         let any = || vec!["*".to_owned()];
+        let every_resource = KubernetesRule {
+            api_groups: any(),
+            resources: any(),
+            verbs: KubernetesVerb::ALL.to_vec(),
+            watch: true,
+            ..KubernetesRule::of_any_object()
+        };
         Self {
             kubernetes: vec![
                 KubernetesRule {
-                    groups: any(),
-                    resources: any(),
                     subresources: any(),
-                    namespaces: Vec::new(),
-                    names: Vec::new(),
-                    verbs: KubernetesVerb::ALL.to_vec(),
-                    watch: true,
+                    ..every_resource.clone()
                 },
-                KubernetesRule {
-                    groups: any(),
-                    resources: any(),
-                    subresources: Vec::new(),
-                    namespaces: Vec::new(),
-                    names: Vec::new(),
-                    verbs: KubernetesVerb::ALL.to_vec(),
-                    watch: true,
-                },
+                every_resource,
             ],
             configstore: vec![ConfigstoreRule {
                 prefixes: vec![String::new()],
@@ -150,13 +153,16 @@ impl Capabilities {
             return Ok(());
         }
         Err(missing(&format!(
-            "kubernetes: {{groups: [{:?}], resources: [{}], namespaces: [{}], names: [{}], verbs: [watch]}}",
-            key.group, key.plural, key.namespace, key.name
+            "kubernetes: {{apiGroups: [{:?}], resources: [{}], namespaces: [{}], names: [{}], verbs: [watch]}}",
+            key.group,
+            key.plural,
+            or_all(&key.namespace),
+            key.name
         )))
     }
 
     /// Checks that rules allow a watch of this resource in these namespaces. An empty list means all namespaces, or a cluster-scoped
-    /// resource. A rule that lists names allows no watch, unless it lists `*`.
+    /// resource. Only a rule whose names include `*` allows a watch.
     ///
     /// # Errors
     /// [`FaultKind::ResourcePermission`], with the first namespace that no rule covers.
@@ -179,12 +185,9 @@ impl Capabilities {
         let Some(missed) = wanted.iter().find(|namespace| !covers(namespace)) else {
             return Ok(());
         };
-        let namespaces = match missed.as_str() {
-            "" => String::new(),
-            namespace => format!(", namespaces: [{namespace}]"),
-        };
+        let namespace = or_all(missed);
         Err(missing(&format!(
-            "kubernetes: {{groups: [{group:?}], resources: [{plural}]{namespaces}, verbs: [watch]}}"
+            "kubernetes: {{apiGroups: [{group:?}], resources: [{plural}], namespaces: [{namespace}], verbs: [watch]}}"
         )))
     }
 
@@ -202,12 +205,11 @@ impl Capabilities {
         }
         let ObjectRef { namespace, name } = object;
         Err(missing(&format!(
-            "kubernetes: {{groups: [\"\"], resources: [{plural}], namespaces: [{namespace}], names: [{name}], verbs: [get]}}"
+            "kubernetes: {{apiGroups: [\"\"], resources: [{plural}], namespaces: [{namespace}], names: [{name}], verbs: [get]}}"
         )))
     }
 
-    /// Whether a rule allows this verb on the object of a call. A rule that lists names does not reach an object whose name the host
-    /// generates, unless it lists `*`.
+    /// Whether a rule allows this verb on the object of a call.
     ///
     /// # Errors
     /// [`FaultKind::ResourcePermission`]; the message reads `no rule that allows …`.
@@ -240,18 +242,14 @@ impl Capabilities {
             .as_ref()
             .map(|subresource| format!(", subresources: [{subresource}]"))
             .unwrap_or_default();
-        let namespaces = if request.namespace.is_empty() {
-            String::new()
-        } else {
-            format!(", namespaces: [{}]", request.namespace)
-        };
+        let namespace = or_all(&request.namespace);
         let names = if name.is_empty() {
             String::new()
         } else {
             format!(", names: [{name}]")
         };
         Err(missing(&format!(
-            "kubernetes: {{groups: [{:?}], resources: [{}]{subresource}{namespaces}{names}, verbs: [{}]}}",
+            "kubernetes: {{apiGroups: [{:?}], resources: [{}]{subresource}, namespaces: [{namespace}]{names}, verbs: [{}]}}",
             request.group,
             request.plural,
             verb.name()
@@ -361,6 +359,20 @@ fn any(patterns: &[String], text: &str) -> bool {
     patterns.iter().any(|pattern| glob::matches(pattern, text))
 }
 
+/// As [`any`], but an empty pattern does not match an empty text: only `*` does.
+fn any_named(patterns: &[String], text: &str) -> bool {
+    let mut patterns = patterns.iter().filter(|pattern| !pattern.is_empty());
+    patterns.any(|pattern| glob::matches(pattern, text))
+}
+
+/// A namespace as a rule names it. Only `*` matches no namespace.
+fn or_all(namespace: &str) -> &str {
+    match namespace {
+        "" => "\"*\"",
+        namespace => namespace,
+    }
+}
+
 fn missing(rule: &str) -> Fault {
     Fault::new(
         FaultKind::ResourcePermission,
@@ -383,13 +395,13 @@ mod tests {
         Capabilities {
             kubernetes: vec![
                 KubernetesRule {
-                    groups: vec![String::new()],
+                    api_groups: vec![String::new()],
                     resources: vec!["nodes".into(), "namespaces".into()],
                     verbs: vec![KubernetesVerb::Get],
-                    ..KubernetesRule::default()
+                    ..KubernetesRule::of_any_object()
                 },
                 KubernetesRule {
-                    groups: vec!["apps".into()],
+                    api_groups: vec!["apps".into()],
                     resources: vec!["deployments".into()],
                     subresources: vec!["scale".into()],
                     namespaces: vec!["team-*".into()],
@@ -440,7 +452,7 @@ mod tests {
             let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
             Capabilities {
                 kubernetes: vec![KubernetesRule {
-                    groups: vec![String::new()],
+                    api_groups: vec![String::new()],
                     resources: vec!["pods".into()],
                     namespaces: texts(namespaces),
                     names: texts(names),
@@ -455,28 +467,42 @@ mod tests {
             let got = rules.check_watch("", "pods", &namespaces);
             expected.assert_eq(&got.map_or_else(|fault| fault.message, |()| "allowed".into()));
         };
-        check(rule(&[], &[]), &[], expect!["allowed"]);
-        check(rule(&["team-*"], &[]), &["team-a"], expect!["allowed"]);
-        check(rule(&[], &["*"]), &["team-a"], expect!["allowed"]);
+        check(rule(&["*"], &["*"]), &[], expect!["allowed"]);
+        check(rule(&["team-*"], &["*"]), &["team-a"], expect!["allowed"]);
+        check(rule(&["*"], &["*"]), &["team-a"], expect!["allowed"]);
         check(
-            rule(&["team-*"], &[]),
+            rule(&[], &["*"]),
+            &["team-a"],
+            expect![[
+                r#"no rule that allows kubernetes: {apiGroups: [""], resources: [pods], namespaces: [team-a], verbs: [watch]}"#
+            ]],
+        );
+        check(
+            rule(&["*"], &[]),
+            &["team-a"],
+            expect![[
+                r#"no rule that allows kubernetes: {apiGroups: [""], resources: [pods], namespaces: [team-a], verbs: [watch]}"#
+            ]],
+        );
+        check(
+            rule(&["team-*"], &["*"]),
             &["team-a", "shop"],
             expect![[
-                r#"no rule that allows kubernetes: {groups: [""], resources: [pods], namespaces: [shop], verbs: [watch]}"#
+                r#"no rule that allows kubernetes: {apiGroups: [""], resources: [pods], namespaces: [shop], verbs: [watch]}"#
             ]],
         );
         check(
-            rule(&["team-*"], &[]),
+            rule(&["team-*"], &["*"]),
             &[],
             expect![[
-                r#"no rule that allows kubernetes: {groups: [""], resources: [pods], verbs: [watch]}"#
+                r#"no rule that allows kubernetes: {apiGroups: [""], resources: [pods], namespaces: ["*"], verbs: [watch]}"#
             ]],
         );
         check(
-            rule(&[], &["web"]),
+            rule(&["*"], &["web"]),
             &["shop"],
             expect![[
-                r#"no rule that allows kubernetes: {groups: [""], resources: [pods], namespaces: [shop], verbs: [watch]}"#
+                r#"no rule that allows kubernetes: {apiGroups: [""], resources: [pods], namespaces: [shop], verbs: [watch]}"#
             ]],
         );
     }
@@ -500,7 +526,7 @@ mod tests {
         check(
             &Operation::Kubernetes(request),
             expect![[
-                r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {groups: [""], resources: [pods], namespaces: [shop], names: [web], verbs: [delete]}"#
+                r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {apiGroups: [""], resources: [pods], namespaces: [shop], names: [web], verbs: [delete]}"#
             ]],
         );
     }
@@ -521,7 +547,7 @@ mod tests {
         check(
             &Operation::Kubernetes(request),
             expect![[
-                r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {groups: ["apps"], resources: [deployments], namespaces: [team-a], names: [web], verbs: [patch]}"#
+                r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {apiGroups: ["apps"], resources: [deployments], namespaces: [team-a], names: [web], verbs: [patch]}"#
             ]],
         );
     }

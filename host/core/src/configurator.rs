@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::backoff::RetryPolicy;
 use crate::capability::Capabilities;
 use crate::document::Document;
+use crate::glob;
 use crate::handler::{CallLimits, WatchEvent};
 use crate::machine::phase::Machine;
 use crate::projection::Projection;
@@ -29,9 +30,9 @@ pub struct Configurator {
     pub batch: Option<BatchOptions>,
     /// Handed to every call.
     pub parameters: Document,
-    /// The chain of phases; the first is the root phase. Empty in mode `Machine`, and only there.
+    /// The chain of phases; the first is the root phase. Empty if it has a machine, and only then.
     pub phases: Vec<Phase>,
-    /// Mode `Machine`; `None`: mode `Chain`.
+    /// The machine. `None` if it has a chain.
     pub machine: Option<MachineMode>,
     /// What happens when an object goes.
     pub deletion: Deletion,
@@ -58,6 +59,8 @@ pub struct Watch {
     pub kind: String,
     /// Empty for all.
     pub namespaces: Vec<String>,
+    /// Namespaces whose objects are not selected; `*` stands for any number of characters.
+    pub exclude_namespaces: Vec<String>,
     /// As in `kubectl -l`.
     pub label_selector: String,
     /// As in `kubectl --field-selector`.
@@ -71,6 +74,14 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// Whether objects of this namespace are not selected.
+    #[must_use]
+    pub fn excludes(&self, namespace: &str) -> bool {
+        self.exclude_namespaces
+            .iter()
+            .any(|pattern| glob::matches(pattern, namespace))
+    }
+
     /// Whether this event starts a run. A resync always does; a deletion never does by itself, see [`Deletion`].
     #[must_use]
     pub fn starts_run(&self, event: WatchEvent) -> bool {
@@ -96,7 +107,7 @@ pub struct Phase {
     pub handler: String,
 }
 
-/// Mode `Machine`.
+/// A machine, and how its objects are kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MachineMode {
     /// The phases, and which follows which.
@@ -168,7 +179,7 @@ pub fn status_manager(configurator: &str) -> String {
     format!("{MANAGER_PREFIX}{configurator}/status")
 }
 
-/// The field manager of the states of a Configurator's objects, in mode `Machine`.
+/// The field manager of the states of a Configurator's objects, in a machine.
 #[must_use]
 pub fn state_manager(configurator: &str) -> String {
     format!("{MANAGER_PREFIX}{configurator}/state")

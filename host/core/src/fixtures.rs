@@ -36,6 +36,7 @@ pub(crate) fn configurator() -> Configurator {
             version: "v1".into(),
             kind: "Pod".into(),
             namespaces: Vec::new(),
+            exclude_namespaces: Vec::new(),
             label_selector: String::new(),
             field_selector: String::new(),
             events: vec![WatchEvent::Added, WatchEvent::Modified],

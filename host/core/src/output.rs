@@ -100,7 +100,7 @@ pub fn check(output: &HandlerOutput, rules: OutputRules<'_>) -> Result<(), Fault
 fn check_outcome(output: &HandlerOutput, is_leaf: bool) -> Result<(), Fault> {
     if output.next.is_some() && !is_leaf {
         return Err(unsupported(
-            "`next` is not valid in mode Chain: the phases follow one another".to_owned(),
+            "`next` is not valid in a chain: the phases follow one another".to_owned(),
         ));
     }
     if output.desired.is_some() {
@@ -116,10 +116,10 @@ fn check_outcome(output: &HandlerOutput, is_leaf: bool) -> Result<(), Fault> {
         )),
         Outcome::Again(_) | Outcome::Wait(_) if is_leaf => Ok(()),
         Outcome::Again(_) => Err(unsupported(
-            "the outcome `again` is not valid in mode Chain".to_owned(),
+            "the outcome `again` is not valid in a chain".to_owned(),
         )),
         Outcome::Wait(_) => Err(unsupported(
-            "the outcome `wait` is not valid in mode Chain".to_owned(),
+            "the outcome `wait` is not valid in a chain".to_owned(),
         )),
         Outcome::Stop => Err(unsupported(
             "the outcome `stop` is not valid outside a pipeline".to_owned(),
@@ -216,7 +216,7 @@ fn check_request(
         ));
     }
     if request.once && !rules.is_leaf {
-        return Err(unsupported("`once` needs mode Machine".to_owned()));
+        return Err(unsupported("`once` needs a machine".to_owned()));
     }
     if request.is_declarative && !request.operation.is_mutating() {
         return Err(invalid(

@@ -1,4 +1,4 @@
-//! One pass of one object, or of a batch, through the phases: mode `Chain`. In mode `Machine`, one entry of a leaf of an object's tree.
+//! One pass of one object, or of a batch, through the phases of a chain. In a machine, one entry of a leaf of an object's tree.
 //!
 //! A [`Run`] is a state machine. Whoever drives it does what its [`Step`] says and hands back what came of it,
 //! until it has finished. It persists nothing.
@@ -56,7 +56,7 @@ pub struct Member {
 /// Which chain of phases a run goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Chain {
-    /// `spec.phases`.
+    /// `spec.chain.phases`.
     Phases,
     /// `spec.deletion.phases`.
     Deletion,
@@ -134,7 +134,7 @@ pub enum Pause {
 pub enum Finish {
     /// Every phase went through.
     Succeeded,
-    /// In mode `Machine`: nothing more is to be done before this long, unless the object changes or is told something.
+    /// In a machine: nothing more is to be done before this long, unless the object changes or is told something.
     Rest {
         /// The wait; `None`: for as long as nothing happens.
         after: Option<Duration>,
@@ -503,7 +503,7 @@ impl Run {
         self.leaf.is_some()
     }
 
-    /// Returns the phase that a machine's object is in; empty in mode Chain.
+    /// Returns the phase that a machine's object is in; empty in a chain.
     #[must_use]
     pub fn visited_phase(&self) -> &str {
         self.leaf.as_ref().map_or("", |leaf| leaf.phase.as_str())

@@ -69,7 +69,7 @@ enum Command {
     Cache(cache::CacheArgs),
     /// Pin a Configurator to the module it ran before.
     Rollback(rollback::RollbackArgs),
-    /// Inspect and control workflows (mode Machine).
+    /// Inspect and control the machines of objects.
     Flow(flow::FlowArgs),
     /// Show the workflow of an object: the same as `flow show`.
     Show {

@@ -69,7 +69,7 @@ pub struct RunContext {
     pub(crate) effects: Effects,
     /// Holds the objects that are handled; with `deletion.by: Finalizer`.
     pub finalizer: Option<Finalizer>,
-    /// In mode `Machine`: what its machines share.
+    /// What the machines of its objects share.
     pub(crate) machine: Option<Arc<MachineContext>>,
     /// Publishes Events.
     pub publisher: Publisher,

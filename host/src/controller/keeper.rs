@@ -40,8 +40,7 @@ use crate::idempotency::Effects;
 use crate::ledger::Ledger;
 use crate::module_source::SourceError;
 use crate::observer::Notice;
-use crate::resource;
-use crate::resource::machine::ModeSpec;
+use crate::resource::{self, ModeStatus};
 use crate::shards::changed;
 use crate::suspect_requests::SuspectRequests;
 use crate::tasks::{TaskKind, Tasks};
@@ -305,8 +304,7 @@ impl Keeper {
     /// Whether the Configurator says something else with the flows as they are now than what runs, or what is loaded or was refused may have been of
     /// flows that are no more.
     fn may_be_of_other_flows(&self, resource: &resource::Configurator) -> bool {
-        if resource.spec.mode != ModeSpec::Machine || resource.metadata.deletion_timestamp.is_some()
-        {
+        if resource.spec.machine.is_none() || resource.metadata.deletion_timestamp.is_some() {
             return false;
         }
         if self.loading.is_some() || self.known.refusal.is_some() {
@@ -372,7 +370,7 @@ impl Keeper {
         if let Some(worker) = self.worker.take() {
             worker.stop().await;
         }
-        let is_machine = self.desired.borrow().spec.mode == ModeSpec::Machine;
+        let is_machine = self.desired.borrow().spec.machine.is_some();
         let removing = async {
             remove_records(&self.shared, &uid).await?;
             match is_machine {
@@ -489,6 +487,10 @@ impl Keeper {
         } = arrived;
         let name = resource.name_any();
         self.known.generation = resource.metadata.generation.unwrap_or_default();
+        self.known.mode = Some(match resource.spec.machine {
+            None => ModeStatus::Chain,
+            Some(_) => ModeStatus::Machine,
+        });
         // A source that knows no versions is not asked for them.
         self.ask_source = None;
         if !matches!(version, Ok(None)) {

@@ -635,7 +635,7 @@ impl MachineRun {
         let got = beside(leaves, ended, own.earlier.get(pinned)).await;
         got.map_err(|why| {
             format!(
-                "the phase has begun with the module {pinned} and stays on it (spec.moduleUpgrade is Pinned), but it is not to be had: {why}. Put it back, or have the phase begin anew by a Command with verb Restart"
+                "the phase has begun with the module {pinned} and stays on it (spec.machine.moduleUpgrade is Pinned), but it is not to be had: {why}. Put it back, or have the phase begin anew by a Command with verb Restart"
             )
         })
     }

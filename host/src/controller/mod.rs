@@ -2,7 +2,7 @@
 //!
 //! A [`supervisor`] watches the Configurators and gives each a [`keeper`]; the keeper loads the module, keeps one
 //! [`worker`] running and has its [`voice`] write the status; the worker watches the objects, asks the queue of `configurator-core`
-//! whose turn it is, and has the [`driver`] take each run through its phases. In mode `Machine`, a run is a turn of one object's
+//! whose turn it is, and has the [`driver`] take each run through its phases. In a machine, a run is a turn of one object's
 //! machine: `machine_run` carries out what it decides, and has the driver take each entry of a handler through.
 
 mod awaited;

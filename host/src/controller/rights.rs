@@ -19,7 +19,7 @@ use k8s_openapi::api::authorization::v1::{
 use kube::Client;
 use kube::api::{Api, PostParams};
 
-use super::worker::{FAILURES_SHOWN, WorkerReport};
+use super::worker::{MAX_LISTED, WorkerReport};
 use crate::clock::{SharedClock, until};
 use crate::objects;
 use crate::resource::FailureStatus;
@@ -238,7 +238,7 @@ impl RightsReview {
 /// Whether objects wait for a right: among those that are shown, or perhaps among those that are not.
 #[must_use]
 pub fn wait_for_rights(report: &WorkerReport) -> bool {
-    report.failures.iter().any(is_refusal) || report.counts.failed > FAILURES_SHOWN
+    report.failures.iter().any(is_refusal) || report.counts.failed > MAX_LISTED
 }
 
 fn is_refusal(failed: &FailureStatus) -> bool {

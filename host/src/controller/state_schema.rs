@@ -44,7 +44,7 @@ pub(crate) fn check(definition: &Value, version: &str, place: &StatePlace) -> Re
     ] {
         if !keeps(schema, path, wanted) {
             return Err(format!(
-                "its schema would not keep .{}: declare it as {form}, or say spec.state.in: ConfigMap",
+                "its schema would not keep .{}: declare it as {form}, or say spec.machine.state.in: ConfigMap",
                 path.join(".")
             ));
         }
@@ -118,19 +118,19 @@ mod tests {
         verify(
             json!({"type": "object", "properties": {"phase": text(), "state": open()}}),
             expect![
-                "its schema would not keep .status.memento: declare it as {type: string}, or say spec.state.in: ConfigMap"
+                "its schema would not keep .status.memento: declare it as {type: string}, or say spec.machine.state.in: ConfigMap"
             ],
         );
         verify(
             json!({"type": "object", "properties": {"phase": text(), "state": {"type": "object"}, "memento": text()}}),
             expect![
-                "its schema would not keep .status.state: declare it as {type: object, x-kubernetes-preserve-unknown-fields: true}, or say spec.state.in: ConfigMap"
+                "its schema would not keep .status.state: declare it as {type: object, x-kubernetes-preserve-unknown-fields: true}, or say spec.machine.state.in: ConfigMap"
             ],
         );
         verify(
             json!({"type": "object", "properties": {"phase": {"type": "integer"}, "state": open(), "memento": text()}}),
             expect![
-                "its schema would not keep .status.phase: declare it as {type: string}, or say spec.state.in: ConfigMap"
+                "its schema would not keep .status.phase: declare it as {type: string}, or say spec.machine.state.in: ConfigMap"
             ],
         );
         let none = check(

@@ -1,4 +1,4 @@
-//! Keeps the states of objects in mode `Machine`: in the object's status, in a ConfigMap or in the config store.
+//! Keeps the states of objects with a machine: in the object's status, in a ConfigMap or in the config store.
 //!
 //! What is stored is the phase and the nodes, which people and programs read, and a text that only the host reads:
 //! `2.<revision>.<base>.<seal>.<engine>`. The revision counts the writes. The seal is over the base, the object's uid, the revision, the

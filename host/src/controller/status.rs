@@ -4,17 +4,27 @@ use configurator_core::time::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
+use serde::Serialize;
 use serde_json::json;
 
 use super::rights::Verdict;
-use super::worker::{DELAYS_SHOWN, FAILURES_SHOWN, WorkerReport};
+use super::worker::{MAX_LISTED, WorkerReport};
 use crate::resource::{
     CanaryStatus, Configurator, ConfiguratorStatus, CountsStatus, DegradedStatus, DelayStatus,
-    FailureStatus, HostCanaryStatus, HostStatus, RolledBackStatus,
+    FailureStatus, HostCanaryStatus, HostStatus, ModeStatus, RolledBackStatus,
 };
 
 /// The field manager of the status of Configurators.
 pub const MANAGER: &str = "configurator-host";
+
+/// The largest size of a list of objects in a status, in bytes. Servers refuse objects above 1.5 MiB or so.
+const MAX_LIST_SIZE: usize = 64 << 10;
+
+/// The largest size of the lists of objects of all hosts together, in bytes.
+const MAX_HOST_LISTS_SIZE: usize = 512 << 10;
+
+/// The number of digits of a short digest.
+const SHORT_DIGEST: usize = 12;
 
 /// Names of conditions.
 pub mod conditions {
@@ -50,6 +60,8 @@ pub struct Refusal {
 pub struct Known {
     /// The newest generation.
     pub generation: i64,
+    /// How objects pass through the phases of the newest generation.
+    pub mode: Option<ModeStatus>,
     /// The generation that runs, with its module's digest.
     pub running: Option<(i64, String)>,
     /// Whether no new runs begin.
@@ -127,9 +139,12 @@ pub fn status_of(
             }
         })
         .collect();
+    let digest = module_digest(known);
     ConfiguratorStatus {
         observed_generation: Some(known.generation),
-        module_digest: module_digest(known),
+        mode: known.mode,
+        module: digest.as_deref().map(short),
+        module_digest: digest,
         previous_module_digest: known.previous.clone(),
         canary: known.canary.clone(),
         rolled_back: known.rolled_back.clone(),
@@ -141,9 +156,11 @@ pub fn status_of(
     }
 }
 
-/// What this host says for itself, where several share the objects.
+/// What this host says for itself, if `hosts` hosts share the objects.
 #[must_use]
-pub fn host_status(known: &Known, name: &str, shards: u16) -> HostStatus {
+pub fn host_status(known: &Known, name: &str, shards: u16, hosts: usize) -> HostStatus {
+    // Each host has two lists.
+    let room = MAX_HOST_LISTS_SIZE / hosts.max(1) / 2;
     let report = &known.report;
     let refusal = known.refusal.as_ref();
     let refusal = refusal.map(|refusal| (true, refusal.reason, refusal.message.clone()));
@@ -162,8 +179,8 @@ pub fn host_status(known: &Known, name: &str, shards: u16) -> HostStatus {
         module_digest: module_digest(known),
         canary: known.own_canary.clone(),
         rolled_back: known.rolled_back.clone(),
-        failures: report.failures.clone(),
-        delayed: report.delayed.clone(),
+        failures: newest(report.failures.clone(), |failure| &failure.time, room),
+        delayed: newest(report.delayed.clone(), |delay| &delay.time, room),
     }
 }
 
@@ -172,6 +189,12 @@ pub fn host_status(known: &Known, name: &str, shards: u16) -> HostStatus {
 fn module_digest(known: &Known) -> Option<String> {
     let running = known.running.as_ref().map(|(_, digest)| digest);
     running.or(known.stable.as_ref()).cloned()
+}
+
+/// The first digits of a digest.
+fn short(digest: &str) -> String {
+    let digits = digest.rsplit(':').next().unwrap_or_default();
+    digits.chars().take(SHORT_DIGEST).collect()
 }
 
 fn counts(known: &Known, others: &[HostStatus]) -> CountsStatus {
@@ -190,33 +213,29 @@ fn counts(known: &Known, others: &[HostStatus]) -> CountsStatus {
 }
 
 fn failures(known: &Known, others: &[HostStatus]) -> Vec<FailureStatus> {
-    let mut failures = known.report.failures.clone();
-    if !others.is_empty() {
-        failures.extend(
-            others
-                .iter()
-                .flat_map(|other| other.failures.iter().cloned()),
-        );
-        failures.sort_by(|one, other| one.time.cmp(&other.time));
-        let surplus = failures.len().saturating_sub(FAILURES_SHOWN);
-        failures.drain(..surplus);
-    }
-    failures
+    let others = others.iter().flat_map(|other| &other.failures);
+    let all = known.report.failures.iter().chain(others).cloned();
+    newest(all.collect(), |failure| &failure.time, MAX_LIST_SIZE)
 }
 
 fn delayed(known: &Known, others: &[HostStatus]) -> Vec<DelayStatus> {
-    let mut delayed = known.report.delayed.clone();
-    if !others.is_empty() {
-        delayed.extend(
-            others
-                .iter()
-                .flat_map(|other| other.delayed.iter().cloned()),
-        );
-        delayed.sort_by(|one, other| one.time.cmp(&other.time));
-        let surplus = delayed.len().saturating_sub(DELAYS_SHOWN);
-        delayed.drain(..surplus);
-    }
-    delayed
+    let others = others.iter().flat_map(|other| &other.delayed);
+    let all = known.report.delayed.iter().chain(others).cloned();
+    newest(all.collect(), |delay| &delay.time, MAX_LIST_SIZE)
+}
+
+/// The newest of these, the newest last: at most [`MAX_LISTED`], and as many as fit into `room`, in bytes.
+fn newest<T: Serialize>(mut all: Vec<T>, time: impl Fn(&T) -> &str, mut room: usize) -> Vec<T> {
+    all.sort_by(|one, other| time(one).cmp(time(other)));
+    let mut fits = |one: &&T| {
+        let size = serde_json::to_vec(one).map_or(0, |text| text.len());
+        let rest = room.checked_sub(size);
+        room = rest.unwrap_or_default();
+        rest.is_some()
+    };
+    let shown = all.iter().rev().take(MAX_LISTED);
+    let shown = shown.take_while(|one| fits(one)).count();
+    all.split_off(all.len().saturating_sub(shown))
 }
 
 fn ready(known: &Known, others: &[HostStatus]) -> (bool, &'static str, String) {
@@ -456,3 +475,6 @@ async fn apply(
         .await
         .map(drop)
 }
+
+#[cfg(test)]
+mod tests;

@@ -117,7 +117,7 @@ impl Voice {
     /// Says what is known here, and takes away what was said by hosts that are gone.
     async fn say_own(&mut self, shards: &Shards, known: &Known) {
         let held = u16::try_from(shards.held().len()).unwrap_or(u16::MAX);
-        let own = status::host_status(known, shards.identity(), held);
+        let own = status::host_status(known, shards.identity(), held, self.others().len() + 1);
         if self.own.as_ref() != Some(&own) {
             match status::write_host(&self.client, &self.name, shards.identity(), Some(&own)).await
             {

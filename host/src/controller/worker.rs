@@ -59,10 +59,8 @@ use crate::resource::{DelayStatus, FailureStatus};
 use crate::shards::{Elsewhere, Permit, Shards, changed};
 use crate::tasks::{TaskKind, Tasks};
 
-/// Objects that were given up and are shown in the status.
-pub const FAILURES_SHOWN: usize = 50;
-/// Objects that were refused for now and are shown in the status.
-pub const DELAYS_SHOWN: usize = 50;
+/// The largest number of objects in a list of the status: of those that failed, and of those that are delayed.
+pub const MAX_LISTED: usize = 50;
 /// The most characters of a message in the status.
 const MAX_MESSAGE: usize = 1024;
 /// Objects of one page of a listing, where it is not streamed.
@@ -92,7 +90,7 @@ pub struct WorkerParts {
     pub publisher: Publisher,
     /// Which servers are unavailable.
     pub availability: Arc<Availability>,
-    /// In mode Machine: limits of its Commands.
+    /// With a machine: limits of its Commands.
     pub command_limits: CommandLimits,
     /// Spawns runs.
     pub tasks: Tasks,
@@ -224,7 +222,7 @@ impl WorkerHandle {
     /// Runs that begin from now on are of this module, and every object has one that had another; those under way go on with theirs. In mode
     /// Machine each entry that begins is of it, and only what was given up is tried again.
     ///
-    /// In mode Chain the worker itself changes what runs are of, so that none begins on the new module before every object is known to need one.
+    /// In a chain the worker itself changes what runs are of, so that none begins on the new module before every object is known to need one.
     pub fn swap(&mut self, module: Arc<Module>) {
         self.stable = module.clone();
         self.has_canary = false;
@@ -386,11 +384,11 @@ struct Worker {
     is_unreported: bool,
     has_said_settled: bool,
     cleanups: Option<Cleanups>,
-    /// In mode Machine: what objects that are in a run, or will be next, are told.
+    /// With a machine: what objects that are in a run, or will be next, are told.
     inboxes: HashMap<ObjectRef, Arc<Inbox>>,
-    /// In mode Machine: what their machines have in memory.
+    /// With a machine: what their machines have in memory.
     standings: HashMap<ObjectRef, Box<Standing>>,
-    /// In mode Machine: Commands that wait for their object or have finished.
+    /// With a machine: Commands that wait for their object or have finished.
     pending: PendingCommands,
     /// What is asked and told about them.
     errands: Errands,
@@ -398,13 +396,13 @@ struct Worker {
     has_swept: bool,
     /// The watches of the objects.
     streams: SelectAll<ObjectStream>,
-    /// In mode Machine: what people tell it to do.
+    /// With a machine: what people tell it to do.
     orders: OrderStream,
     /// Where hosts share the objects: whether their shards have changed.
     changes: Option<watch::Receiver<()>>,
     /// What was handled before, until the first listings are complete.
     recorded: Vec<(ObjectRef, String)>,
-    /// In mode Machine: what machines wait for.
+    /// With a machine: what the machines of objects wait for.
     awaited: Awaited,
 }
 
@@ -607,6 +605,14 @@ impl Worker {
         }
     }
 
+    /// Whether the object is in a namespace that the Configurator excludes.
+    fn excludes(&self, object: &Watched) -> bool {
+        let watch = &self.parts.configurator.watch;
+        object
+            .namespace()
+            .is_some_and(|namespace| watch.excludes(&namespace))
+    }
+
     /// Whether the object with this uid is this host's.
     fn has(&self, uid: &str) -> bool {
         let shards = self.parts.shards.as_ref();
@@ -663,6 +669,11 @@ impl Worker {
                 return;
             }
         };
+        if let Event::InitApply(object) | Event::Apply(object) | Event::Delete(object) = &event
+            && self.excludes(object)
+        {
+            return;
+        }
         let now = self.now();
         let mut shown = None;
         let mut is_listing_over = false;
@@ -1230,7 +1241,7 @@ impl Worker {
         });
     }
 
-    /// In mode Machine, the unit is a turn of one object's machine.
+    /// In a machine, the unit is a turn of one object's machine.
     fn take_turn(&mut self, ticket: Ticket, start: RunStart, is_suspect: bool) {
         let context = self.parts.context.clone();
         let (Some(own), Some(member)) = (context.machine.clone(), start.members.first()) else {
@@ -1342,7 +1353,7 @@ impl Worker {
         };
         self.warn_about(key, &uid, reason, failure.fault.to_string());
         self.failures.retain(|failed| !names(failed, key));
-        if self.failures.len() >= FAILURES_SHOWN {
+        if self.failures.len() >= MAX_LISTED {
             self.failures.pop_front();
         }
         self.failures.push_back(FailureStatus {
@@ -1387,7 +1398,7 @@ impl Worker {
         let counts = self.queue.counts();
         let delayed = match counts.delayed {
             0 => Vec::new(),
-            _ => self.queue.delayed(DELAYS_SHOWN),
+            _ => self.queue.delayed(MAX_LISTED),
         };
         let report = WorkerReport {
             canary: self.canary(is_idle),
@@ -1466,7 +1477,7 @@ async fn next_news<E>(
     .await
 }
 
-/// In mode Machine: what people tell the worker to do.
+/// With a machine: what people tell the worker to do.
 fn orders(parts: &WorkerParts) -> OrderStream {
     if parts.context.machine.is_none() {
         return futures::stream::pending().boxed();

@@ -82,11 +82,11 @@ mod tests {
     #[tokio::test]
     async fn a_module_names_no_object_that_the_policy_does_not_let_be_read() {
         let rule = KubernetesRule {
-            groups: vec![String::new()],
+            api_groups: vec![String::new()],
             resources: vec!["configmaps".into(), "secrets".into()],
             namespaces: vec!["modules".into()],
             verbs: vec![KubernetesVerb::Get],
-            ..KubernetesRule::default()
+            ..KubernetesRule::of_any_object()
         };
         let source = Permitted {
             source: Arc::new(Any),
@@ -117,12 +117,12 @@ mod tests {
         expect![[r#"
             allowed
             allowed
-            spec.module.configMap: the policy of this host has no rule that allows kubernetes: {groups: [""], resources: [configmaps], namespaces: [kube-system], names: [m], verbs: [get]}
-            spec.module.configMap: the policy of this host has no rule that allows kubernetes: {groups: [""], resources: [configmaps], namespaces: [kube-system], names: [m], verbs: [get]}
+            spec.module.configMap: the policy of this host has no rule that allows kubernetes: {apiGroups: [""], resources: [configmaps], namespaces: [kube-system], names: [m], verbs: [get]}
+            spec.module.configMap: the policy of this host has no rule that allows kubernetes: {apiGroups: [""], resources: [configmaps], namespaces: [kube-system], names: [m], verbs: [get]}
             allowed
             allowed
-            spec.module.oci.pullSecret: the policy of this host has no rule that allows kubernetes: {groups: [""], resources: [secrets], namespaces: [kube-system], names: [s], verbs: [get]}
-            spec.module.oci.pullSecret: the policy of this host has no rule that allows kubernetes: {groups: [""], resources: [secrets], namespaces: [kube-system], names: [s], verbs: [get]}
+            spec.module.oci.pullSecret: the policy of this host has no rule that allows kubernetes: {apiGroups: [""], resources: [secrets], namespaces: [kube-system], names: [s], verbs: [get]}
+            spec.module.oci.pullSecret: the policy of this host has no rule that allows kubernetes: {apiGroups: [""], resources: [secrets], namespaces: [kube-system], names: [s], verbs: [get]}
             allowed
             allowed
         "#]].assert_eq(&text);

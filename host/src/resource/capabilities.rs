@@ -21,24 +21,24 @@ pub struct CapabilitiesSpec {
     pub http: Vec<HttpRuleSpec>,
 }
 
-/// Grants verbs on Kubernetes resources. In each list, `*` stands for any number of characters.
+/// Grants verbs on Kubernetes resources. In each list, `*` stands for any number of characters, and an empty list matches nothing.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct KubernetesRuleSpec {
     /// API groups. "" is the core group.
-    pub groups: Vec<String>,
+    pub api_groups: Vec<String>,
     /// Resources, by their plural names, such as `configmaps`.
     pub resources: Vec<String>,
-    /// Subresources. Empty grants only the resource itself.
+    /// Subresources, such as `status`. If there are any, the rule does not grant the resource itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subresources: Vec<String>,
-    /// Namespaces. Empty grants all namespaces, and cluster-scoped resources.
+    /// Namespaces. `*` grants all namespaces, and cluster-scoped resources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
-    /// Names of objects. Empty grants all names.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Names of objects. Defaults to all.
+    #[serde(default = "every_name", skip_serializing_if = "is_every_name")]
     pub names: Vec<String>,
-    /// Verbs. In mode Machine, a handler may wait for changes of objects with the verb `watch`.
+    /// Verbs. With the verb `watch`, a handler of a machine may wait for changes of objects.
     pub verbs: Vec<KubernetesVerbSpec>,
 }
 
@@ -106,4 +106,13 @@ pub struct HttpRuleSpec {
     pub hosts: Vec<String>,
     /// Methods, in upper case.
     pub methods: Vec<String>,
+}
+
+fn every_name() -> Vec<String> {
+    vec!["*".to_owned()]
+}
+
+/// A default in an item of a list would make `kubectl apply` see a change each time.
+fn is_every_name(names: &Vec<String>) -> bool {
+    *names == every_name()
 }

@@ -15,6 +15,7 @@ use super::machine::RecoverFromSpec;
     kind = "Command",
     plural = "commands",
     shortname = "cfgrcmd",
+    category = "cfgrs",
     doc = "Controls the machine of one object. A Command acts once and cannot be changed.",
     namespaced,
     status = "CommandStatus",

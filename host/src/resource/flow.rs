@@ -16,6 +16,7 @@ use crate::objects;
     kind = "Flow",
     plural = "flows",
     shortname = "cfgrflow",
+    category = "cfgrs",
     doc = "A named sequence of steps that several Configurators can use.",
     printcolumn = r#"{"name":"Flow","type":"string","jsonPath":".spec.flowName"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#

@@ -23,7 +23,7 @@ pub struct LimitsSpec {
     #[serde(default = "default_output_size")]
     #[schemars(regex(pattern = "^[0-9]+(Ki|Mi|Gi)?$"))]
     pub output_size: String,
-    /// With `instance: Reuse`, the number of calls that an instance serves before it is replaced.
+    /// With `instancePolicy: Reuse`, the number of calls that an instance serves before it is replaced.
     #[serde(default = "default_instance_calls")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub instance_calls: u32,

@@ -1,20 +1,43 @@
-//! What mode `Machine` adds to the resource: trees of handlers, flows, error codes, and where the state is kept.
+//! A state machine: its phases, trees of handlers, flows, error codes, and where its state is stored.
 
 use std::collections::BTreeMap;
 
+use kube::KubeSchema;
 use kube::core::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How objects pass through the phases.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum ModeSpec {
-    /// Each run passes all phases, one after another. Nothing is persisted between runs.
-    #[default]
-    Chain,
-    /// Each object is in one phase, and its state is persisted, until it reaches a terminal phase.
-    Machine,
+/// A state machine. Each object is in one of its phases, and its progress is persisted, until it reaches a terminal phase.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self.phases.all(p, self.phases.exists_one(q, q.name == p.name))")
+        .message("each phase must have a name of its own")
+        .field_path(".phases")
+)]
+pub struct MachineSpec {
+    /// The phase of a new object. Defaults to the first phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_phase: Option<String>,
+    /// The phases.
+    #[schemars(length(min = 1, max = 64))]
+    pub phases: Vec<PhaseSpec>,
+    /// Flows that phases use by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub flows: BTreeMap<String, FlowSpec>,
+    /// How errors of handlers are handled, by code.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub error_codes: BTreeMap<String, ErrorCodeSpec>,
+    /// The wait before a failure that is not fatal is retried. Defaults to 1m.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requeue_after: Option<Duration>,
+    /// Where the state of an object is stored. Defaults to its status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<StateSpec>,
+    /// The module that continues a phase under way when a new module takes over. Defaults to the new one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module_upgrade: Option<ModuleUpgradeSpec>,
 }
 
 /// The module that continues a phase under way when a new module takes over.
@@ -57,62 +80,62 @@ pub enum StatePlaceSpec {
     ConfigStore,
 }
 
-/// A phase. In mode Chain it has one handler. In mode Machine it has a tree of handlers, or is stable or terminal.
+/// A phase of a machine. It has a tree of handlers, or is stable or terminal.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct PhaseSpec {
     /// The name of the phase. Each phase needs a different name.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The handler. In mode Chain, defaults to the name of the phase.
+    /// The handler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler: Option<String>,
-    /// Mode Machine: nodes that run one after another.
+    /// Nodes that run one after another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "nodes")]
     pub serial: Option<Vec<Value>>,
-    /// Mode Machine: nodes that run side by side.
+    /// Nodes that run side by side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "nodes")]
     pub parallel: Option<Vec<Value>>,
-    /// Mode Machine: the name of a flow in `spec.flows`, or of a Flow resource.
+    /// The name of a flow in `spec.machine.flows`, or of a Flow resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
-    /// Mode Machine, with a handler: its requests are never sent twice. If their outcome is unknown, a person decides.
+    /// With a handler: its requests are never sent twice. If their outcome is unknown, a person decides.
     #[serde(default, skip_serializing_if = "is_default")]
     pub once: bool,
-    /// Mode Machine: the next phase when the work is done. Without it the object stays in this phase.
+    /// The next phase when the work is done. Without it the object stays in this phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_done: Option<String>,
-    /// Mode Machine: the next phase when the work has failed permanently or was cancelled. Without it the object stays in this phase.
+    /// The next phase when the work has failed permanently or was cancelled. Without it the object stays in this phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_error: Option<String>,
-    /// Mode Machine: phases that handlers of this phase may choose as `next`. A phase that nothing else leads to must be listed here.
+    /// Phases that handlers of this phase may choose as `next`. A phase that nothing else leads to must be listed here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,
-    /// Mode Machine: the object rests in this phase until one of the events occurs.
+    /// The object rests in this phase until one of the events occurs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stable: bool,
-    /// Mode Machine: the object does not leave this phase.
+    /// The object does not leave this phase.
     #[serde(default, skip_serializing_if = "is_default")]
     pub terminal: bool,
     /// Of a stable phase: the events that end it. The first that occurs decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<CheckSpec>,
-    /// Mode Machine: a description for people.
+    /// A description for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Mode Machine: how the phase is displayed. Defaults to None.
+    /// How the phase is displayed. Defaults to None.
     #[serde(default, skip_serializing_if = "is_default")]
     pub view: ViewSpec,
-    /// Mode Machine: parameters for the handlers of this phase. They override `spec.parameters`.
+    /// Parameters for the handlers of this phase. They override `spec.parameters`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "any_object")]
     pub parameters: BTreeMap<String, Value>,
-    /// Mode Machine: how failures of the handlers are retried.
+    /// How failures of the handlers are retried.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: NodeRetrySpec,
-    /// Mode Machine: the longest time for the phase, including waits and retries.
+    /// The longest time for the phase, including waits and retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
 }
@@ -136,7 +159,7 @@ pub struct NodeSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_nodes")]
     pub parallel: Option<Vec<Value>>,
-    /// The name of a flow in `spec.flows`, or of a Flow resource.
+    /// The name of a flow in `spec.machine.flows`, or of a Flow resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
     /// With a handler: its requests are never sent twice. If their outcome is unknown, a person decides.
@@ -196,16 +219,16 @@ pub struct NodeRetrySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub threshold: Option<u32>,
-    /// The wait before the next attempt. Defaults to the value of the parent node, and then to `spec.requeueAfter`.
+    /// The wait before the next attempt. Defaults to the value of the parent node, and then to `spec.machine.requeueAfter`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
 }
 
-/// A named sequence of steps, in `spec.flows` or in a Flow resource.
+/// A named sequence of steps, in `spec.machine.flows` or in a Flow resource.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct FlowSpec {
-    /// The name of the flow. Defaults to the key in `spec.flows` or the name of the resource.
+    /// The name of the flow. Defaults to the key in `spec.machine.flows` or the name of the resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow_name: Option<String>,
     /// The step where the flow continues when it is resumed.

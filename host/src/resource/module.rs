@@ -129,7 +129,7 @@ pub struct CanarySpec {
     /// The shortest time before a promotion.
     #[serde(default = "default_canary_duration")]
     pub duration: Duration,
-    /// The least number of finished runs before a promotion; in mode Machine, of entries of handlers. If it handles fewer objects, one run of each is enough.
+    /// The least number of finished runs before a promotion; in a machine, of entries of handlers. If it handles fewer objects, one run of each is enough.
     #[serde(default = "default_canary_runs")]
     pub min_runs: u32,
     /// The highest percentage of faulty runs. The canary is rolled back when it exceeds this.
@@ -140,7 +140,7 @@ pub struct CanarySpec {
 
 /// How long an instance of the module is used.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum InstanceSpec {
+pub enum InstancePolicySpec {
     /// Each call has its own instance, so no call sees data of another one.
     #[default]
     Fresh,

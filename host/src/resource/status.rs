@@ -11,6 +11,12 @@ pub struct ConfiguratorStatus {
     /// The generation that the conditions describe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// How objects pass through the phases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ModeStatus>,
+    /// The first 12 digits of `moduleDigest`, for `kubectl get`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
     /// The digest of the module that runs. During a canary, the digest of the stable module.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module_digest: Option<String>,
@@ -40,6 +46,15 @@ pub struct ConfiguratorStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub hosts: Vec<HostStatus>,
+}
+
+/// How objects pass through the phases.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModeStatus {
+    /// Each run passes the phases of a chain.
+    Chain,
+    /// Each object is in one of the phases of a machine.
+    Machine,
 }
 
 /// A canary.

@@ -1,6 +1,7 @@
-//! What a Configurator watches, and how it collects batches.
+//! What a Configurator watches.
 
-use kube::core::Duration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::{Duration, GroupVersion, GroupVersionKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,21 +9,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct WatchSpec {
-    /// The API group. Empty is the core group.
-    #[serde(default)]
-    pub group: String,
-    /// The API version, such as `v1`.
+    /// The API version of the objects, such as `v1` or `apps/v1`.
     #[schemars(length(min = 1))]
-    pub version: String,
+    pub api_version: String,
     /// The kind, such as `Pod`.
     #[schemars(length(min = 1))]
     pub kind: String,
     /// Namespaces of the objects. Empty selects all namespaces.
     #[serde(default)]
     pub namespaces: Vec<String>,
-    /// A label selector, in the syntax of `kubectl get --selector`.
+    /// Namespaces whose objects are not selected. `*` stands for any number of characters: `kube-*`.
     #[serde(default)]
-    pub label_selector: String,
+    pub exclude_namespaces: Vec<String>,
+    /// Selects objects by their labels. Empty selects all objects.
+    #[serde(default)]
+    pub label_selector: LabelSelector,
     /// A field selector, in the syntax of `kubectl get --field-selector`.
     #[serde(default)]
     pub field_selector: String,
@@ -38,6 +39,17 @@ pub struct WatchSpec {
     pub fields: Vec<String>,
 }
 
+impl WatchSpec {
+    /// The group, version and kind. `None` if `api_version` is not of the form `VERSION` or `GROUP/VERSION`.
+    #[must_use]
+    pub fn group_version_kind(&self) -> Option<GroupVersionKind> {
+        let version: GroupVersion = self.api_version.parse().ok()?;
+        let is_version = !version.version.is_empty() && !version.version.contains('/');
+        let is_whole = is_version && !self.api_version.starts_with('/');
+        is_whole.then(|| version.with_kind(&self.kind))
+    }
+}
+
 /// An event that starts runs.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventSpec {
@@ -49,40 +61,10 @@ pub enum EventSpec {
     Deleted,
 }
 
-/// Limits of a batch.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
-#[serde(rename_all = "camelCase")]
-pub struct BatchSpec {
-    /// The largest number of objects in a batch.
-    #[serde(default = "default_batch_size")]
-    #[schemars(range(min = 1, max = 10000))]
-    pub max_size: u32,
-    /// The longest time that an object waits for others to join its batch.
-    #[serde(default = "default_batch_delay")]
-    pub max_delay: Duration,
-}
-
 fn default_events() -> Vec<EventSpec> {
     vec![EventSpec::Added, EventSpec::Modified]
 }
 
 fn default_resync() -> Duration {
     std::time::Duration::from_secs(10 * 60 * 60).into()
-}
-
-fn default_batch_size() -> u32 {
-    100
-}
-
-fn default_batch_delay() -> Duration {
-    std::time::Duration::from_millis(200).into()
-}
-
-impl Default for BatchSpec {
-    fn default() -> Self {
-        Self {
-            max_size: default_batch_size(),
-            max_delay: default_batch_delay(),
-        }
-    }
 }

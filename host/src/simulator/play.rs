@@ -67,7 +67,7 @@ pub(super) fn play(guest: &GuestRuntime, scenario: &Scenario) -> Result<Outcome,
 pub(super) struct Played {
     /// The module, if it could be read.
     pub(super) module: Option<ModuleBytes>,
-    /// Whether it is of mode `Machine`.
+    /// Whether it is of a machine.
     pub(super) is_machine: bool,
     /// The requests that came to the sinks.
     pub(super) requests: Vec<SeenRequest>,
@@ -503,29 +503,24 @@ impl<'a> World<'a> {
     }
 
     fn is_machine(&self) -> bool {
-        text(&self.configurator, "/spec/mode") == "Machine"
+        self.configurator.pointer("/spec/machine").is_some()
     }
 
-    /// In mode `Machine`, the watched objects with what has become of them, without what only the host reads.
+    /// In a machine, the watched objects with what has become of them, without what only the host reads.
     async fn machines(&self) -> Result<Vec<Value>, Failed> {
         let declared = &self.configurator;
         if !self.is_machine() {
             return Ok(Vec::new());
         }
-        let (group, version) = (
-            text(declared, "/spec/watch/group"),
-            text(declared, "/spec/watch/version"),
-        );
-        let version = api_version(group, version);
         let api = objects::api(
             &self.client,
-            &version,
+            text(declared, "/spec/watch/apiVersion"),
             text(declared, "/spec/watch/kind"),
             "",
         )
         .await?;
         let found = api.list(&ListParams::default()).await?;
-        let memento = match text(declared, "/spec/state/mementoPath") {
+        let memento = match text(declared, "/spec/machine/state/mementoPath") {
             "" => "/status/memento".to_owned(),
             path => path.replace('.', "/"),
         };

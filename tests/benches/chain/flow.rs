@@ -165,15 +165,16 @@ fn walks() -> Value {
     configurator::of(
         "walks",
         json!({
-            "mode": "Machine",
-            "watch": {"group": "example.org", "version": "v1", "kind": "Walk"},
+            "watch": {"apiVersion": "example.org/v1", "kind": "Walk"},
             "module": {"file": "nothing.wasm"},
             "concurrency": 64,
-            "phases": [
-                {"name": "Walking", "flow": "Walk", "onDone": "Done"},
-                {"name": "Done", "terminal": true},
-            ],
-            "flows": {"Walk": {"steps": steps}},
+            "machine": {
+                "phases": [
+                    {"name": "Walking", "flow": "Walk", "onDone": "Done"},
+                    {"name": "Done", "terminal": true},
+                ],
+                "flows": {"Walk": {"steps": steps}},
+            },
         }),
     )
 }

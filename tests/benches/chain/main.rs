@@ -346,7 +346,7 @@ async fn least_memory() -> Result<Memory> {
 /// Names a Configurator, and makes it select no object.
 fn be_idle(configurator: &mut Value, name: &str) {
     configurator["metadata"]["name"] = json!(name);
-    configurator["spec"]["watch"]["labelSelector"] = json!("nobody=has-this");
+    configurator["spec"]["watch"]["labelSelector"] = json!({"matchLabels": {"nobody": "has-this"}});
 }
 
 /// Fills the history that the API keeps of Configurators.

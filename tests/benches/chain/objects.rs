@@ -141,19 +141,20 @@ async fn start(plane: &ControlPlane, name: &str, event: &str) -> Result<f64> {
 async fn start_world(plane: &ControlPlane, name: &str, event: &str) -> Result<(f64, World)> {
     let world = World::start_on(plane.about().servers().await?, |builder| builder).await?;
     // By one that has no objects, the module is loaded and connections are made.
-    watch(&world, &format!("{name}-warm"), "nobody=has-this", event).await?;
-    let took = watch(&world, name, "", event).await?;
+    let nobody = json!({"matchLabels": {"nobody": "has-this"}});
+    watch(&world, &format!("{name}-warm"), nobody, event).await?;
+    let took = watch(&world, name, json!({}), event).await?;
     Ok((took.as_secs_f64(), world))
 }
 
 /// How long it takes from a Configurator to its objects being ready.
-async fn watch(world: &World, name: &str, selector: &str, event: &str) -> Result<Duration> {
+async fn watch(world: &World, name: &str, selector: Value, event: &str) -> Result<Duration> {
     let since = Instant::now();
     let mut watching = configurator(
         name,
         "nothing.wasm",
         json!({
-            "version": "v1", "kind": "ConfigMap", "namespaces": [NAMESPACE],
+            "apiVersion": "v1", "kind": "ConfigMap", "namespaces": [NAMESPACE],
             "labelSelector": selector, "events": [event], "fields": FIELDS,
         }),
     );

@@ -132,7 +132,7 @@ pub async fn measure() -> Result<()> {
         .await?;
         world
             .configure("workload-config", |object| {
-                object["spec"]["batch"] = json!({"maxSize": 1, "maxDelay": "1ms"});
+                object["spec"]["chain"]["batch"] = json!({"maxSize": 1, "maxDelay": "1ms"});
             })
             .await?;
         until_runs(&watcher, &digest(&module)).await?;

@@ -119,20 +119,21 @@ fn walks() -> Value {
     configurator::of(
         "walks",
         json!({
-            "mode": "Machine",
-            "watch": {"group": "example.org", "version": "v1", "kind": "Walk"},
+            "watch": {"apiVersion": "example.org/v1", "kind": "Walk"},
             "module": {"file": "scripted.wasm"},
             "concurrency": 64,
             "capabilities": {
-                "kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["get", "watch"]}],
+                "kubernetes": [{"apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"], "verbs": ["get", "watch"]}],
             },
-            "phases": [
-                {"name": "Waiting", "flow": "Wait", "onDone": "Done"},
-                {"name": "Done", "terminal": true},
-            ],
-            "flows": {"Wait": {"steps": [
-                {"stepName": "wait", "handler": "root", "parameters": {"scripts": [awaited, awaited, {}]}},
-            ]}},
+            "machine": {
+                "phases": [
+                    {"name": "Waiting", "flow": "Wait", "onDone": "Done"},
+                    {"name": "Done", "terminal": true},
+                ],
+                "flows": {"Wait": {"steps": [
+                    {"stepName": "wait", "handler": "root", "parameters": {"scripts": [awaited, awaited, {}]}},
+                ]}},
+            },
         }),
     )
 }

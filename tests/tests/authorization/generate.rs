@@ -87,17 +87,18 @@ pub fn rules(chance: &mut Chance, case: &KubernetesRequest) -> Capabilities {
 }
 
 fn rule(chance: &mut Chance, case: &KubernetesRequest) -> KubernetesRule {
-    let mut list = |own: &str, others: &[&str], may_be_all: bool| {
+    let mut list = |own: &str, others: &[&str], is_often_all: bool| {
         let patterns = ["*", "app-*", "*-system", "h*o"];
         match chance.below(16) {
-            0..2 if may_be_all => Vec::new(),
+            0..2 if is_often_all => vec!["*".to_owned()],
+            1 => Vec::new(),
             2 => vec![chance.pick(&patterns).to_owned()],
             3 => chance.some(2, others),
             4 => vec![String::new()],
             _ => vec![own.to_owned(), chance.pick(others).to_owned()],
         }
     };
-    let groups = list(&case.group, &GROUPS, false);
+    let api_groups = list(&case.group, &GROUPS, false);
     let resources = list(&case.plural, &PLURALS, false);
     let namespaces = list(&case.namespace, &NAMESPACES, true);
     let names = list(&case.name, &NAMES, true);
@@ -115,7 +116,7 @@ fn rule(chance: &mut Chance, case: &KubernetesRequest) -> KubernetesRule {
         verbs.remove(0);
     }
     KubernetesRule {
-        groups,
+        api_groups,
         resources,
         subresources,
         namespaces,

@@ -190,20 +190,27 @@ fn permits(
     is_generated: bool,
 ) -> bool {
     let has = |patterns: &[String], text: &str| patterns.iter().any(|it| matches(it, text));
+    // No name and no namespace is permitted by `*` alone.
+    let names = |patterns: &[String], text: &str| match text {
+        "" => patterns
+            .iter()
+            .any(|it| it.contains('*') && it.replace('*', "").is_empty()),
+        text => has(patterns, text),
+    };
     let name = if is_generated {
         ""
     } else {
         request.name.as_str()
     };
     rule.verbs.contains(&verb)
-        && has(&rule.groups, &request.group)
+        && has(&rule.api_groups, &request.group)
         && has(&rule.resources, &request.plural)
         && match &request.subresource {
             None => rule.subresources.is_empty(),
             Some(own) => has(&rule.subresources, own),
         }
-        && (rule.namespaces.is_empty() || has(&rule.namespaces, &request.namespace))
-        && (rule.names.is_empty() || has(&rule.names, name))
+        && names(&rule.namespaces, &request.namespace)
+        && names(&rule.names, name)
 }
 
 /// By trying every place where a star may end.

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 
 /// A Configurator that does nothing with objects of this kind.
-fn idle(group: &str, version: &str, kind: &str) -> Value {
-    let watch = json!({"group": group, "version": version, "kind": kind});
+fn idle(api_version: &str, kind: &str) -> Value {
+    let watch = json!({"apiVersion": api_version, "kind": kind});
     configurator("idle", "nothing.wasm", watch)
 }
 
@@ -25,16 +25,12 @@ async fn a_kind_or_version_that_is_not_served_is_looked_for_again() -> Result<()
     let cluster = Cluster::new().await?;
     let servers = cluster.servers(cluster.client.clone()).await?;
     let world = World::start_on(servers, |builder| builder).await?;
-    cluster
-        .apply(&idle("apps", "v1beta9", "Deployment"))
-        .await?;
+    cluster.apply(&idle("apps/v1beta9", "Deployment")).await?;
     let told = cluster
         .until_condition("idle", "Ready", "False WatchedKindMissing")
         .await?;
     expect!["False WatchedKindMissing: the API has no kind Deployment in apps/v1beta9; it is looked for again"].assert_eq(&told);
-    cluster
-        .apply(&idle("kinds.example.com", "v1", "Late"))
-        .await?;
+    cluster.apply(&idle("kinds.example.com/v1", "Late")).await?;
     let told = cluster
         .until_condition(
             "idle",
@@ -109,9 +105,9 @@ async fn a_namespace_that_is_being_deleted_is_waited_for_until_it_is_there_again
         "metadata": {"name": "made", "namespace": "leaving"}, "data": {"a": "1"}});
     let mut maker = scripted(
         "maker",
-        json!({"version": "v1", "kind": "ConfigMap", "labelSelector": "tests.configurator.dev/make=yes"}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"tests.configurator.dev/make": "yes"}}}),
         json!({"requests": [{"name": "made", "apply": made}]}),
-        json!({"kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["apply"]}]}),
+        json!({"kubernetes": [{"apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"], "verbs": ["apply"]}]}),
     );
     maker["spec"]["retry"] =
         json!({"maxAttempts": 1000, "initialDelay": "100ms", "maxDelay": "500ms"});

@@ -33,15 +33,14 @@ fn own(watched: &str) -> Value {
 }
 
 fn greeter(kubernetes: Value) -> Value {
-    let watch =
-        json!({"version": "v1", "kind": "Namespace", "fieldSelector": "metadata.name=rights-shop"});
+    let watch = json!({"apiVersion": "v1", "kind": "Namespace", "fieldSelector": "metadata.name=rights-shop"});
     let mut greeter = configurator("greeter", "rust_hello.wasm", watch);
     greeter["spec"]["capabilities"] = json!({"kubernetes": kubernetes});
     greeter
 }
 
 fn greeting_rule() -> Value {
-    json!({"groups": [""], "resources": ["configmaps"], "namespaces": ["rights-shop"], "names": ["hello"], "verbs": ["apply"]})
+    json!({"apiGroups": [""], "resources": ["configmaps"], "namespaces": ["rights-shop"], "names": ["hello"], "verbs": ["apply"]})
 }
 
 /// The objects that were given up.
@@ -65,9 +64,9 @@ async fn refused_rights_are_named_and_once_they_are_granted_what_was_given_up_is
     cluster
         .apply(&greeter(json!([
             greeting_rule(),
-            {"groups": [""], "resources": ["pods"], "subresources": ["eviction"], "namespaces": ["rights-shop"], "verbs": ["create"]},
-            {"groups": ["apps"], "resources": ["*"], "verbs": ["get", "list", "delete", "patch", "replace"]},
-            {"groups": ["batch"], "resources": ["jobs", "cronjobs"], "subresources": ["sta*"], "verbs": ["get", "patch"]},
+            {"apiGroups": [""], "resources": ["pods"], "subresources": ["eviction"], "namespaces": ["rights-shop"], "verbs": ["create"]},
+            {"apiGroups": ["apps"], "resources": ["*"], "namespaces": ["*"], "verbs": ["get", "list", "delete", "patch", "replace"]},
+            {"apiGroups": ["batch"], "resources": ["jobs", "cronjobs"], "subresources": ["sta*"], "namespaces": ["*"], "verbs": ["get", "patch"]},
         ])))
         .await?;
     let told = cluster
@@ -137,7 +136,7 @@ async fn a_watch_that_is_refused_begins_when_it_may_and_a_status_is_asked_for_on
     cluster
         .apply(&scripted(
             "teller",
-            json!({"version": "v1", "kind": "Pod", "namespaces": ["rights-tales"], "fields": [".metadata.labels"]}),
+            json!({"apiVersion": "v1", "kind": "Pod", "namespaces": ["rights-tales"], "fields": [".metadata.labels"]}),
             json!({"status": {"message": "seen"}}),
             json!({}),
         ))
@@ -231,7 +230,7 @@ async fn a_cluster_that_cannot_be_asked_stops_nothing() -> Result<()> {
     expect!["True AllAllowed: the cluster allows the 7 rights that are needed"].assert_eq(&told);
     // Of very many rights not all are asked for.
     let resources: Vec<String> = (0..300).map(|number| format!("r{number}")).collect();
-    let rule = json!({"groups": ["example.com"], "resources": resources, "verbs": ["get"]});
+    let rule = json!({"apiGroups": ["example.com"], "resources": resources, "namespaces": ["*"], "verbs": ["get"]});
     world
         .apply(&greeter(json!([greeting_rule(), rule])))
         .await?;

@@ -20,7 +20,7 @@ use crate::cluster::Cluster;
 fn storing(request: Value) -> Value {
     scripted(
         "storing",
-        json!({"version": "v1", "kind": "ConfigMap", "labelSelector": "tests.configurator.dev/store=yes"}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"tests.configurator.dev/store": "yes"}}}),
         json!({"requests": [request]}),
         json!({
             "configstore": [{"prefixes": [""], "verbs": ["update"]}],

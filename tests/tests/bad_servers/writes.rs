@@ -16,9 +16,9 @@ use crate::cluster::Cluster;
 fn writing(script: Value) -> Value {
     let mut writing = scripted(
         "writing",
-        json!({"version": "v1", "kind": "Pod", "namespaces": ["default"], "fields": [".metadata.labels"]}),
+        json!({"apiVersion": "v1", "kind": "Pod", "namespaces": ["default"], "fields": [".metadata.labels"]}),
         script,
-        json!({"kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["apply"]}]}),
+        json!({"kubernetes": [{"apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"], "verbs": ["apply"]}]}),
     );
     writing["spec"]["retry"] =
         json!({"maxAttempts": 2, "initialDelay": "100ms", "maxDelay": "100ms"});

@@ -228,12 +228,12 @@ apiVersion: configurator.dev/v1alpha1
 kind: Configurator
 metadata: {name: named}
 spec:
-  watch: {version: v1, kind: Pod, namespaces: [named-shop]}
+  watch: {apiVersion: v1, kind: Pod, namespaces: [named-shop]}
   module: {file: a.wasm}
-  phases: [{name: root}]
+  chain: {phases: [{name: root}]}
   capabilities:
     kubernetes:
-      - {groups: [''], resources: [configmaps], namespaces: [named-shop], names: [one], verbs: [apply]}
+      - {apiGroups: [''], resources: [configmaps], namespaces: [named-shop], names: [one], verbs: [apply]}
 ";
     std::fs::write(file.path(), text).unwrap();
     let account = Account::new(

@@ -12,7 +12,7 @@ use crate::cluster::rbac;
 fn configurator(name: &str, lines: &str) -> String {
     format!(
         "apiVersion: configurator.dev/v1alpha1\nkind: Configurator\nmetadata: {{name: {name}}}\nspec:\n  \
-         module: {{file: a.wasm}}\n  phases: [{{name: root}}]\n{lines}\n---\n"
+         module: {{file: a.wasm}}\n  chain: {{phases: [{{name: root}}]}}\n{lines}\n---\n"
     )
 }
 
@@ -109,14 +109,14 @@ fn every_verb_becomes_what_the_sink_sends() {
     check(
         &configurator(
             "verbs",
-            "  watch: {version: v1, kind: Namespace}
+            "  watch: {apiVersion: v1, kind: Namespace}
   capabilities:
     kubernetes:
-      - {groups: [''], resources: [configmaps], verbs: [get, list]}
-      - {groups: [''], resources: [secrets], names: [one, two], verbs: [get, list, create, patch, replace, delete]}
-      - {groups: [apps], resources: [deployments], names: [web], verbs: [apply]}
-      - {groups: [apps], resources: [deployments], subresources: [scale, status], verbs: [get, apply]}
-      - {groups: [batch], resources: [jobs], verbs: [create]}",
+      - {apiGroups: [''], resources: [configmaps], namespaces: ['*'], verbs: [get, list]}
+      - {apiGroups: [''], resources: [secrets], namespaces: ['*'], names: [one, two], verbs: [get, list, create, patch, replace, delete]}
+      - {apiGroups: [apps], resources: [deployments], namespaces: ['*'], names: [web], verbs: [apply]}
+      - {apiGroups: [apps], resources: [deployments], subresources: [scale, status], namespaces: ['*'], verbs: [get, apply]}
+      - {apiGroups: [batch], resources: [jobs], namespaces: ['*'], verbs: [create]}",
         ),
         "",
         expect![[r#"
@@ -149,11 +149,11 @@ fn every_verb_becomes_what_the_sink_sends() {
 fn what_has_a_namespace_is_granted_there() {
     let team = configurator(
         "team",
-        "  watch: {group: apps, version: v1, kind: Deployment, namespaces: [shop, bank]}
+        "  watch: {apiVersion: apps/v1, kind: Deployment, namespaces: [shop, bank]}
   capabilities:
     kubernetes:
-      - {groups: [''], resources: [configmaps], namespaces: [shop], names: [web], verbs: [get, apply]}
-      - {groups: [''], resources: [services], namespaces: ['team-*'], names: ['*-web'], verbs: [delete]}",
+      - {apiGroups: [''], resources: [configmaps], namespaces: [shop], names: [web], verbs: [get, apply]}
+      - {apiGroups: [''], resources: [services], namespaces: ['team-*'], names: ['*-web'], verbs: [delete]}",
     );
     check_printed(
         &team,
@@ -372,15 +372,15 @@ fn what_has_a_namespace_is_granted_there() {
 fn what_is_granted_everywhere_is_not_granted_again() {
     let one = configurator(
         "one",
-        "  watch: {version: v1, kind: Pod, namespaces: [shop]}",
+        "  watch: {apiVersion: v1, kind: Pod, namespaces: [shop]}",
     );
     let all = configurator(
         "all",
-        "  watch: {version: v1, kind: Pod}
+        "  watch: {apiVersion: v1, kind: Pod}
   capabilities:
     kubernetes:
-      - {groups: [''], resources: [pods], names: [web], verbs: [get]}
-      - {groups: [''], resources: [pods], namespaces: [shop], verbs: [list, get]}",
+      - {apiGroups: [''], resources: [pods], namespaces: ['*'], names: [web], verbs: [get]}
+      - {apiGroups: [''], resources: [pods], namespaces: [shop], verbs: [list, get]}",
     );
     check(
         &format!("{one}{all}"),
@@ -426,7 +426,7 @@ spec:
 fn kinds_of_ones_own_come_with_their_definition() {
     let wheels = configurator(
         "wheels",
-        "  watch: {group: shop.example, version: v1, kind: Wheel, namespaces: [shop]}
+        "  watch: {apiVersion: shop.example/v1, kind: Wheel, namespaces: [shop]}
   deletion: {by: Finalizer}",
     );
     refuses(
@@ -468,24 +468,26 @@ fn kinds_of_ones_own_come_with_their_definition() {
 fn wildcards_are_refused() {
     let rule = |rule: &str| {
         let lines = format!(
-            "  watch: {{version: v1, kind: Pod}}\n  capabilities: {{kubernetes: [{rule}]}}"
+            "  watch: {{apiVersion: v1, kind: Pod}}\n  capabilities: {{kubernetes: [{rule}]}}"
         );
         configurator("wild", &lines)
     };
     refuses(
-        &rule("{groups: ['*'], resources: [pods], verbs: [get]}"),
+        &rule("{apiGroups: ['*'], resources: [pods], namespaces: ['*'], verbs: [get]}"),
         expect![[r#"
-            error: FILE wild: spec.capabilities.kubernetes[0].groups: "*" would need a wildcard in RBAC, which would grant what nobody has looked at, and what is yet to be invented: list the names instead
+            error: FILE wild: spec.capabilities.kubernetes[0].apiGroups: "*" would need a wildcard in RBAC, which would grant what nobody has looked at, and what is yet to be invented: list the names instead
         "#]],
     );
     refuses(
-        &rule("{groups: [''], resources: ['*'], verbs: [get]}"),
+        &rule("{apiGroups: [''], resources: ['*'], namespaces: ['*'], verbs: [get]}"),
         expect![[r#"
             error: FILE wild: spec.capabilities.kubernetes[0].resources: "*" would need a wildcard in RBAC, which would grant what nobody has looked at, and what is yet to be invented: list the names instead
         "#]],
     );
     refuses(
-        &rule("{groups: [''], resources: [pods], subresources: ['e*'], verbs: [get]}"),
+        &rule(
+            "{apiGroups: [''], resources: [pods], subresources: ['e*'], namespaces: ['*'], verbs: [get]}",
+        ),
         expect![[r#"
             error: FILE wild: spec.capabilities.kubernetes[0].subresources: "e*" would need a wildcard in RBAC, which would grant what nobody has looked at, and what is yet to be invented: list the names instead
         "#]],
@@ -506,7 +508,7 @@ fn files_without_configurators_are_refused() {
 fn values_of_the_chart_hold_the_same_rules() {
     let text = configurator(
         "one",
-        "  watch: {version: v1, kind: ConfigMap, namespaces: [shop]}",
+        "  watch: {apiVersion: v1, kind: ConfigMap, namespaces: [shop]}",
     );
     check_printed(
         &text,

@@ -202,14 +202,17 @@ fn check(way: &Way) -> Result<()> {
     // Objects that the host keeps below the folder are no sources, and the Configurator is one.
     let declaration = walk.folder.join("configurator.yaml");
     let declared = fs::read_to_string(&declaration)?;
-    let narrower = declared.replace("kind: Namespace}", "kind: Namespace, labelSelector: other}");
+    let narrower = declared.replace(
+        "kind: Namespace}",
+        "kind: Namespace, fieldSelector: metadata.name!=other}",
+    );
     ensure!(narrower != declared, "{declared}");
     fs::write(&declaration, narrower)?;
     dev.until_printed("configurator.yaml applied")?;
     let mut watched =
-        walk.command("get configurator greeter -o jsonpath={.spec.watch.labelSelector}");
+        walk.command("get configurator greeter -o jsonpath={.spec.watch.fieldSelector}");
     let watched = watched.output()?;
-    ensure!(watched.stdout == b"other", "{watched:?}");
+    ensure!(watched.stdout == b"metadata.name!=other", "{watched:?}");
     let builds = dev.stdout().matches(" kB, ").count();
     ensure!(builds <= 4, "{}", dev.stdout());
     Ok(())

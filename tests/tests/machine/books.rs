@@ -51,7 +51,7 @@ async fn an_object_that_matches_again_stays_in_the_ledger() -> Result<()> {
     let put = json!({"requests": [{"name": "put", "put": {"key": "made", "value": "{run}"}}]});
     let mut configurator = scripted(
         "recorded",
-        json!({"version": "v1", "kind": "ConfigMap", "labelSelector": "handled=yes"}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"handled": "yes"}}}),
         put,
         json!({"configstore": [{"prefixes": [""], "verbs": ["get", "create", "update", "delete"]}]}),
     );
@@ -101,8 +101,7 @@ async fn an_object_that_matches_again_stays_in_the_ledger() -> Result<()> {
 fn once_then_waits(place: &str) -> Value {
     let mut once = put("sent", "1");
     once["once"] = json!(true);
-    machine(json!({
-        "watch": {"group": "example.org", "version": "v1", "kind": "Thing", "labelSelector": "handled=yes"},
+    let mut configurator = machine(json!({
         "state": {"in": place},
         "phases": [
             {"name": "Work", "onDone": "Done", "serial": [
@@ -112,7 +111,9 @@ fn once_then_waits(place: &str) -> Value {
             ]},
             {"name": "Done", "terminal": true},
         ],
-    }))
+    }));
+    configurator["spec"]["watch"]["labelSelector"] = json!({"matchLabels": {"handled": "yes"}});
+    configurator
 }
 
 async fn keeps_its_state(place: &str) -> Result<()> {

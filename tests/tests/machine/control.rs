@@ -158,7 +158,7 @@ async fn with_limits(limits: CommandLimits) -> Result<Things> {
     let things = Things { world };
     things.world.apply(&definition("Thing")).await?;
     let mut declared = machine(waits_in_the_middle());
-    declared["spec"]["watch"]["labelSelector"] = "handled=yes".into();
+    declared["spec"]["watch"]["labelSelector"] = json!({"matchLabels": {"handled": "yes"}});
     things.world.apply(&declared).await?;
     things.world.settled(&["things"]).await?;
     Ok(things)

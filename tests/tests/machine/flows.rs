@@ -56,7 +56,7 @@ spec:
     things.world.stop().await
 }
 
-/// What a Configurator has in mode Machine is of flows as well: once they are as they were, nothing is wrong with it.
+/// What a Configurator has in a machine is of flows as well: once they are as they were, nothing is wrong with it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flow_that_is_put_back_leaves_no_trouble_behind() -> Result<()> {
     let things = Things::start().await?;
@@ -258,7 +258,7 @@ async fn a_flow_whose_handler_has_gone_is_interrupted() -> Result<()> {
     let things = waiting(then.clone()).await?;
     let mut other = waits_and_then(then);
     other["spec"]["module"]["file"] = "nothing.wasm".into();
-    other["spec"]["flows"] = json!({"work": {"serial": [{"handler": "root"}]}});
+    other["spec"]["machine"]["flows"] = json!({"work": {"serial": [{"handler": "root"}]}});
     things.world.apply(&other).await?;
     things.until_generation().await?;
     things

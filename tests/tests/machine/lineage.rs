@@ -87,12 +87,12 @@ async fn a_state_does_not_move_between_configurators() -> Result<()> {
     until_waiting(&things).await?;
     let mut other = machine(spec());
     other["metadata"]["name"] = json!("others");
-    other["spec"]["state"] = json!({
+    other["spec"]["machine"]["state"] = json!({
         "phasePath": ".status.other.phase",
         "statePath": ".status.other.state",
         "mementoPath": ".status.other.memento",
     });
-    other["spec"]["watch"]["labelSelector"] = json!("other=yes");
+    other["spec"]["watch"]["labelSelector"] = json!({"matchLabels": {"other": "yes"}});
     assert_eq!(things.command("Signal", go()).await?, "done");
     things.until_phase("Done").await?;
     things.world.settled(&["things"]).await?;

@@ -1,4 +1,4 @@
-//! Mode `Machine`: phases, trees and flows on a host, with states that are stored.
+//! Machines: phases, trees and flows on a host, with states that are stored.
 
 #![allow(
     clippy::unwrap_used,

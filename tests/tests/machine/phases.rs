@@ -81,15 +81,17 @@ async fn a_stable_phase_is_left_when_something_is_so() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_at_the_end_is_left_alone_until_it_goes() -> Result<()> {
-    let things = Things::with(json!({
-        "phases": [
-            {"name": "Work", "onDone": "Done", "serial": [put("work", "{run}")]},
-            {"name": "Done", "terminal": true},
-        ],
-        "deletion": {"by": "Finalizer", "phases": [{"name": "cleanup", "handler": "root"}]},
-        "parameters": {"script": {"requests": [{"name": "put", "put": {"key": "gone", "value": "1"}}]}},
-    }))
-    .await?;
+    let mut configurator = machine(json!({"phases": [
+        {"name": "Work", "onDone": "Done", "serial": [put("work", "{run}")]},
+        {"name": "Done", "terminal": true},
+    ]}));
+    let spec = &mut configurator["spec"];
+    spec["deletion"] =
+        json!({"by": "Finalizer", "phases": [{"name": "cleanup", "handler": "root"}]});
+    spec["parameters"] = json!({
+        "script": {"requests": [{"name": "put", "put": {"key": "gone", "value": "1"}}]},
+    });
+    let things = Things::declared(&configurator).await?;
     things.until_phase("Done").await?;
     let work = things.key("work").await?;
     things.drop_key("work").await?;

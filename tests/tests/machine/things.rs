@@ -28,8 +28,13 @@ impl Things {
 
     /// Declares the machine, and makes one Thing.
     pub async fn with(spec: Value) -> Result<Self> {
+        Self::declared(&machine(spec)).await
+    }
+
+    /// Declares the Configurator, and makes one Thing.
+    pub async fn declared(configurator: &Value) -> Result<Self> {
         let things = Self::start().await?;
-        things.world.apply(&machine(spec)).await?;
+        things.world.apply(configurator).await?;
         things.world.apply(&thing("one", json!({}))).await?;
         Ok(things)
     }
@@ -186,22 +191,19 @@ impl Things {
     }
 }
 
-/// A Configurator in mode Machine, whose handlers do what the parameters of their nodes say.
-pub fn machine(spec: Value) -> Value {
-    let mut all = json!({
-        "watch": {"group": "example.org", "version": "v1", "kind": "Thing"},
+/// A Configurator with this machine, whose handlers do what the parameters of their nodes say.
+pub fn machine(machine: Value) -> Value {
+    let spec = json!({
+        "watch": {"apiVersion": "example.org/v1", "kind": "Thing"},
         "module": {"file": "scripted.wasm"},
-        "mode": "Machine",
+        "machine": machine,
         "capabilities": {
-            "kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["get", "apply", "delete"]}],
+            "kubernetes": [{"apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"], "verbs": ["get", "apply", "delete"]}],
             "configstore": [{"prefixes": [""], "verbs": ["get", "create", "update", "delete"]}],
             "secretstore": [{"names": ["*"], "verbs": ["get", "create"]}],
         },
     });
-    all.as_object_mut()
-        .unwrap()
-        .extend(spec.as_object().cloned().unwrap_or_default());
-    configurator::of("things", all)
+    configurator::of("things", spec)
 }
 
 pub fn thing(name: &str, spec: Value) -> Value {

@@ -120,8 +120,8 @@ async fn nobody_waits_for_what_no_rule_allows() -> Result<()> {
     things.until_phase("Failed").await?;
     expect![[r#"
         Failed
-          Work: fatal, error "ResourcePermission: spec.capabilities has no rule that allows kubernetes: {groups: [\"\"], resources: [configmaps], namespaces: [default], names: [awaited], verbs: [watch]}"
-            wait: fatal, error "ResourcePermission: spec.capabilities has no rule that allows kubernetes: {groups: [\"\"], resources: [configmaps], namespaces: [default], names: [awaited], verbs: [watch]}"
+          Work: fatal, error "ResourcePermission: spec.capabilities has no rule that allows kubernetes: {apiGroups: [\"\"], resources: [configmaps], namespaces: [default], names: [awaited], verbs: [watch]}"
+            wait: fatal, error "ResourcePermission: spec.capabilities has no rule that allows kubernetes: {apiGroups: [\"\"], resources: [configmaps], namespaces: [default], names: [awaited], verbs: [watch]}"
     "#]].assert_eq(&things.drawn("one").await?);
     things.world.stop().await
 }

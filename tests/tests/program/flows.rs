@@ -35,24 +35,24 @@ apiVersion: configurator.dev/v1alpha1
 kind: Configurator
 metadata: {name: moves}
 spec:
-  mode: Machine
-  watch: {group: example.org, version: v1, kind: Move}
+  watch: {apiVersion: example.org/v1, kind: Move}
   module: {file: scripted.wasm}
-  phases:
-  - name: PreFlight
-    view: CheckList
-    onDone: InFlight
-    parallel:
-    - {name: account, description: The key belongs to the account, handler: root}
-    - {name: network, parallel: [{name: vpc, handler: root}, {name: subnets, handler: root}]}
-  - name: InFlight
-    onDone: Succeeded
-    onError: Interrupted
-    flow: move
-  - {name: Interrupted, stable: true}
-  - {name: Succeeded, terminal: true}
-  errorCodes:
-    BUSY: {guidance: "Detach the interface in the **console**.\nThen resume."}
+  machine:
+    phases:
+    - name: PreFlight
+      view: CheckList
+      onDone: InFlight
+      parallel:
+      - {name: account, description: The key belongs to the account, handler: root}
+      - {name: network, parallel: [{name: vpc, handler: root}, {name: subnets, handler: root}]}
+    - name: InFlight
+      onDone: Succeeded
+      onError: Interrupted
+      flow: move
+    - {name: Interrupted, stable: true}
+    - {name: Succeeded, terminal: true}
+    errorCodes:
+      BUSY: {guidance: "Detach the interface in the **console**.\nThen resume."}
 ---
 apiVersion: example.org/v1
 kind: Move

@@ -78,9 +78,9 @@ apiVersion: configurator.dev/v1alpha1
 kind: Configurator
 metadata: {name: forger}
 spec:
-  watch: {version: v1, kind: Namespace, fieldSelector: metadata.name=default}
+  watch: {apiVersion: v1, kind: Namespace, fieldSelector: metadata.name=default}
   module: {file: scripted.wasm}
-  phases: [{name: root}]
+  chain: {phases: [{name: root}]}
   parameters:
     root:
       log: "well\n2026-01-31T08:00:00Z ERROR configurator_host: forged\e[2J"

@@ -50,9 +50,9 @@ apiVersion: configurator.dev/v1alpha1
 kind: Configurator
 metadata: {name: loops}
 spec:
-  watch: {version: v1, kind: ConfigMap}
+  watch: {apiVersion: v1, kind: ConfigMap}
   module: {file: loops.wasm}
-  phases: [{name: root}]
+  chain: {phases: [{name: root}]}
 "#,
     )?;
     let mut host = place
@@ -74,9 +74,9 @@ apiVersion: configurator.dev/v1alpha1
 kind: Configurator
 metadata: {name: greedy}
 spec:
-  watch: {version: v1, kind: ConfigMap, labelSelector: greedy=yes}
+  watch: {apiVersion: v1, kind: ConfigMap, labelSelector: {matchLabels: {greedy: "yes"}}}
   module: {file: scripted.wasm}
-  phases: [{name: root}]
+  chain: {phases: [{name: root}]}
   parameters: {root: {misbehave: allocate}}
   limits: {memory: 200Mi, deadline: 20s}
   retry: {maxAttempts: 2}

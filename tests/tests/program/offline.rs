@@ -93,9 +93,9 @@ fn validate_shows_every_mistake_with_its_place() -> Result<()> {
             "pases:",
             expect![[r#"
                 ✗ wrong.yaml pod-config
+                  spec.chain.pases: unknown field
                   spec.deletion.pases: unknown field
-                  spec.pases: unknown field
-                  spec.phases: Required value
+                  spec.chain.phases: Required value
                   <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation
             "#]],
         ),

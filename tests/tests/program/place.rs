@@ -98,9 +98,9 @@ apiVersion: configurator.dev/v1alpha1
 kind: Configurator
 metadata: {{name: asking}}
 spec:
-  watch: {{version: v1, kind: Namespace, fieldSelector: metadata.name=default}}
+  watch: {{apiVersion: v1, kind: Namespace, fieldSelector: metadata.name=default}}
   module: {{file: scripted.wasm}}
-  phases: [{{name: root}}]
+  chain: {{phases: [{{name: root}}]}}
   parameters: {{root: {{requests: [{{name: ask, http: {{method: POST, url: "http://{server}/"}}}}]}}}}
   capabilities: {{http: [{{hosts: ["{server}"], methods: [POST]}}]}}
 "#

@@ -264,7 +264,7 @@ fn a_misspelt_policy_is_refused_before_it_allows_too_much() -> Result<()> {
     let place = Place::new()?;
     place.write(
         "policy.yaml",
-        "kubernetes:\n  - {groups: [\"\"], resources: [configmaps], verbs: [get], namespacs: [shop]}\n",
+        "kubernetes:\n  - {apiGroups: [\"\"], resources: [configmaps], verbs: [get], namespacs: [shop]}\n",
     )?;
     let output = place.program("run", "--policy policy.yaml").output()?;
     assert_eq!(output.status.code(), Some(1), "{output:?}");

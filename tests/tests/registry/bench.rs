@@ -103,9 +103,9 @@ pub fn configurator(module: &Value) -> Value {
         "kind": "Configurator",
         "metadata": {"name": "scripted"},
         "spec": {
-            "watch": {"version": "v1", "kind": "ConfigMap", "namespaces": ["shop"]},
+            "watch": {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": ["shop"]},
             "module": module,
-            "phases": [{"name": "root"}],
+            "chain": {"phases": [{"name": "root"}]},
             "parameters": {"root": {"requests": [request]}},
             "capabilities": {"configstore": [{"prefixes": ["basic/"], "verbs": ["get", "create", "update"]}]},
         },

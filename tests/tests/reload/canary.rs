@@ -310,8 +310,7 @@ async fn a_batch_has_objects_of_one_module() -> Result<()> {
     let (shelf, witness) = (Shelf::with(one), Witness::new());
     let world = world(&shelf, &witness).await?;
     let mut object = with_canary(json!({"percent": 50, "duration": "1h"}));
-    object["spec"]["isBatch"] = true.into();
-    object["spec"]["batch"] = json!({"maxSize": 100, "maxDelay": "50ms"});
+    object["spec"]["chain"]["batch"] = json!({"maxSize": 100, "maxDelay": "50ms"});
     world.apply(&object).await?;
     for number in 0..OBJECTS {
         world.apply(&config_map(&format!("a{number}"), "1")).await?;

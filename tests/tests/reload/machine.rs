@@ -1,4 +1,4 @@
-//! Mode `Machine`: what is under way in a phase when another module is swapped in.
+//! Machines: what is under way in a phase when another module is swapped in.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -42,16 +42,17 @@ fn configurator(work: Value, upgrade: &str) -> Value {
         "kind": "Configurator",
         "metadata": {"name": "scripted"},
         "spec": {
-            "watch": {"group": "example.org", "version": "v1", "kind": "Thing"},
+            "watch": {"apiVersion": "example.org/v1", "kind": "Thing"},
             "module": {"file": "scripted.wasm"},
-            "mode": "Machine",
-            "moduleUpgrade": upgrade,
-            "requeueAfter": "10ms",
-            "phases": [
-                {"name": "Work", "onDone": "More", "serial": work},
-                {"name": "More", "onDone": "Done", "serial": [put("more")]},
-                {"name": "Done", "terminal": true},
-            ],
+            "machine": {
+                "moduleUpgrade": upgrade,
+                "requeueAfter": "10ms",
+                "phases": [
+                    {"name": "Work", "onDone": "More", "serial": work},
+                    {"name": "More", "onDone": "Done", "serial": [put("more")]},
+                    {"name": "Done", "terminal": true},
+                ],
+            },
             "capabilities": {"configstore": [{"prefixes": ["basic/"], "verbs": ["get", "create", "update"]}]},
         },
     })
@@ -302,7 +303,7 @@ async fn a_pinned_phase_whose_module_is_gone_says_so_and_can_begin_anew() -> Res
     check(
         &shown,
         expect![[
-            r#""the phase has begun with the module ONE and stays on it (spec.moduleUpgrade is Pinned), but it is not to be had: the source has TWO instead, and there is no copy. Put it back, or have the phase begin anew by a Command with verb Restart""#
+            r#""the phase has begun with the module ONE and stays on it (spec.machine.moduleUpgrade is Pinned), but it is not to be had: the source has TWO instead, and there is no copy. Put it back, or have the phase begin anew by a Command with verb Restart""#
         ]],
     );
     assert_eq!(

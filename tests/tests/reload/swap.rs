@@ -32,9 +32,9 @@ pub fn configurator() -> Value {
         "kind": "Configurator",
         "metadata": {"name": "scripted"},
         "spec": {
-            "watch": {"version": "v1", "kind": "ConfigMap", "namespaces": ["shop"]},
+            "watch": {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": ["shop"]},
             "module": {"file": "scripted.wasm"},
-            "phases": [{"name": "root"}, {"name": "write", "handler": "root"}],
+            "chain": {"phases": [{"name": "root"}, {"name": "write", "handler": "root"}]},
             "parameters": {"root": put("first"), "write": put("second")},
             "capabilities": {"configstore": [{"prefixes": ["basic/"], "verbs": ["get", "create", "update"]}]},
         },
@@ -215,7 +215,7 @@ async fn a_module_whose_handler_takes_batches_keeps_the_last_good_one() -> Resul
     let other = Guest::new()
         .describe(json!({"handlers": [of_batches]}))
         .build();
-    check_refused(Ok(other), "HandlerMismatch", "set isBatch: true").await
+    check_refused(Ok(other), "HandlerMismatch", "add spec.chain.batch").await
 }
 
 #[tokio::test]
@@ -271,11 +271,11 @@ async fn a_run_under_way_ends_on_the_module_that_it_began_on() -> Result<()> {
     // The second phase asks for what is not there yet, so its run rests and asks again.
     waiting["spec"]["parameters"]["write"] =
         json!({"requests": [{"name": "late", "getConfigMap": "late"}]});
-    waiting["spec"]["watch"]["labelSelector"] = "late!=yes".into();
+    waiting["spec"]["watch"]["labelSelector"] =
+        json!({"matchExpressions": [{"key": "late", "operator": "NotIn", "values": ["yes"]}]});
     waiting["spec"]["retry"] =
         json!({"initialDelay": "200ms", "maxDelay": "200ms", "maxAttempts": 100});
-    waiting["spec"]["capabilities"]["kubernetes"] =
-        json!([{"groups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
+    waiting["spec"]["capabilities"]["kubernetes"] = json!([{"apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"], "verbs": ["get"]}]);
     world.apply(&waiting).await?;
     world.apply(&config_map("a", "1")).await?;
     let notices = witness.notices().len();

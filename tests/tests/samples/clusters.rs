@@ -119,8 +119,12 @@ pub async fn declare(client: &Client) -> Result<()> {
     }
     let mut configurator = manifest(folder, "configurator.yaml")?;
     let spec = &mut configurator["spec"];
-    spec["requeueAfter"] = "50ms".into();
-    for phase in spec["phases"].as_array_mut().into_iter().flatten() {
+    spec["machine"]["requeueAfter"] = "50ms".into();
+    for phase in spec["machine"]["phases"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
         if phase.get("retry").is_some() {
             phase["retry"]["delay"] = "50ms".into();
         }

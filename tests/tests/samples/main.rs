@@ -1,4 +1,4 @@
-//! The configurators that prove mode `Machine`, from their first phase to their last, on embedded and on real servers.
+//! The configurators with machines, from their first phase to their last, on embedded and on real servers.
 
 #![allow(
     clippy::unwrap_used,

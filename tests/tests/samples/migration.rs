@@ -72,9 +72,13 @@ pub fn adapt(configurator: &mut Value, url: &str, host: &str) {
     let spec = &mut configurator["spec"];
     spec["parameters"]["endpoint"] = url.into();
     spec["parameters"]["pollMilliseconds"] = 10.into();
-    spec["requeueAfter"] = "50ms".into();
+    spec["machine"]["requeueAfter"] = "50ms".into();
     spec["capabilities"]["http"][0]["hosts"] = json!([host]);
-    for phase in spec["phases"].as_array_mut().into_iter().flatten() {
+    for phase in spec["machine"]["phases"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
         if phase["retry"].get("delay").is_some() {
             phase["retry"]["delay"] = "50ms".into();
         }

@@ -30,16 +30,17 @@ async fn every_transaction_of_the_bookkeeping_carries_a_fence() -> Result<()> {
         "kind": "Configurator",
         "metadata": {"name": "things"},
         "spec": {
-            "watch": {"group": "example.org", "version": "v1", "kind": "Thing"},
+            "watch": {"apiVersion": "example.org/v1", "kind": "Thing"},
             "module": {"file": "scripted.wasm"},
-            "mode": "Machine",
-            "state": {"in": "ConfigStore"},
-            "phases": [
-                {"name": "Work", "onDone": "Done", "serial": [
-                    {"name": "step", "handler": "root", "parameters": {"script": {}}},
-                ]},
-                {"name": "Done", "terminal": true},
-            ],
+            "machine": {
+                "state": {"in": "ConfigStore"},
+                "phases": [
+                    {"name": "Work", "onDone": "Done", "serial": [
+                        {"name": "step", "handler": "root", "parameters": {"script": {}}},
+                    ]},
+                    {"name": "Done", "terminal": true},
+                ],
+            },
         },
     });
     apply(&client, &machine).await?;

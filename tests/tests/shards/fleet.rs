@@ -55,7 +55,7 @@ fn configurator() -> Value {
     let remove = json!({"name": "remove", "remove": "first-{name}"});
     let mut shared = scripted(
         "shared",
-        json!({"version": "v1", "kind": "ConfigMap", "labelSelector": "handled=yes"}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"handled": "yes"}}}),
         root,
         json!({"configstore": [{"prefixes": [""], "verbs": ["get", "create", "update", "delete"]}]}),
     );

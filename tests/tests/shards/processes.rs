@@ -36,10 +36,10 @@ fn configurator() -> Value {
     let put = json!({"name": "put", "put": {"key": "{name}", "value": "{run}"}});
     scripted(
         "shared",
-        json!({"version": "v1", "kind": "ConfigMap", "labelSelector": "handled=yes"}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"handled": "yes"}}}),
         json!({"requests": [put, {"name": "copy", "apply": copy}]}),
         json!({
-            "kubernetes": [{"groups": [""], "resources": ["configmaps"], "verbs": ["apply"]}],
+            "kubernetes": [{"apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"], "verbs": ["apply"]}],
             "configstore": [{"prefixes": [""], "verbs": ["create", "update"]}],
         }),
     )

@@ -10,7 +10,7 @@ typedef struct cfgr_error {
     bool fatal;
     /* When to begin again, in place of the configurator's backoff; 0: as that says. No use on a fatal error. */
     uint64_t retry_after_ms;
-    /* The code that the Configurator's `errorCodes` may know, or NULL. Unread in mode Chain, which has none. */
+    /* The code that the Configurator's `errorCodes` may know, or NULL. Unread in a chain, which has none. */
     const char *code;
 } cfgr_error;
 

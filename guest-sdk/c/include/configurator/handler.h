@@ -10,7 +10,7 @@
 /* A handler: it fills the output and returns NULL, or returns an error, and what it has filled in is dropped. */
 typedef const cfgr_error *cfgr_handle(const cfgr_input *input, cfgr_output *output);
 
-/* How a person sees the handler's progress. In mode Chain only `configurator inspect` shows it. */
+/* How a person sees the handler's progress. In a chain only `configurator inspect` shows it. */
 typedef enum cfgr_view {
     CFGR_VIEW_NONE,
     CFGR_VIEW_CHECK_LIST,

@@ -161,19 +161,19 @@ const char *cfgr_input_find_argument(const cfgr_input *input, const char *key);
 cfgr_json cfgr_input_parameters(const cfgr_input *input);
 
 /*
- * In mode Machine: the result of the request of this name that the entry before asked for. NULL on the first entry, where the request was
+ * In a machine: the result of the request of this name that the entry before asked for. NULL on the first entry, where the request was
  * not asked for, and where the host does not remember: then ask again.
  */
 const cfgr_result *cfgr_input_answer(const cfgr_input *input, const char *request_name);
 
-/* In mode Machine: the results of all requests with this `group_by` that the entry before asked for; none where there is no answer. */
+/* In a machine: the results of all requests with this `group_by` that the entry before asked for; none where there is no answer. */
 cfgr_results cfgr_input_answers(const cfgr_input *input, const char *group_by);
 
-/* In mode Machine: what this handler has noted in the field `data` of its output; absent where it has noted nothing. */
+/* In a machine: what this handler has noted in the field `data` of its output; absent where it has noted nothing. */
 cfgr_json cfgr_input_notes(const cfgr_input *input);
 
 /*
- * In mode Machine: what the step at this path has left in the field `output` of its output. The path is that within the flow; outside a
+ * In a machine: what the step at this path has left in the field `output` of its output. The path is that within the flow; outside a
  * flow it begins with the phase. Fatal when the step has left nothing; the message lists the steps that have.
  */
 CFGR_MUST_USE const cfgr_error *cfgr_input_output_of(const cfgr_input *input, const char *path, cfgr_json *output);

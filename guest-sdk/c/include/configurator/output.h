@@ -3,11 +3,11 @@
  *
  * An output that asks for what a host does not have does nothing at all, and its run fails with `UnsupportedResourceOperation`:
  *
- * - in mode Chain: cfgr_output_again, cfgr_output_again_after, cfgr_output_wait, the field `next_phase`;
- * - in both modes, today: cfgr_output_stop; the strategy `graph`, with `depends_on` and `ready_when`, which make any other output invalid;
+ * - in a chain: cfgr_output_again, cfgr_output_again_after, cfgr_output_wait, the field `next_phase`;
+ * - in chains and machines, today: cfgr_output_stop; the strategy `graph`, with `depends_on` and `ready_when`, which make any other output invalid;
  *   `once`, in whose place a node of a machine is marked `once`; cfgr_output_desired.
  *
- * In mode Chain, the fields `data`, `progress`, `output` and `details` are checked and then left unread.
+ * In a chain, the fields `data`, `progress`, `output` and `details` are checked and then left unread.
  */
 #ifndef CONFIGURATOR_OUTPUT_H
 #define CONFIGURATOR_OUTPUT_H
@@ -180,21 +180,21 @@ void cfgr_output_pass(cfgr_output *output, const char *key, cfgr_json value);
     cfgr_output_add_event(                             \
         (to), (cfgr_event){.type = (of_type), .reason = (why), .message = (text)__VA_OPT__(, ) __VA_ARGS__})
 
-/* Enter this handler again with the requests' results: at once. Refused in mode Chain, where the next phase gets the results. */
+/* Enter this handler again with the requests' results: at once. Refused in a chain, where the next phase gets the results. */
 void cfgr_output_again(cfgr_output *output);
 
-/* The same after this long; 0: at once. Refused in mode Chain, where cfgr_retry with `retry_after_ms` begins the run again. */
+/* The same after this long; 0: at once. Refused in a chain, where cfgr_retry with `retry_after_ms` begins the run again. */
 void cfgr_output_again_after(cfgr_output *output, uint64_t milliseconds);
 
 /*
- * Leave memory; enter this handler again at the first of these. Refused in mode Chain.
+ * Leave memory; enter this handler again at the first of these. Refused in a chain.
  *
  *     cfgr_output_wait(output, .after_ms = 60000, .signals = CFGR_NAMES("go"));
  */
 #define cfgr_output_wait(to, ...) cfgr_output_wait_for((to), (cfgr_wake){__VA_ARGS__})
 
 /*
- * Fail, but keep statuses, events, data and progress. Requests are dropped: the contract allows none here. In mode Chain this is an error
+ * Fail, but keep statuses, events, data and progress. Requests are dropped: the contract allows none here. In a chain this is an error
  * of the handler whose statuses and events are published all the same.
  */
 void cfgr_output_failed(cfgr_output *output, const cfgr_error *error);

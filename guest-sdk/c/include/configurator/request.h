@@ -88,7 +88,7 @@ typedef struct cfgr_request {
     /* In a batch, the object that it is for: a failure is charged to it alone. `.of = {namespace, name}`. */
     cfgr_object_ref of;
     cfgr_on_error on_error;
-    /* Names of requests that must be ready first. Only with the strategy `graph`, which mode Chain refuses. */
+    /* Names of requests that must be ready first. Only with the strategy `graph`, which a chain refuses. */
     cfgr_names depends_on;
     /* When those that depend on it may go on. Only with the strategy `graph`. */
     cfgr_readiness ready_when;
@@ -99,7 +99,7 @@ typedef struct cfgr_request {
     bool is_declarative;
     /* The host is not ready until it has succeeded for every object that existed at start. */
     bool bootstrap_dep;
-    /* Never sent a second time, even where the answer was lost. Refused in mode Chain: make the request one that may be sent again. */
+    /* Never sent a second time, even where the answer was lost. Refused in a chain: make the request one that may be sent again. */
     bool once;
 } cfgr_request;
 

@@ -10,11 +10,11 @@ use crate::result::Answer;
 fn rule(names: &[&str], verbs: &[KubernetesVerb]) -> Capabilities {
     Capabilities {
         kubernetes: vec![KubernetesRule {
-            groups: vec![String::new()],
+            api_groups: vec![String::new()],
             resources: vec!["configmaps".into()],
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             verbs: verbs.to_vec(),
-            ..KubernetesRule::default()
+            ..KubernetesRule::of_any_object()
         }],
         ..Capabilities::default()
     }
@@ -52,13 +52,13 @@ fn an_answer_is_seen_whole_where_a_rule_grants_get() {
     let created = Operation::Kubernetes(kubernetes(KubernetesVerb::Create, "x"));
     check(
         &created,
-        &rule(&[], &[KubernetesVerb::Create]),
+        &rule(&["*"], &[KubernetesVerb::Create]),
         &[OBJECT],
         expect![[
             r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"ns","uid":"u","resourceVersion":"7"}}"#
         ]],
     );
-    let both = rule(&[], &[KubernetesVerb::Create, KubernetesVerb::Get]);
+    let both = rule(&["*"], &[KubernetesVerb::Create, KubernetesVerb::Get]);
     check(
         &created,
         &both,
@@ -79,15 +79,15 @@ fn an_apply_at_a_version_needs_get() {
     let apply = Operation::Kubernetes(request);
     check(
         &apply,
-        &rule(&[], &[KubernetesVerb::Apply]),
+        &rule(&["*"], &[KubernetesVerb::Apply]),
         &[],
         expect![[
-            r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {groups: [""], resources: [configmaps], namespaces: [ns], names: [x], verbs: [get]}"#
+            r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {apiGroups: [""], resources: [configmaps], namespaces: [ns], names: [x], verbs: [get]}"#
         ]],
     );
     check(
         &apply,
-        &rule(&[], &[KubernetesVerb::Apply, KubernetesVerb::Get]),
+        &rule(&["*"], &[KubernetesVerb::Apply, KubernetesVerb::Get]),
         &[],
         expect![[r#""#]],
     );
@@ -106,10 +106,17 @@ fn a_rule_with_names_reaches_no_generated_name() {
         &rule(&["job-*"], &verbs),
         &[],
         expect![[
-            r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {groups: [""], resources: [configmaps], namespaces: [ns], verbs: [create]}"#
+            r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {apiGroups: [""], resources: [configmaps], namespaces: [ns], verbs: [create]}"#
         ]],
     );
-    check(&create, &rule(&[], &verbs), &[], expect![[r#""#]]);
+    check(
+        &create,
+        &rule(&[], &verbs),
+        &[],
+        expect![[
+            r#"ResourcePermission: spec.capabilities has no rule that allows kubernetes: {apiGroups: [""], resources: [configmaps], namespaces: [ns], verbs: [create]}"#
+        ]],
+    );
     check(&create, &rule(&["*"], &verbs), &[], expect![[r#""#]]);
 }
 

@@ -5,8 +5,6 @@ use crate::request::{ConfigVerb, KubernetesVerb, SecretVerb};
 
 /// How many combinations one rule may have; a module that says more is told to say it in other words.
 const MAX_COMBINATIONS: usize = 10_000;
-/// What an empty list means where it leaves nothing out.
-const ALL: &str = "*";
 
 impl Capabilities {
     /// A rule that `wanted` has and these do not allow, as it would be written; `None` where everything is allowed.
@@ -27,13 +25,12 @@ impl Capabilities {
                 true => vec![None],
                 false => rule.subresources.iter().map(|name| Some(&**name)).collect(),
             };
-            let (namespaces, names) = (or_all(&rule.namespaces), or_all(&rule.names));
             let lists = [
-                rule.groups.len(),
+                rule.api_groups.len(),
                 rule.resources.len(),
                 subresources.len(),
-                namespaces.len(),
-                names.len(),
+                rule.namespaces.len(),
+                rule.names.len(),
             ];
             let combinations = lists
                 .iter()
@@ -43,11 +40,11 @@ impl Capabilities {
                     "kubernetes: a rule with {combinations} combinations, where {MAX_COMBINATIONS} may be"
                 ));
             }
-            for group in &rule.groups {
+            for group in &rule.api_groups {
                 for resource in &rule.resources {
                     for subresource in &subresources {
-                        for namespace in &namespaces {
-                            for name in &names {
+                        for namespace in &rule.namespaces {
+                            for name in &rule.names {
                                 let place = Place {
                                     group,
                                     resource,
@@ -157,22 +154,15 @@ impl Place<'_> {
             .subresource
             .map(|name| format!(", subresources: [{name}]"));
         let subresource = subresource.unwrap_or_default();
-        let limited = |field: &str, pattern: &str| match pattern {
-            ALL => String::new(),
-            pattern => format!(", {field}: [{pattern:?}]"),
+        let namespace = self.namespace;
+        let name = match self.name {
+            // What `names` is if a rule leaves it out.
+            "*" => String::new(),
+            name => format!(", names: [{name:?}]"),
         };
-        let namespace = limited("namespaces", self.namespace);
-        let name = limited("names", self.name);
         format!(
-            "kubernetes: {{groups: [{group:?}], resources: [{resource}]{subresource}{namespace}{name}, verbs: [{verb}]}}"
+            "kubernetes: {{apiGroups: [{group:?}], resources: [{resource}]{subresource}, namespaces: [{namespace:?}]{name}, verbs: [{verb}]}}"
         )
-    }
-}
-
-fn or_all(patterns: &[String]) -> Vec<&str> {
-    match patterns {
-        [] => vec![ALL],
-        patterns => patterns.iter().map(|pattern| &**pattern).collect(),
     }
 }
 
@@ -189,11 +179,11 @@ mod tests {
 
     fn kubernetes(resources: &[&str], names: &[&str], verbs: &[KubernetesVerb]) -> KubernetesRule {
         KubernetesRule {
-            groups: texts(&[""]),
+            api_groups: texts(&[""]),
             resources: texts(resources),
             names: texts(names),
             verbs: verbs.to_vec(),
-            ..KubernetesRule::default()
+            ..KubernetesRule::of_any_object()
         }
     }
 
@@ -201,7 +191,7 @@ mod tests {
         Capabilities {
             kubernetes: vec![
                 kubernetes(&["configmaps"], &["app-*"], &[KubernetesVerb::Apply]),
-                kubernetes(&["*"], &[], &[KubernetesVerb::Get]),
+                kubernetes(&["*"], &["*"], &[KubernetesVerb::Get]),
             ],
             configstore: vec![ConfigstoreRule {
                 prefixes: texts(&["resources/pod/"]),
@@ -249,29 +239,33 @@ mod tests {
         check_kubernetes(
             kubernetes(&["configmaps"], &["app-web", "web"], &apply),
             expect![[
-                r#"kubernetes: {groups: [""], resources: [configmaps], names: ["web"], verbs: [apply]}"#
+                r#"kubernetes: {apiGroups: [""], resources: [configmaps], namespaces: ["*"], names: ["web"], verbs: [apply]}"#
             ]],
         );
         check_kubernetes(
-            kubernetes(&["configmaps"], &[], &apply),
-            expect![[r#"kubernetes: {groups: [""], resources: [configmaps], verbs: [apply]}"#]],
+            kubernetes(&["configmaps"], &["*"], &apply),
+            expect![[
+                r#"kubernetes: {apiGroups: [""], resources: [configmaps], namespaces: ["*"], verbs: [apply]}"#
+            ]],
         );
         check_kubernetes(
             KubernetesRule {
                 subresources: texts(&["status"]),
                 namespaces: texts(&["shop"]),
-                ..kubernetes(&["pods"], &[], &[KubernetesVerb::Get])
+                ..kubernetes(&["pods"], &["*"], &[KubernetesVerb::Get])
             },
             expect![[
-                r#"kubernetes: {groups: [""], resources: [pods], subresources: [status], namespaces: ["shop"], verbs: [get]}"#
+                r#"kubernetes: {apiGroups: [""], resources: [pods], subresources: [status], namespaces: ["shop"], verbs: [get]}"#
             ]],
         );
         check_kubernetes(
             KubernetesRule {
                 watch: true,
-                ..kubernetes(&["pods"], &[], &[KubernetesVerb::Get])
+                ..kubernetes(&["pods"], &["*"], &[KubernetesVerb::Get])
             },
-            expect![[r#"kubernetes: {groups: [""], resources: [pods], verbs: [watch]}"#]],
+            expect![[
+                r#"kubernetes: {apiGroups: [""], resources: [pods], namespaces: ["*"], verbs: [watch]}"#
+            ]],
         );
         check(
             Capabilities {

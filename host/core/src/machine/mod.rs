@@ -1,4 +1,4 @@
-//! Mode `Machine`: an object goes from phase to phase, and in each a tree of handlers does the work.
+//! Machines: an object moves from phase to phase, and in each one a tree of handlers does the work.
 //!
 //! [`apply`](apply::apply) is the whole of it: a [`State`](state::State), an [`Event`](event::Event) and a time give the next
 //! state and [`Action`](action::Action)s. The state is all that is kept, so whoever has stored it can go on after a crash, or on

@@ -295,11 +295,11 @@ fn the_outcome_is_done_or_failed_without_requests() {
             done: ok
             failed: ok
             failed with requests: ResourceGeneric: the output is invalid: an outcome `failed` must come without requests
-            again: UnsupportedResourceOperation: the output asks for too much: the outcome `again` is not valid in mode Chain
-            again later: UnsupportedResourceOperation: the output asks for too much: the outcome `again` is not valid in mode Chain
-            wait: UnsupportedResourceOperation: the output asks for too much: the outcome `wait` is not valid in mode Chain
+            again: UnsupportedResourceOperation: the output asks for too much: the outcome `again` is not valid in a chain
+            again later: UnsupportedResourceOperation: the output asks for too much: the outcome `again` is not valid in a chain
+            wait: UnsupportedResourceOperation: the output asks for too much: the outcome `wait` is not valid in a chain
             stop: UnsupportedResourceOperation: the output asks for too much: the outcome `stop` is not valid outside a pipeline
-            next: UnsupportedResourceOperation: the output asks for too much: `next` is not valid in mode Chain: the phases follow one another
+            next: UnsupportedResourceOperation: the output asks for too much: `next` is not valid in a chain: the phases follow one another
             desired: UnsupportedResourceOperation: the output asks for too much: `desired` needs the object graph, which this host does not offer
         "#]],
     );
@@ -336,7 +336,7 @@ fn what_belongs_to_other_modes_is_refused() {
         expect![[r#"
             graph: UnsupportedResourceOperation: the output asks for too much: the strategy `graph` is not offered by this host
             graph without requests: UnsupportedResourceOperation: the output asks for too much: the strategy `graph` is not offered by this host
-            once: UnsupportedResourceOperation: request "a": the output asks for too much: `once` needs mode Machine
+            once: UnsupportedResourceOperation: request "a": the output asks for too much: `once` needs a machine
             depends-on: ResourceGeneric: request "a": the output is invalid: `depends-on` and `ready-when` are valid with the strategy `graph` only
             ready-when: ResourceGeneric: request "a": the output is invalid: `depends-on` and `ready-when` are valid with the strategy `graph` only
         "#]],

@@ -146,10 +146,10 @@ fn concluded(
 fn nothing_is_sent_that_is_not_listed_twice() {
     let configmaps = Capabilities {
         kubernetes: vec![KubernetesRule {
-            groups: vec![String::new()],
+            api_groups: vec![String::new()],
             resources: vec!["configmaps".into()],
             verbs: vec![KubernetesVerb::Get, KubernetesVerb::Apply],
-            ..KubernetesRule::default()
+            ..KubernetesRule::of_any_object()
         }],
         ..Capabilities::default()
     };
@@ -168,7 +168,7 @@ fn nothing_is_sent_that_is_not_listed_twice() {
     let plan = planned(asked, &Kept::new(), &configmaps, &ceiling);
     expect![[r#"
         get: send
-        apply: refuse, ResourcePermission: the policy of this host has no rule that allows kubernetes: {groups: [""], resources: [configmaps], namespaces: [ns], names: [apply], verbs: [apply]}
+        apply: refuse, ResourcePermission: the policy of this host has no rule that allows kubernetes: {apiGroups: [""], resources: [configmaps], namespaces: [ns], names: [apply], verbs: [apply]}
         put: refuse, ResourcePermission: spec.capabilities has no rule that allows configstore: {prefixes: [basic/put], verbs: [update]}
         post: refuse, ResourcePermission: spec.capabilities has no rule that allows http: {hosts: [hooks.example.com], methods: [POST]}
     "#]].assert_eq(&actions(&plan));

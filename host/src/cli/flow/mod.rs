@@ -30,7 +30,7 @@ use crate::resource::command::{Command, CommandPhase, CommandSpec};
 /// How long the host may take to answer a Command.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Inspect and control workflows (mode Machine).
+/// Inspect and control the machines of objects.
 #[derive(Args)]
 pub struct FlowArgs {
     /// Kubeconfig of the cluster. Default: the cluster of the Pod this runs in.

@@ -15,7 +15,7 @@ use crate::declaration::{self, Flows};
 use crate::resource;
 use crate::resource::flow::Flow;
 
-/// A Configurator in mode Machine, and how its objects are served.
+/// A Configurator with a machine, and how its objects are served.
 pub(super) struct Target {
     pub(super) configurator: Configurator,
     pub(super) mode: MachineMode,
@@ -25,7 +25,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Every Configurator in mode Machine, or the one of this name.
+    /// Every Configurator with a machine, or the one of this name.
     pub(super) async fn all(client: &Client, name: Option<&str>) -> anyhow::Result<Vec<Self>> {
         let api: Api<resource::Configurator> = Api::all(client.clone());
         let found = match name {
@@ -54,7 +54,7 @@ impl Target {
             let Some(mode) = configurator.machine.clone() else {
                 ensure!(
                     name.is_none(),
-                    "the Configurator {:?} is in mode Chain, which keeps nothing",
+                    "the Configurator {:?} has a chain, which keeps nothing",
                     configurator.name
                 );
                 continue;

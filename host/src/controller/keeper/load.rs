@@ -179,7 +179,7 @@ async fn check_state(
                 .map_err(not_kept)
         }
         Ok(None) => Err(not_kept(
-            "it is none of your own, and its schema has no place for them: say spec.state.in: ConfigMap"
+            "it is none of your own, and its schema has no place for them: say spec.machine.state.in: ConfigMap"
                 .to_owned(),
         )),
         Err(error) => {
@@ -307,15 +307,12 @@ pub(super) fn check_handlers(
             Accepts::Batch => configurator.batch.is_some(),
         };
         if !fits {
-            let message = format!(
-                "the handler {handler:?} of {place} takes {}; set isBatch: {}",
-                if found.accepts == Accepts::One {
-                    "one object"
-                } else {
-                    "batches"
-                },
-                found.accepts == Accepts::Batch
-            );
+            let what = match (found.accepts, &configurator.machine) {
+                (Accepts::Batch, Some(_)) => "batches, and a machine has none",
+                (Accepts::Batch, None) => "batches: add spec.chain.batch",
+                _ => "one object: remove spec.chain.batch",
+            };
+            let message = format!("the handler {handler:?} of {place} takes {what}");
             return Err(refused("HandlerMismatch", message));
         }
         check_capabilities(configurator, ceiling, found, &place)?;

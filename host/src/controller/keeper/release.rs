@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use kube::api::{Api, ApiResource, Patch, PatchParams};
-use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt as _, discovery};
 use serde_json::json;
 
@@ -78,10 +77,13 @@ impl Keeper {
             self.look_again = Some(self.shared.clock.now().after(OTHERS_AGAIN));
             return;
         }
-        let watch = &resource.spec.watch;
-        let kind = GroupVersionKind::gvk(&watch.group, &watch.version, &watch.kind);
-        let kind = discovery::pinned_kind(&self.shared.client, &kind).await;
-        let kind = kind.ok().map(|(kind, _)| kind);
+        let kind = match resource.spec.watch.group_version_kind() {
+            Some(kind) => discovery::pinned_kind(&self.shared.client, &kind)
+                .await
+                .ok(),
+            None => None,
+        };
+        let kind = kind.map(|(kind, _)| kind);
         if let Err(error) = self.release_objects(resource, kind).await {
             tracing::warn!(
                 configurator = name,

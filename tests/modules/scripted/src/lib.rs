@@ -1,6 +1,6 @@
 //! A handler that does what the parameters of its Configurator say: for tests of the host.
 //!
-//! `spec.parameters` has a script for each phase, by its name; in mode `Machine` the parameters of a node may have one under
+//! `spec.parameters` has a script for each phase, by its name; in a machine the parameters of a node may have one under
 //! `script`, or a list under `scripts`, one for each entry, the last for all that follow. In every text of a script, `{name}`,
 //! `{namespace}`, `{uid}`, `{event}`, `{run}`, `{attempt}`, `{entry}`, `{cause}`, `{results}`, `{last}`, `{outputs}`, `{args}`,
 //! `{now}` and `{seed}` stand for what the call was given, and `{calls}` for how many calls the instance has served before.
@@ -272,7 +272,7 @@ fn script_of<'p>(parameters: &'p Value, input: &Input) -> Option<&'p Value> {
     own.or_else(|| parameters.get(&input.context.phase))
 }
 
-/// What only mode `Machine` knows.
+/// What only a machine knows.
 fn turned(mut output: Output, script: Script, input: &Input) -> Result<Output, HandlerError> {
     if script.again {
         output = output.again();
