@@ -202,7 +202,7 @@ fn cleanup_needs_nothing_but_the_identity() {
 fn a_single_object_is_refused_with_what_to_change() {
     let error = call("root", Input::builder().object(deployment("shop", "web"))).unwrap_err();
     expect![
-        "handler `root` takes a batch, and got one object: set `isBatch: true` in the Configurator"
+        "handler `root` takes a batch, and got one object: add `chain.batch` to the Configurator"
     ]
     .assert_eq(&error.message);
 }

@@ -54,7 +54,7 @@ pub struct WatchedObject {
 pub enum ResourceObject {
     /// One object.
     One(WatchedObject),
-    /// With `isBatch`; never empty.
+    /// A batch; never empty.
     Batch(Vec<WatchedObject>),
 }
 
