@@ -29,6 +29,12 @@ pub type Flows = BTreeMap<String, FlowSpec>;
 
 /// Checks `spec.machine`.
 pub(super) fn check(spec: &MachineSpec, shared: &Flows) -> Result<MachineMode, DeclarationError> {
+    if spec.phases.is_empty() {
+        return Err(wrong(
+            "spec.machine.phases",
+            "a machine needs at least one phase",
+        ));
+    }
     check_names(&spec.phases)?;
     let names: Vec<&str> = spec
         .phases

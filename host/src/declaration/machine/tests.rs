@@ -202,6 +202,10 @@ fn phases_lead_to_phases() {
         ]],
     );
     check(
+        |machine| machine["phases"] = json!([]),
+        expect!["spec.machine.phases: a machine needs at least one phase"],
+    );
+    check(
         |machine| machine["initialPhase"] = json!("None"),
         expect![[
             r#"spec.machine.initialPhase: there is no phase "None"; there are Work, Interrupted, Done"#
