@@ -110,6 +110,41 @@ impl RunObserver for Runs {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_of_excluded_namespaces_are_not_selected() -> Result<()> {
+    let world = World::start().await?;
+    let make = async |namespace: &str, name: &str| {
+        let mut made = object(name);
+        made["metadata"]["namespace"] = namespace.into();
+        world.apply(&made).await
+    };
+    for name in ["kube-team", "team"] {
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        world.apply(&namespace).await?;
+        make(name, "listed").await?;
+    }
+    let mut most = scripted(
+        "most",
+        json!({"requests": [put("put", "{namespace}-{name}")]}),
+    );
+    most["spec"]["watch"]["excludeNamespaces"] = json!(["kube-*"]);
+    world.apply(&most).await?;
+    world.settled(&["most"]).await?;
+    make("kube-team", "watched").await?;
+    make("team", "watched").await?;
+    let is_there = || has_key(&world, "basic/team-watched");
+    world
+        .until("the watched object is handled", is_there)
+        .await?;
+    world.settled(&["most"]).await?;
+    assert!(has_key(&world, "basic/team-listed").await?);
+    for key in ["basic/kube-team-listed", "basic/kube-team-watched"] {
+        assert!(!has_key(&world, key).await?, "{key}");
+    }
+    world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_configurators_that_answer_each_other_are_slowed_down_and_named() -> Result<()> {
     let runs = Runs::default();
     let observer = runs.clone();

@@ -28,7 +28,7 @@ use futures::{FutureExt, Stream, StreamExt};
 use kube::api::{Api, ApiResource};
 use kube::runtime::watcher::{self, Event, InitialListStrategy};
 use kube::runtime::{WatchStreamExt, watcher as watch_kind};
-use kube::{Client, ResourceExt as _};
+use kube::{Client, Resource as _, ResourceExt as _};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -607,10 +607,8 @@ impl Worker {
 
     /// Whether the object is in a namespace that the Configurator excludes.
     fn excludes(&self, object: &Watched) -> bool {
-        let watch = &self.parts.configurator.watch;
-        object
-            .namespace()
-            .is_some_and(|namespace| watch.excludes(&namespace))
+        let namespace = object.meta().namespace.as_deref();
+        namespace.is_some_and(|namespace| self.parts.configurator.watch.excludes(namespace))
     }
 
     /// Whether the object with this uid is this host's.
