@@ -12,7 +12,12 @@ use tokio::sync::oneshot;
 
 use crate::deadline::thread_cpu_nanos;
 use crate::drive::{Begun, DriveError, Fiber, drive_blocking, drive_while};
+use crate::ticker::ShortTicks;
 
+/// How long a call rests at each tick on a thread that runs only while a processor is idle. Kernel threads, which complete writes to disks
+/// for example, do not interrupt a thread of another control group at once, whatever its policy: they would wait for the next tick of the
+/// scheduler, about 4 ms.
+const REST: Duration = Duration::from_micros(50);
 /// Stack of such a thread, in bytes. The call has a stack of its own.
 const STACK: usize = 256 << 10;
 /// How long a thread that runs only while a processor is idle may get less than a quarter of one.
@@ -104,15 +109,22 @@ impl LongCalls {
 
 /// Runs a call to its end on a thread that runs only while a processor is idle. If that thread starves, the call continues on a thread of low
 /// priority, and so do others while the processors count as [busy](BUSY).
+///
+/// The first thread rests at each tick, so its ticks are short.
 pub(crate) async fn run<T: Send + 'static>(
     mut turn: Turn,
     mut call: Fiber<'static, T>,
+    short_ticks: ShortTicks,
 ) -> Result<T, DriveError> {
     if !are_busy() {
         let drive = move || {
+            let _short_ticks = short_ticks;
             run_when_idle();
             let mut share = ProcessorShare::measure();
-            drive_while(call, || !share.is_starved())
+            drive_while(call, || {
+                std::thread::sleep(REST);
+                !share.is_starved()
+            })
         };
         let (returned, begun) = on_thread(turn, drive).await?;
         match begun? {
@@ -210,6 +222,7 @@ impl ProcessorShare {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ticker::Ticker;
 
     const EXPECTED: Duration = Duration::from_millis(50);
 
@@ -249,7 +262,8 @@ mod tests {
         let turn = calls.turns().try_take(0).unwrap();
         let here = std::thread::current().id();
         let call = Box::pin(async { std::thread::current().id() });
-        assert_ne!(run(turn, call).await.unwrap(), here);
+        let ticker = Ticker::start(wasmtime::Engine::default(), EXPECTED).unwrap();
+        assert_ne!(run(turn, call, ticker.shorten()).await.unwrap(), here);
         assert!(calls.turns().try_take(0).is_some());
     }
 }

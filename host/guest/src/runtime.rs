@@ -276,7 +276,8 @@ impl GuestRuntime {
                 };
                 of_attempt.caller.attempt(&work, start).await
             };
-            let ended = match run(Box::pin(attempt), &mut queued).await {
+            let ticker = &inner.caller.ticker;
+            let ended = match run(Box::pin(attempt), &mut queued, ticker).await {
                 Ok(Some(ended)) => ended,
                 // It is made again, with a long turn.
                 Ok(None) => continue,
@@ -342,6 +343,7 @@ impl Inner {
 async fn run<T: Send + 'static>(
     attempt: Fiber<'static, T>,
     queued: &mut QueuedCall<'_>,
+    ticker: &Ticker,
 ) -> Result<Option<T>, DriveError> {
     let attempt = match queued.is_long() {
         true => attempt,
@@ -354,7 +356,10 @@ async fn run<T: Send + 'static>(
         },
     };
     match queued.exchange_turn() {
-        Some(turn) => long_calls::run(turn, attempt).await.map(Some),
+        Some(turn) => {
+            let ended = long_calls::run(turn, attempt, ticker.shorten()).await?;
+            Ok(Some(ended))
+        }
         None => Ok(None),
     }
 }

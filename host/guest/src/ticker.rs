@@ -11,6 +11,9 @@ use wasmtime::Engine;
 /// microseconds, so it does not sleep between calls that follow each other closely.
 const IDLE_TICKS: u32 = 25;
 
+/// The time between ticks while a call [rests](crate::long_calls) at each of them.
+const SHORT_TICK: Duration = Duration::from_millis(1);
+
 /// Increments the engine's epoch while calls run. Its thread ends with it.
 pub(crate) struct Ticker {
     shared: Arc<Shared>,
@@ -19,6 +22,8 @@ pub(crate) struct Ticker {
 
 struct Shared {
     running: AtomicUsize,
+    /// Calls that want short ticks.
+    resting: AtomicUsize,
     asleep: AtomicBool,
     ended: AtomicBool,
 }
@@ -26,11 +31,15 @@ struct Shared {
 /// While this lives, a call is running.
 pub(crate) struct Running<'a>(&'a Shared);
 
+/// While this lives, ticks are short.
+pub(crate) struct ShortTicks(Arc<Shared>);
+
 impl Ticker {
     /// Starts the thread.
     pub(crate) fn start(engine: Engine, tick: Duration) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             running: AtomicUsize::new(0),
+            resting: AtomicUsize::new(0),
             asleep: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         });
@@ -52,6 +61,12 @@ impl Ticker {
             self.thread.unpark();
         }
         Running(&self.shared)
+    }
+
+    /// Shortens the ticks. The one that has begun is not shortened.
+    pub(crate) fn shorten(&self) -> ShortTicks {
+        self.shared.resting.fetch_add(1, Ordering::Relaxed);
+        ShortTicks(Arc::clone(&self.shared))
     }
 }
 
@@ -75,7 +90,10 @@ impl Shared {
                 self.asleep.store(false, Ordering::SeqCst);
                 idle = 0;
             }
-            std::thread::park_timeout(tick);
+            std::thread::park_timeout(match self.resting.load(Ordering::Relaxed) {
+                0 => tick,
+                _ => tick.min(SHORT_TICK),
+            });
             engine.increment_epoch();
         }
     }
@@ -84,6 +102,12 @@ impl Shared {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Drop for ShortTicks {
+    fn drop(&mut self) {
+        self.0.resting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
