@@ -380,7 +380,7 @@ impl Demo {
                 .managed_fields()
                 .iter()
                 .filter_map(|of| of.manager.as_deref());
-            managers.any(|manager| manager.starts_with("cfgr/"))
+            managers.any(|manager| manager.starts_with("ccfgr/"))
         };
         let config_maps = self.api("v1", "ConfigMap").await?;
         let config_maps = config_maps.list(&ListParams::default()).await?;

@@ -2,7 +2,9 @@
 
 mod capabilities;
 mod chain;
+mod flows;
 mod machine;
+mod namespace;
 mod watch;
 
 use std::time::Duration;
@@ -13,11 +15,10 @@ use configurator_core::document::Document;
 use configurator_core::handler::CallLimits;
 
 pub use self::capabilities::capabilities;
-pub use self::machine::Flows;
+pub use self::flows::{FlowSet, Flows};
 use crate::resource::{self, DeletionBySpec, InstancePolicySpec, LimitsSpec};
 
-/// The longest name of a Configurator. Kubernetes allows 63 characters in the last part of a finalizer's name, and 128
-/// in a field manager's.
+/// The longest name of a Configurator. Kubernetes allows 63 characters in the last part of a finalizer's name.
 pub const MAX_NAME: usize = 63;
 
 /// What is wrong with a Configurator, with the path of the field.
@@ -36,19 +37,18 @@ pub struct DeclarationError {
 /// At the first thing that is wrong.
 pub fn check(
     resource: &resource::Configurator,
-    flows: &Flows,
+    flows: &FlowSet,
 ) -> Result<Configurator, DeclarationError> {
     let spec = &resource.spec;
-    let name = resource.metadata.name.clone().unwrap_or_default();
+    let key = resource.key();
+    let name = &key.name;
     if name.is_empty() {
         return Err(wrong("metadata.name", "a Configurator needs a name"));
     }
     if name.len() > MAX_NAME {
         return Err(wrong(
             "metadata.name",
-            &format!(
-                "must have at most {MAX_NAME} characters: finalizers and field managers carry it"
-            ),
+            &format!("must have at most {MAX_NAME} characters: finalizers carry it"),
         ));
     }
     check_source(&spec.module)?;
@@ -57,7 +57,14 @@ pub fn check(
             let batch = chain.batch.as_ref().map(chain::batch).transpose()?;
             (chain::root_chain(&chain.phases)?, batch, None)
         }
-        (None, Some(machine)) => (Vec::new(), None, Some(machine::check(machine, flows)?)),
+        (None, Some(machine)) => (
+            Vec::new(),
+            None,
+            Some(machine::check(
+                machine,
+                &flows.of_namespace(&key.namespace),
+            )?),
+        ),
         (None, None) | (Some(_), Some(_)) => {
             return Err(wrong("spec", "must have either a chain or a machine"));
         }
@@ -70,7 +77,13 @@ pub fn check(
         phases: chain::phases("spec.deletion.phases", &spec.deletion.phases)?,
         timeout: span("spec.deletion.timeout", spec.deletion.timeout)?,
     };
-    let watch = watch::watch(&spec.watch)?;
+    let mut watch = watch::watch(&spec.watch)?;
+    let mut rules = capabilities(&spec.capabilities)?;
+    if !key.namespace.is_empty() {
+        namespace::check_module(&spec.module, &key.namespace)?;
+        namespace::confine_watch(&mut watch, &key.namespace)?;
+        namespace::confine_rules(&mut rules, &key.namespace)?;
+    }
     let is_shared =
         watch.group.is_empty() && matches!(watch.kind.as_str(), "Pod" | "Node" | "Namespace");
     if deletion.by == DeletionBy::Finalizer && is_shared {
@@ -84,7 +97,7 @@ pub fn check(
     }
     let parameters = serde_json::Value::Object(spec.parameters.clone().into_iter().collect());
     Ok(Configurator {
-        name,
+        key,
         uid: resource.metadata.uid.clone().unwrap_or_default(),
         generation: resource.metadata.generation.unwrap_or_default(),
         suspend: spec.suspend,
@@ -96,7 +109,7 @@ pub fn check(
         phases,
         machine,
         deletion,
-        capabilities: capabilities(&spec.capabilities)?,
+        capabilities: rules,
         limits: limits(&spec.limits, spec.instance_policy)?
             .owned_by(resource.metadata.uid.as_deref().unwrap_or_default()),
         max_requests: count("spec.limits.requests", spec.limits.requests)?,
@@ -233,15 +246,15 @@ mod tests {
     use expect_test::{Expect, expect};
     use serde_json::{Value, json};
 
-    use super::{Flows, check as declare};
-    use crate::resource::Configurator;
+    use super::{FlowSet, check as declare};
+    use crate::resource;
 
     /// What is said of a Configurator with a change that the schema of the resource would not always stop.
     #[track_caller]
     fn check(change: impl FnOnce(&mut Value), expected: Expect) {
         let mut object = json!({
             "apiVersion": "configurator.dev/v1alpha1",
-            "kind": "Configurator",
+            "kind": "ClusterConfigurator",
             "metadata": {"name": "pods"},
             "spec": {
                 "watch": {"apiVersion": "v1", "kind": "Pod"},
@@ -250,10 +263,14 @@ mod tests {
             },
         });
         change(&mut object);
-        let resource: Configurator = serde_json::from_value(object).unwrap();
-        let told = match declare(&resource, &Flows::new()) {
+        let resource = resource::read(object).unwrap();
+        let told = match declare(&resource, &FlowSet::default()) {
             Ok(configurator) => {
-                format!("{} watches {}", configurator.name, configurator.watch.kind)
+                let watch = &configurator.watch;
+                format!(
+                    "{} watches {} in {:?}",
+                    configurator.key, watch.kind, watch.namespaces
+                )
             }
             Err(error) => error.to_string(),
         };
@@ -262,12 +279,10 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_by_its_path() {
-        check(|_| {}, expect!["pods watches Pod"]);
+        check(|_| {}, expect!["pods watches Pod in []"]);
         check(
             |object| object["metadata"]["name"] = "a".repeat(64).into(),
-            expect![
-                "metadata.name: must have at most 63 characters: finalizers and field managers carry it"
-            ],
+            expect!["metadata.name: must have at most 63 characters: finalizers carry it"],
         );
         check(
             |object| object["spec"]["module"] = json!({}),
@@ -331,6 +346,79 @@ mod tests {
         check(
             |object| object["spec"]["limits"] = json!({"memory": "lots"}),
             expect![[r#"spec.limits.memory: "lots" is no number of bytes such as 64Mi"#]],
+        );
+    }
+
+    #[test]
+    fn a_configurator_stays_in_its_namespace() {
+        let team = |change: fn(&mut Value)| {
+            move |object: &mut Value| {
+                object["kind"] = "Configurator".into();
+                object["metadata"]["namespace"] = "team-a".into();
+                change(&mut object["spec"]);
+            }
+        };
+        check(
+            team(|spec| {
+                spec["watch"]["namespaces"] = json!(["team-a"]);
+                let rule = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]});
+                spec["capabilities"]["kubernetes"] = json!([rule]);
+            }),
+            expect![[r#"team-a/pods watches Pod in ["team-a"]"#]],
+        );
+        check(
+            team(|spec| spec["watch"]["namespaces"] = json!(["*"])),
+            expect![[
+                r#"spec.watch.namespaces: a Configurator reaches only its namespace, team-a, not "*": leave it out, or use a ClusterConfigurator"#
+            ]],
+        );
+        check(
+            team(|spec| spec["watch"]["excludeNamespaces"] = json!(["team-b"])),
+            expect![
+                "spec.watch.excludeNamespaces: a Configurator watches only its namespace, team-a: leave it out, or use a ClusterConfigurator"
+            ],
+        );
+        check(
+            team(|spec| {
+                let rule = json!({"apiGroups": [""], "resources": ["pods"], "namespaces": ["team-b"], "verbs": ["get"]});
+                spec["capabilities"]["kubernetes"] = json!([rule]);
+            }),
+            expect![[
+                r#"spec.capabilities.kubernetes[0].namespaces: a Configurator reaches only its namespace, team-a, not "team-b": leave it out, or use a ClusterConfigurator"#
+            ]],
+        );
+        check(
+            team(|spec| {
+                let rule = json!({"prefixes": ["resources/"], "verbs": ["get"]});
+                spec["capabilities"]["configstore"] = json!([rule]);
+            }),
+            expect![
+                "spec.capabilities.configstore: the store has no part for this namespace alone: use a ClusterConfigurator"
+            ],
+        );
+        check(
+            team(|spec| {
+                let map = json!({"namespace": "team-b", "name": "module"});
+                spec["module"] = json!({"configMap": map, "digest": "sha256:0"});
+            }),
+            expect![[
+                r#"spec.module.configMap.namespace: a Configurator reaches only its namespace, team-a, not "team-b": leave it out, or use a ClusterConfigurator"#
+            ]],
+        );
+        check(
+            team(|spec| {
+                let secret = json!({"namespace": "team-b", "name": "registry"});
+                spec["module"] = json!({"oci": {"reference": "a/b", "pullSecret": secret}});
+            }),
+            expect![[
+                r#"spec.module.oci.pullSecret.namespace: a Configurator reaches only its namespace, team-a, not "team-b": leave it out, or use a ClusterConfigurator"#
+            ]],
+        );
+        check(
+            team(|spec| {
+                spec["module"] = json!({"configMap": {"name": "module"}, "digest": "sha256:0"});
+            }),
+            expect![[r#"team-a/pods watches Pod in ["team-a"]"#]],
         );
     }
 }

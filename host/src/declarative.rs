@@ -276,7 +276,7 @@ impl DeclarativeRequests {
             job.request_name
         );
         tracing::warn!(
-            configurator = job.scope.configurator,
+            configurator = %job.scope.configurator,
             request = job.request_name,
             "{message}"
         );

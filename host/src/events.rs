@@ -11,6 +11,7 @@ use configurator_core::configurator::Configurator;
 use configurator_core::request::{ObjectRef, api_version};
 
 use crate::metrics::Metrics;
+use crate::resource::kind_of;
 
 /// Events that may wait to be published; what comes on top is dropped and counted.
 pub const QUEUE: usize = 1024;
@@ -49,14 +50,12 @@ impl Subject {
 
     /// A Configurator itself.
     #[must_use]
-    pub fn configurator(name: &str, uid: &str) -> Self {
+    pub fn configurator(key: &ObjectRef, uid: &str) -> Self {
+        let kind = kind_of(key);
         Self {
-            api_version: "configurator.dev/v1alpha1".into(),
-            kind: "Configurator".into(),
-            key: ObjectRef {
-                namespace: String::new(),
-                name: name.to_owned(),
-            },
+            api_version: kind.api_version,
+            kind: kind.kind,
+            key: key.clone(),
             uid: uid.to_owned(),
         }
     }

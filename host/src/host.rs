@@ -23,8 +23,9 @@ use crate::controller::call_mode::CallMode;
 use crate::controller::parking::{Availability, Prober};
 use crate::controller::pending::CommandLimits;
 use crate::controller::report::HostReport;
+use crate::controller::requesters::Requesters;
 use crate::controller::supervisor::Supervisor;
-use crate::declaration::Flows;
+use crate::declaration::FlowSet;
 use crate::declarative::DeclarativeRequests;
 use crate::events::{self, Publisher};
 use crate::executor::Executor;
@@ -66,6 +67,7 @@ pub(crate) struct Shared {
     pub(crate) max_retry_after: Duration,
     pub(crate) max_status_size: u64,
     pub(crate) command_limits: CommandLimits,
+    pub(crate) requesters: Arc<Requesters>,
     pub(crate) state_retention: Duration,
     pub(crate) seed: u64,
     /// Where hosts share the objects: which are this host's.
@@ -73,7 +75,7 @@ pub(crate) struct Shared {
     /// Seals states in a machine.
     pub(crate) state_key: Arc<HostKey>,
     /// The flows that are resources of their own; `None` as long as they are not known.
-    pub(crate) flows: watch::Sender<Option<Arc<Flows>>>,
+    pub(crate) flows: watch::Sender<Option<Arc<FlowSet>>>,
 }
 
 /// A host that has not been started.
@@ -405,6 +407,7 @@ impl HostBuilder {
             .map(|sharding| Shards::new(sharding, clock.clone(), chance()))
             .transpose()?;
         let policy = Arc::new(self.policy.unwrap_or_else(Capabilities::everything));
+        let requesters = Arc::new(Requesters::new(own_client.clone(), clock.clone()));
         let shared = Arc::new(Shared {
             shards,
             state_key,
@@ -433,6 +436,7 @@ impl HostBuilder {
             max_retry_after,
             max_status_size: self.max_status_size.unwrap_or(DEFAULT_MAX_STATUS_SIZE),
             command_limits: self.command_limits,
+            requesters,
             state_retention: self.state_retention.unwrap_or(DEFAULT_STATE_RETENTION),
             seed,
         });

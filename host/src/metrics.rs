@@ -7,7 +7,7 @@ use std::time::Duration;
 use configurator_core::fault::FaultKind;
 use configurator_core::machine::action::Notice;
 use configurator_core::queue::Counts;
-use configurator_core::request::SinkName;
+use configurator_core::request::{ObjectRef, SinkName};
 use configurator_guest::runtime::GuestRuntime;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -41,21 +41,34 @@ pub struct Metrics {
     lease_rollbacks: Counter,
 }
 
+/// A Configurator, as two labels. The namespace of a ClusterConfigurator is empty.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ConfiguratorLabels {
+    configurator_namespace: String,
+    configurator: String,
+}
+
+impl From<&ObjectRef> for ConfiguratorLabels {
+    fn from(configurator: &ObjectRef) -> Self {
+        Self {
+            configurator_namespace: configurator.namespace.clone(),
+            configurator: configurator.name.clone(),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RunLabels {
-    configurator: String,
+    #[prometheus(flatten)]
+    configurator: ConfiguratorLabels,
     outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabels {
-    configurator: String,
+    #[prometheus(flatten)]
+    configurator: ConfiguratorLabels,
     outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ConfiguratorLabels {
-    configurator: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -66,19 +79,22 @@ struct RequestLabels {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StateLabels {
-    configurator: String,
+    #[prometheus(flatten)]
+    configurator: ConfiguratorLabels,
     state: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PhaseLabels {
-    configurator: String,
+    #[prometheus(flatten)]
+    configurator: ConfiguratorLabels,
     phase: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct FlowLabels {
-    configurator: String,
+    #[prometheus(flatten)]
+    configurator: ConfiguratorLabels,
     flow: String,
     outcome: &'static str,
 }
@@ -210,10 +226,10 @@ impl Metrics {
         text
     }
 
-    pub(crate) fn run(&self, configurator: &str, outcome: &'static str) {
+    pub(crate) fn run(&self, configurator: &ObjectRef, outcome: &'static str) {
         self.runs
             .get_or_create(&RunLabels {
-                configurator: configurator.to_owned(),
+                configurator: configurator.into(),
                 outcome,
             })
             .inc();
@@ -221,28 +237,26 @@ impl Metrics {
 
     pub(crate) fn call(
         &self,
-        configurator: &str,
+        configurator: &ObjectRef,
         outcome: &'static str,
         cpu: Duration,
         lines_dropped: u64,
     ) {
         self.calls
             .get_or_create(&CallLabels {
-                configurator: configurator.to_owned(),
+                configurator: configurator.into(),
                 outcome,
             })
             .inc();
         self.call_cpu
-            .get_or_create(&ConfiguratorLabels {
-                configurator: configurator.to_owned(),
-            })
+            .get_or_create(&configurator.into())
             .observe(cpu.as_secs_f64());
         self.log_lines_dropped.inc_by(lines_dropped);
     }
 
     /// What a machine has told.
-    pub(crate) fn told(&self, configurator: &str, notice: &Notice) {
-        let configurator = configurator.to_owned();
+    pub(crate) fn told(&self, configurator: &ObjectRef, notice: &Notice) {
+        let configurator = ConfiguratorLabels::from(configurator);
         let (flow, outcome) = match notice {
             Notice::PhaseEntered { to, .. } => {
                 let phase = to.clone();
@@ -293,7 +307,7 @@ impl Metrics {
             .inc();
     }
 
-    pub(crate) fn counts(&self, configurator: &str, counts: Counts) {
+    pub(crate) fn counts(&self, configurator: &ObjectRef, counts: Counts) {
         let states = [
             ("existing", counts.objects),
             ("queued", counts.queued),
@@ -304,7 +318,7 @@ impl Metrics {
         ];
         for (state, number) in states {
             let labels = StateLabels {
-                configurator: configurator.to_owned(),
+                configurator: configurator.into(),
                 state,
             };
             self.objects

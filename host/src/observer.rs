@@ -43,10 +43,10 @@ pub trait RunObserver: Send + Sync + 'static {
     fn ended(&self, _run: &Run, _end: &RunEnd<'_>) {}
 
     /// Something happened to the machine of an object.
-    fn told(&self, _configurator: &str, _object: &ObjectRef, _notice: &MachineNotice) {}
+    fn told(&self, _configurator: &ObjectRef, _object: &ObjectRef, _notice: &MachineNotice) {}
 
     /// Something happened that concerns a whole Configurator.
-    fn noticed(&self, _configurator: &str, _notice: &Notice) {}
+    fn noticed(&self, _configurator: &ObjectRef, _notice: &Notice) {}
 }
 
 /// Something that concerns a whole Configurator.

@@ -1,13 +1,17 @@
-//! The Configurator resource, as it is written in YAML. [`configurator_core::configurator::Configurator`] is its checked form.
+//! The resources Configurator and ClusterConfigurator, as they are written in YAML. [`configurator_core::configurator::Configurator`] is
+//! their checked form.
 
+pub mod admission;
 mod capabilities;
 mod chain;
+mod cluster;
 pub mod command;
 mod deletion;
 pub mod flow;
 mod limits;
 pub mod machine;
 mod module;
+mod scope;
 mod status;
 mod watch;
 
@@ -21,6 +25,7 @@ pub use self::capabilities::{
     KubernetesVerbSpec, SecretVerbSpec, SecretstoreRuleSpec,
 };
 pub use self::chain::{BatchSpec, ChainPhaseSpec, ChainSpec};
+pub use self::cluster::{ClusterConfigurator, ClusterConfiguratorSpec};
 pub use self::deletion::{DeletionBySpec, DeletionSpec};
 pub use self::limits::{LimitsSpec, RetrySpec};
 use self::machine::{MachineSpec, any_object};
@@ -28,6 +33,7 @@ pub use self::module::{
     CanarySpec, ConfigMapSpec, InstancePolicySpec, ModuleSpec, OciSpec, RolloutSpec,
     SecretReference,
 };
+pub use self::scope::{get, is_configurator, kind_of, list, read, segment_of};
 pub use self::status::{
     CanaryStatus, ConfiguratorStatus, CountsStatus, DegradedStatus, DelayStatus, FailureStatus,
     HostCanaryStatus, HostStatus, ModeStatus, RolledBackStatus,
@@ -42,7 +48,8 @@ pub use self::watch::{EventSpec, WatchSpec};
     kind = "Configurator",
     plural = "configurators",
     shortname = "cfgr",
-    doc = "Declares which objects to watch, which module handles them, in which phases, and with which capabilities.",
+    namespaced,
+    doc = "Declares which objects of its namespace to watch, which module handles them, in which phases, and with which capabilities.",
     status = "ConfiguratorStatus",
     category = "cfgrs",
     printcolumn = r#"{"name":"Watches","type":"string","jsonPath":".spec.watch.kind"}"#,
@@ -109,12 +116,14 @@ fn default_concurrency() -> u32 {
     4
 }
 
-/// The CustomResourceDefinitions of the kinds that a host knows: Configurator, Flow and Command.
+/// The CustomResourceDefinitions of the kinds that a host knows.
 #[must_use]
 pub fn definitions() -> Vec<serde_json::Value> {
     let definitions = [
         Configurator::crd(),
+        cluster::definition(),
         flow::Flow::crd(),
+        flow::cluster_definition(),
         command::Command::crd(),
     ];
     let definitions = definitions.into_iter().map(|definition| {

@@ -9,14 +9,14 @@ use std::fmt;
 
 use configurator_core::capability::KubernetesRule;
 use configurator_core::configurator::{Configurator, DeletionBy, StatePlace};
-use configurator_core::request::KubernetesVerb;
+use configurator_core::request::{KubernetesVerb, ObjectRef};
 use kube::CustomResourceExt as _;
 use kube::api::ApiResource;
 use kube::discovery::{ApiCapabilities, Scope as KindScope};
 
 use crate::resource;
 use crate::resource::command::Command;
-use crate::resource::flow::Flow;
+use crate::resource::flow::{ClusterFlow, Flow};
 use crate::sinks::configstore::CLUSTER;
 
 /// Where Events are about what has no namespace.
@@ -168,7 +168,9 @@ impl Rights {
     pub fn own(&mut self, namespace: &str) {
         let definitions = [
             resource::Configurator::crd_name(),
+            resource::ClusterConfigurator::crd_name(),
             Flow::crd_name(),
+            ClusterFlow::crd_name(),
             Command::crd_name(),
         ];
         let everywhere = &Scope::Everywhere;
@@ -180,7 +182,12 @@ impl Rights {
             &["get"],
         );
         let group = "configurator.dev";
-        for resource in ["configurators", "flows"] {
+        for resource in [
+            "clusterconfigurators",
+            "clusterflows",
+            "configurators",
+            "flows",
+        ] {
             self.grant(everywhere, group, resource, &[], &["list", "watch"]);
         }
         // Whose a config store on etcd is.
@@ -199,17 +206,17 @@ impl Rights {
 
     /// What the Configurator itself is written for.
     pub fn configurator(&mut self, configurator: &Configurator) {
-        let (group, name) = ("configurator.dev", configurator.name.as_str());
-        let everywhere = &Scope::Everywhere;
-        self.grant(
-            everywhere,
-            group,
-            "configurators/status",
-            &[name],
-            &["patch"],
-        );
+        let ObjectRef { namespace, name } = &configurator.key;
+        let name = name.as_str();
+        let scope = match namespace.as_str() {
+            "" => Scope::Everywhere,
+            _ => Scope::Namespace(namespace.clone()),
+        };
+        let ApiResource { group, plural, .. } = resource::kind_of(&configurator.key);
+        let status = format!("{plural}/status");
+        self.grant(&scope, &group, &status, &[name], &["patch"]);
         if configurator.deletion.by == DeletionBy::Finalizer {
-            self.grant(everywhere, group, "configurators", &[name], &["patch"]);
+            self.grant(&scope, &group, &plural, &[name], &["patch"]);
         }
     }
 
@@ -277,6 +284,14 @@ impl Rights {
                     &["delete", "list", "watch"],
                 );
                 self.grant(&beside, group, "commands/status", &[], &["patch"]);
+                // Whether the API server checks who creates Commands.
+                for resource in [
+                    "validatingadmissionpolicies",
+                    "validatingadmissionpolicybindings",
+                ] {
+                    let group = "admissionregistration.k8s.io";
+                    self.grant(&Scope::Everywhere, group, resource, &[], &["list"]);
+                }
             }
             self.events(scope);
         }
@@ -292,13 +307,14 @@ impl Rights {
                 &["get"],
             );
         }
-        if is_held && scopes != [Scope::Everywhere] {
+        // A Configurator has no objects outside its namespace.
+        if is_held && scopes != [Scope::Everywhere] && configurator.key.namespace.is_empty() {
             let everywhere = &Scope::Everywhere;
             self.grant(everywhere, &watch.group, &watched.plural, &[], &["list"]);
             self.notes.insert(format!(
                 "{}: objects that have its finalizer are looked for in every namespace, so that none is forgotten when \
                  `watch.namespaces` changes; so {} are listed everywhere.",
-                configurator.name, watched.plural
+                configurator.key, watched.plural
             ));
         }
         if !watched.is_namespaced {

@@ -52,7 +52,7 @@ pub fn make_machine(configurator: &mut Value, script: Value) {
 pub fn of(name: &str, spec: Value) -> Value {
     json!({
         "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
+        "kind": "ClusterConfigurator",
         "metadata": {"name": name},
         "spec": spec,
     })

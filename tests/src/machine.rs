@@ -44,6 +44,7 @@ pub struct Machine {
     pub api: Api<DynamicObject>,
     client: Client,
     configurator: String,
+    kind: String,
     namespace: String,
     phase_at: &'static str,
 }
@@ -64,6 +65,7 @@ impl Machine {
             api: objects::api(client, api_version, kind, namespace).await?,
             client: client.clone(),
             configurator: configurator.to_owned(),
+            kind: kind.to_owned(),
             namespace: namespace.to_owned(),
             phase_at: "/status/phase",
         })
@@ -165,10 +167,10 @@ impl Machine {
     pub async fn order(&self, name: &str, verb: &str, more: Value) -> Result<String> {
         let uid = self.api.get(name).await?.uid().context("no uid")?;
         let mut spec = json!({
-            "configurator": self.configurator,
-            "target": {"name": name, "uid": uid},
+            "configurator": {"kind": "ClusterConfigurator", "name": self.configurator},
+            "target": {"kind": self.kind, "name": name, "uid": uid},
             "verb": verb,
-            "by": "ann",
+            "requestedBy": "ann",
         });
         if let (Value::Object(spec), Value::Object(more)) = (&mut spec, more) {
             spec.extend(more);

@@ -295,7 +295,7 @@ async fn poisoned_object(
             let command = json!({
                 "apiVersion": "configurator.dev/v1alpha1", "kind": "Command",
                 "metadata": {"name": format!("{name}-{command}"), "namespace": namespace},
-                "spec": {"configurator": "same", "target": {"name": name, "uid": uid}, "verb": "Resume", "by": "ann"},
+                "spec": {"configurator": {"kind": "ClusterConfigurator", "name": "same"}, "target": {"kind": "Pod", "name": name, "uid": uid}, "verb": "Resume", "requestedBy": "ann"},
             });
             world.apply(&command).await?;
         }

@@ -3,6 +3,7 @@
 use configurator_core::authorization::{Caller, Denied, authorize};
 use configurator_core::capability::Capabilities;
 use configurator_core::fault::Fault;
+use configurator_core::field_manager;
 use configurator_core::request::Operation;
 use configurator_core::result::Answer;
 use configurator_host::sinks::{Scope, Sink};
@@ -20,7 +21,7 @@ pub async fn execute(
     scope: &Scope,
 ) -> Result<Answer, Fault> {
     let caller = Caller {
-        configurator: &scope.configurator,
+        field_manager: &field_manager::of_requests(&scope.configurator),
         namespace: NAMESPACE,
         effect: &scope.request_name,
     };

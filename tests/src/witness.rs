@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use configurator_core::handler::{CallFault, HandlerOutput};
+use configurator_core::request::ObjectRef;
 use configurator_core::run::{Call, Run};
 use configurator_guest::module::Module;
 use configurator_host::observer::{Notice, RunEnd, RunObserver};
@@ -171,7 +172,7 @@ impl RunObserver for Witness {
         }
     }
 
-    fn noticed(&self, _: &str, notice: &Notice) {
+    fn noticed(&self, _: &ObjectRef, notice: &Notice) {
         self.notices
             .send_modify(|notices| notices.push(notice.clone()));
     }

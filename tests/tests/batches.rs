@@ -9,7 +9,7 @@
 )]
 
 use anyhow::Result;
-use configurator_host::resource::Configurator;
+use configurator_host::resource::ClusterConfigurator;
 use configurator_tests::world::World;
 use kube::api::Api;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ async fn of_a_batch_of_a_hundred_the_one_that_always_fails_is_alone_in_failing()
                 json!(["resources/workload/default/Deployment/good-"]);
         })
         .await?;
-    let api: Api<Configurator> = Api::all(world.client.clone());
+    let api: Api<ClusterConfigurator> = Api::all(world.client.clone());
     world
         .until("the bad one is shown", || async {
             let found = api.get("workload-config").await?;

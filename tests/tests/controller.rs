@@ -25,7 +25,7 @@ use configurator_guest::module::Module;
 use configurator_host::answers::LEAST_ANSWER_MEMORY;
 use configurator_host::controller::finalizer::Finalizer;
 use configurator_host::observer::{RunEnd, RunObserver};
-use configurator_host::resource::Configurator;
+use configurator_host::resource::ClusterConfigurator;
 use configurator_host::sinks::{Scope, Sink, Sinks};
 use configurator_store::Store;
 use configurator_tests::configurator;
@@ -77,7 +77,7 @@ async fn until_reason(
     kind: &str,
     reason: &str,
 ) -> Result<String> {
-    let api: Api<Configurator> = Api::all(world.client.clone());
+    let api: Api<ClusterConfigurator> = Api::all(world.client.clone());
     let found = || async {
         let status = api.get(configurator).await?.status.unwrap_or_default();
         let mut conditions = status.conditions.into_iter();
@@ -310,7 +310,7 @@ async fn refuse_one(status: Option<u16>, retry_after: Option<Duration>) -> Resul
             Ok(world.keys().await?.len() == 20)
         })
         .await?;
-    let api: Api<Configurator> = Api::all(world.client.clone());
+    let api: Api<ClusterConfigurator> = Api::all(world.client.clone());
     let delayed = || async {
         let status = api.get("shared").await?.status.unwrap_or_default();
         Ok::<_, anyhow::Error>(status.delayed)
@@ -574,7 +574,7 @@ async fn a_configurator_that_goes_releases_the_objects_it_held() -> Result<()> {
         ]
     "#]]
     .assert_debug_eq(&finalizers);
-    let api: Api<Configurator> = Api::all(world.client.clone());
+    let api: Api<ClusterConfigurator> = Api::all(world.client.clone());
     api.delete("holds", &DeleteParams::default()).await?;
     world
         .until("the Configurator is gone", || async {
@@ -605,7 +605,7 @@ async fn a_change_from_finalizer_to_ledger_releases_the_objects() -> Result<()> 
             Ok(maps.get("web").await?.finalizers().is_empty())
         })
         .await?;
-    let api: Api<Configurator> = Api::all(world.client.clone());
+    let api: Api<ClusterConfigurator> = Api::all(world.client.clone());
     world
         .until("the Configurator is released", || async {
             Ok(api.get("holds").await?.finalizers().is_empty())
@@ -668,7 +668,7 @@ async fn a_person_can_have_what_was_given_up_tried_again() -> Result<()> {
     world
         .apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}}))
         .await?;
-    let api: Api<Configurator> = Api::all(world.client.clone());
+    let api: Api<ClusterConfigurator> = Api::all(world.client.clone());
     let again = json!({"metadata": {"annotations": {"configurator.dev/retry": "please"}}});
     api.patch("asked", &PatchParams::default(), &Patch::Merge(&again))
         .await?;
@@ -698,7 +698,7 @@ async fn misbehave(how: &str) -> Result<String> {
         has_key(&world, "basic/made-web").await?,
         "its neighbour is handled"
     );
-    let api: Api<Configurator> = Api::all(world.client.clone());
+    let api: Api<ClusterConfigurator> = Api::all(world.client.clone());
     let failures = || async {
         Ok::<_, anyhow::Error>(api.get("bad").await?.status.unwrap_or_default().failures)
     };
@@ -754,7 +754,7 @@ async fn statuses_of_several_phases_are_limited_together() -> Result<()> {
     });
     world.apply(&pod).await?;
     world.apply(&configurator).await?;
-    let api: Api<Configurator> = Api::all(world.client.clone());
+    let api: Api<ClusterConfigurator> = Api::all(world.client.clone());
     let failures = || async {
         let status = api.get("large").await?.status.unwrap_or_default();
         Ok::<_, anyhow::Error>(status.failures)
@@ -806,7 +806,7 @@ async fn a_finalizer_that_is_placed_while_it_is_released_stays() -> Result<()> {
     let resource = ApiResource::from_gvk(&config_map);
     let client = Client::new(service, "default");
     let api: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), &resource);
-    let finalizer = Finalizer::new(client, resource, "one");
+    let finalizer = Finalizer::new(client, resource, &ObjectRef::cluster_scoped("one"));
     let object = serde_json::from_value(object("x"))?;
     let uid = api.create(&PostParams::default(), &object).await?.uid();
     let uid = uid.context("a uid")?;

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::GuestRuntime;
 use configurator_host::module_source::ModuleDirectory;
-use configurator_host::resource::Configurator;
+use configurator_host::resource::ClusterConfigurator;
 use configurator_tests::configurator::configurator;
 use configurator_tests::guests;
 use configurator_tests::world::{Place, World};
@@ -43,7 +43,7 @@ async fn world_with(folder: &std::path::Path) -> Result<World> {
 }
 
 async fn condition(world: &World, name: &str) -> Result<Option<(String, String, String)>> {
-    let api: Api<Configurator> = Api::all(world.client.clone());
+    let api: Api<ClusterConfigurator> = Api::all(world.client.clone());
     let status = api.get("hello").await?.status.unwrap_or_default();
     let found = status
         .conditions
@@ -248,7 +248,7 @@ async fn a_kind_that_does_not_exist_yet_is_waited_for() -> Result<()> {
 async fn the_api_refuses_what_the_schema_does_not_allow() -> Result<()> {
     let world = World::start().await?;
     let api = world
-        .objects("configurator.dev/v1alpha1", "Configurator", "")
+        .objects("configurator.dev/v1alpha1", "ClusterConfigurator", "")
         .await?;
     let refusal = |change: fn(&mut Value)| {
         let api = api.clone();
@@ -322,7 +322,7 @@ async fn a_missing_capability_fails_the_run_and_is_shown_until_it_is_given() -> 
     let mut poor = hello();
     poor["spec"]["capabilities"] = json!({});
     world.apply(&poor).await?;
-    let api: Api<Configurator> = Api::all(world.client.clone());
+    let api: Api<ClusterConfigurator> = Api::all(world.client.clone());
     world
         .until("the failure is shown", || async {
             Ok(api

@@ -158,7 +158,7 @@ async fn many_are_listed(servers: Servers, namespace: &str) -> Result<()> {
         "{runs}"
     );
     world
-        .objects("configurator.dev/v1alpha1", "Configurator", "")
+        .objects("configurator.dev/v1alpha1", "ClusterConfigurator", "")
         .await?
         .delete(namespace, &DeleteParams::default())
         .await?;

@@ -37,7 +37,7 @@ fn scenario(folder: &TempDir, spec: &str) -> Result<Scenario> {
     let text = format!(
         "configurator:
   apiVersion: configurator.dev/v1alpha1
-  kind: Configurator
+  kind: ClusterConfigurator
   metadata: {{name: explored}}
   spec:
     watch: {{apiVersion: v1, kind: ConfigMap, fieldSelector: metadata.name=web}}
@@ -204,8 +204,8 @@ parameters:
                 object: default/web
                 after: 1
                 times: 1
-                kind: ApiServerUnavailable
-                status: 503
+                kind: ResourceMutation
+                status: 422
             writes again: request made changes something each time that the host starts, though nothing else has changed
             handler root depends on the clock: requests.resourceRequests[0].operation.kubernetes.body.data.at
         "#]],
@@ -258,7 +258,7 @@ parameters:
                 object: default/web
                 after: 1
                 times: 1
-                kind: ConfigstoreUnavailable
+                kind: ResourceMutation
             writes again: request made changes something each time that the host starts, though nothing else has changed
             handler root depends on the clock: requests.resourceRequests[0].operation.config.operations[0].basic.value
         "#]],

@@ -18,7 +18,7 @@ use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::kubernetes_call::PAGE_SIZE;
 use configurator_core::request::{
-    HttpRequest, KubernetesRequest, KubernetesVerb, Operation, PatchType, Precondition,
+    HttpRequest, KubernetesRequest, KubernetesVerb, ObjectRef, Operation, PatchType, Precondition,
     PropagationPolicy,
 };
 use configurator_core::result::Answer;
@@ -72,7 +72,7 @@ impl Cluster {
         request: KubernetesRequest,
     ) -> Result<Answer, Fault> {
         let scope = Scope {
-            configurator: configurator.into(),
+            configurator: ObjectRef::cluster_scoped(configurator),
             ..Scope::default()
         };
         let operation = Operation::Kubernetes(request);
@@ -536,9 +536,9 @@ async fn every_write_has_the_field_manager_of_its_configurator() {
         .map(|entry| format!("{} {}", text(entry, "/manager"), text(entry, "/operation")))
         .collect();
     expect![[r#"
-        cfgr/applying Apply
-        cfgr/demo Update
-        cfgr/patching Update"#]]
+        ccfgr/applying Apply
+        ccfgr/demo Update
+        ccfgr/patching Update"#]]
     .assert_eq(&managers.join("\n"));
 }
 
@@ -883,12 +883,12 @@ async fn an_apply_is_complete_and_takes_nothing_from_others_unless_forced() {
     expect![[r#"
         one: {"apiVersion":"v1","data":{"a":"1","b":"1"},"kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}} (changed)
         two: {"apiVersion":"v1","data":{"a":"1","b":"1","c":"1"},"kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}} (changed)
-        two: ResourceConflict: apply configmaps default/a: Apply failed with 2 conflicts: conflicts with "cfgr/one":
+        two: ResourceConflict: apply configmaps default/a: Apply failed with 2 conflicts: conflicts with "ccfgr/one":
         - .data.a
         - .data.b (Conflict) [409]
         one: {"apiVersion":"v1","data":{"a":"1","b":"1","c":"1"},"kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}}
         two: {"apiVersion":"v1","data":{"a":"2","b":"1","c":"1"},"kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}} (changed)
-        one: ResourceConflict: apply configmaps default/a: Apply failed with 1 conflict: conflict with "cfgr/two": .data.a (Conflict) [409]
+        one: ResourceConflict: apply configmaps default/a: Apply failed with 1 conflict: conflict with "ccfgr/two": .data.a (Conflict) [409]
         one: {"apiVersion":"v1","data":{"a":"2","c":"1"},"kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}} (changed)
         two: {"apiVersion":"v1","data":{"a":"2"},"kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}} (changed)
     "#]].assert_eq(&said);
@@ -905,7 +905,7 @@ async fn the_conflict_of_an_apply_names_whoever_wrote_the_field() {
     let apply = deployment(Apply, "web").body(spec(3));
     let fault = cluster.send_as("owner", apply).await.unwrap_err();
     expect![[r#"
-        ResourceConflict: apply deployments.apps default/web: Apply failed with 1 conflict: conflict with "cfgr/scaler" with subresource "scale" using apps/v1: .spec.replicas (Conflict) [409]
+        ResourceConflict: apply deployments.apps default/web: Apply failed with 1 conflict: conflict with "ccfgr/scaler" with subresource "scale" using apps/v1: .spec.replicas (Conflict) [409]
     "#]].assert_eq(&fault_shown(&fault));
 }
 

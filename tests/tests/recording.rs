@@ -36,7 +36,7 @@ const SECRET: &str = "hunter22-and-more";
 fn configurator(record: Option<bool>) -> Value {
     let mut object = json!({
         "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
+        "kind": "ClusterConfigurator",
         "metadata": {"name": "scripted"},
         "spec": {
             "watch": {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": ["shop"]},

@@ -131,6 +131,7 @@ fn the_fields_of_flows_and_commands_are_those_of_their_schemas() {
             ("Flow: spec", "Flow", "spec"),
             ("Flow: spec.steps", "Flow", "spec.steps[]"),
             command("Command: spec", "spec"),
+            command("Command: spec.configurator", "spec.configurator"),
             command("Command: spec.target", "spec.target"),
             command("Command: spec.signal", "spec.signal"),
             command("Command: spec.skip", "spec.skip"),

@@ -68,7 +68,7 @@ fn a_scenario_plays_the_same_each_time() -> Result<()> {
 const SMALL: &str = r#"
 configurator:
   apiVersion: configurator.dev/v1alpha1
-  kind: Configurator
+  kind: ClusterConfigurator
   metadata: {name: small}
   spec:
     watch: {apiVersion: v1, kind: ConfigMap, fieldSelector: metadata.name=web}
@@ -235,7 +235,7 @@ fn a_scenario_that_cannot_be_played_says_why() {
     check(
         |text| text.replace("phases: [{name: root}]", "phases: []"),
         expect![[
-            r#"FOLDER/small.yaml: cannot apply Configurator "small": Configurator.configurator.dev "small" is invalid: spec.chain.phases: Invalid value: 0: spec.chain.phases in body should have at least 1 items"#
+            r#"FOLDER/small.yaml: cannot apply ClusterConfigurator "small": ClusterConfigurator.configurator.dev "small" is invalid: spec.chain.phases: Invalid value: 0: spec.chain.phases in body should have at least 1 items"#
         ]],
     );
     check(

@@ -74,7 +74,9 @@ impl Demo {
             program.display(),
             folder.display()
         );
-        println!("  kubectl --kubeconfig demo-data/kubeconfig get configurators,deployments");
+        println!(
+            "  kubectl --kubeconfig demo-data/kubeconfig get clusterconfigurators,deployments"
+        );
         println!(
             "  {} simulate configurators --modules {}",
             program.display(),

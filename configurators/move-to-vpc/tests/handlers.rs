@@ -111,14 +111,14 @@ fn addresses_that_may_change_are_not_looked_at() {
 }
 
 #[test]
-fn a_person_confirms_by_a_signal() {
+fn a_person_approves() {
     let at_once = pause::pause(&input(json!({})).build()).unwrap();
     assert_eq!(at_once.outcome, Outcome::Done);
     let asked = json!({"manuallyConfirm": true});
     let waits = pause::pause(&input(asked.clone()).build()).unwrap();
-    assert!(matches!(&waits.outcome, Outcome::Wait(wake) if wake.signals == ["confirmed"]));
+    assert!(matches!(&waits.outcome, Outcome::Wait(wake) if wake.signals == ["approved"]));
     let signal = Signal {
-        name: "confirmed".into(),
+        name: "approved".into(),
         data: None,
     };
     let told = input(asked).context(|context| context.cause = Cause::Signal(signal));

@@ -15,8 +15,8 @@ use crate::request::{ConfigVerb, KubernetesVerb, Operation, SecretVerb, SinkName
 /// On whose behalf an operation is authorized.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Caller<'a> {
-    /// The Configurator's name. It names the field manager.
-    pub configurator: &'a str,
+    /// The field manager of its requests: see [`field_manager`](crate::field_manager).
+    pub field_manager: &'a str,
     /// The namespace of the object being handled, for keys of the config store that name none.
     pub namespace: &'a str,
     /// Identifies what is to be done, the same for each attempt. Generated names are made of it.
@@ -85,7 +85,7 @@ pub fn authorize(
     let mut operation = operation.clone();
     let readable = match &mut operation {
         Operation::Kubernetes(request) => {
-            let call = KubernetesCall::prepare(request, caller.configurator, caller.effect)
+            let call = KubernetesCall::prepare(request, caller.field_manager, caller.effect)
                 .map_err(Denied::Invalid)?;
             both(&|rules| rules.check_kubernetes(&call, call.request().verb))?;
             let may_read = both(&|rules| rules.check_kubernetes(&call, KubernetesVerb::Get));

@@ -1,6 +1,7 @@
 //! What requests may do. Nothing is allowed that is not listed.
 
 mod lacking;
+mod protected;
 
 use crate::fault::{Fault, FaultKind};
 use crate::glob;
@@ -29,7 +30,9 @@ pub struct Capabilities {
     pub http: Vec<HttpRule>,
 }
 
-/// Allows verbs on Kubernetes resources. In each list, `*` stands for any number of characters, and an empty list matches nothing.
+/// Allows verbs on Kubernetes resources. In each list, `*` stands for any number of characters, and an empty list matches nothing. The API groups of
+/// rights, of the definitions of kinds and of this project are matched only by their names, and subresources such as `pods/exec` and
+/// `serviceaccounts/token` only by the names of both.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KubernetesRule {
     /// API groups; `""` is the core group.
@@ -68,7 +71,8 @@ impl KubernetesRule {
         namespace: &str,
         name: &str,
     ) -> bool {
-        any(&self.api_groups, group)
+        self.names_protected(group, plural, subresource)
+            && any(&self.api_groups, group)
             && any(&self.resources, plural)
             && match subresource {
                 None => self.subresources.is_empty(),
@@ -118,6 +122,21 @@ impl Capabilities {
             watch: true,
             ..KubernetesRule::of_any_object()
         };
+        let texts = |all: &mut dyn Iterator<Item = &'static str>| all.map(str::to_owned).collect();
+        let protected = KubernetesRule {
+            api_groups: texts(&mut protected::GROUPS.into_iter()),
+            ..every_resource.clone()
+        };
+        let tunnels = KubernetesRule {
+            api_groups: vec![String::new()],
+            resources: texts(
+                &mut protected::SUBRESOURCES
+                    .into_iter()
+                    .map(|(plural, _)| plural),
+            ),
+            subresources: texts(&mut protected::SUBRESOURCES.into_iter().map(|(_, sub)| sub)),
+            ..every_resource.clone()
+        };
         Self {
             kubernetes: vec![
                 KubernetesRule {
@@ -125,6 +144,12 @@ impl Capabilities {
                     ..every_resource.clone()
                 },
                 every_resource,
+                KubernetesRule {
+                    subresources: any(),
+                    ..protected.clone()
+                },
+                protected,
+                tunnels,
             ],
             configstore: vec![ConfigstoreRule {
                 prefixes: vec![String::new()],
@@ -514,6 +539,51 @@ mod tests {
             ..kubernetes(KubernetesVerb::Get, "", "nodes")
         };
         check(&Operation::Kubernetes(request), expect!["allowed"]);
+    }
+
+    #[test]
+    fn no_pattern_matches_what_extends_rights() {
+        let rule = |group: &str, plural: &str, subresources: &[&str]| KubernetesRule {
+            api_groups: vec![group.into()],
+            resources: vec![plural.into()],
+            subresources: subresources.iter().map(|&name| name.into()).collect(),
+            verbs: KubernetesVerb::ALL.to_vec(),
+            ..KubernetesRule::of_any_object()
+        };
+        let everything = Capabilities::everything();
+        let request = |group: &str, plural: &str, subresource: Option<&str>| {
+            Operation::Kubernetes(KubernetesRequest {
+                namespace: "team-a".into(),
+                name: "x".into(),
+                subresource: subresource.map(str::to_owned),
+                ..kubernetes(KubernetesVerb::Get, group, plural)
+            })
+        };
+        let allows = |rule: KubernetesRule, operation: &Operation| {
+            let rules = Capabilities {
+                kubernetes: vec![rule],
+                ..Capabilities::default()
+            };
+            authorize(operation, Caller::default(), &rules, &everything).is_ok()
+        };
+        for group in protected::GROUPS {
+            let operation = request(group, "things", None);
+            for pattern in ["*", "*.k8s.io", "*.dev", &format!("{group}*")] {
+                assert!(
+                    !allows(rule(pattern, "*", &[]), &operation),
+                    "{pattern} {group}"
+                );
+            }
+            assert!(allows(rule(group, "*", &[]), &operation), "{group}");
+        }
+        for (plural, subresource) in protected::SUBRESOURCES {
+            let operation = request("", plural, Some(subresource));
+            for (resources, subresources) in [("*", "*"), (plural, "*"), ("*", subresource)] {
+                let rule = rule("", resources, &[subresources]);
+                assert!(!allows(rule, &operation), "{resources}/{subresources}");
+            }
+            assert!(allows(rule("", plural, &[subresource]), &operation));
+        }
     }
 
     #[test]

@@ -10,12 +10,13 @@ use crate::glob;
 use crate::handler::{CallLimits, WatchEvent};
 use crate::machine::phase::Machine;
 use crate::projection::Projection;
+use crate::request::ObjectRef;
 
 /// A checked declaration. Cannot be invalid: phases are not empty and no two share a name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Configurator {
-    /// `metadata.name`.
-    pub name: String,
+    /// Its namespace and name. A ClusterConfigurator has no namespace.
+    pub key: ObjectRef,
     /// `metadata.uid`.
     pub uid: String,
     /// `metadata.generation`.
@@ -162,40 +163,4 @@ impl Deletion {
     pub fn is_handled(&self) -> bool {
         !self.phases.is_empty()
     }
-}
-
-/// How the names of all field managers of hosts begin.
-const MANAGER_PREFIX: &str = "cfgr/";
-
-/// The field manager of a Configurator's requests.
-#[must_use]
-pub fn field_manager(configurator: &str) -> String {
-    format!("{MANAGER_PREFIX}{configurator}")
-}
-
-/// The field manager of a Configurator's `statuses`.
-#[must_use]
-pub fn status_manager(configurator: &str) -> String {
-    format!("{MANAGER_PREFIX}{configurator}/status")
-}
-
-/// The field manager of the states of a Configurator's objects, in a machine.
-#[must_use]
-pub fn state_manager(configurator: &str) -> String {
-    format!("{MANAGER_PREFIX}{configurator}/state")
-}
-
-/// Whether `manager` writes on behalf of any Configurator.
-#[must_use]
-pub fn is_host_manager(manager: &str) -> bool {
-    manager.starts_with(MANAGER_PREFIX)
-}
-
-/// Whether `manager` writes on behalf of the Configurator.
-#[must_use]
-pub fn is_own_manager(configurator: &str, manager: &str) -> bool {
-    manager
-        .strip_prefix(MANAGER_PREFIX)
-        .and_then(|rest| rest.strip_prefix(configurator))
-        .is_some_and(|rest| rest.is_empty() || rest == "/status" || rest == "/state")
 }

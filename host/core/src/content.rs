@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::configurator::is_own_manager;
+use crate::field_manager;
+use crate::request::ObjectRef;
 
 /// Digest of an object's content without managedFields, resourceVersion, generation and what the Configurator's
 /// own managers wrote. Equal digests start no run.
@@ -16,8 +17,9 @@ pub struct ContentDigest([u8; 16]);
 impl ContentDigest {
     /// Of an object, projected. `managed_fields` are those that the server sent with it.
     #[must_use]
-    pub fn of(object: &Value, managed_fields: Option<&Value>, configurator: &str) -> Self {
-        let own = own_fields(managed_fields, configurator);
+    pub fn of(object: &Value, managed_fields: Option<&Value>, configurator: &ObjectRef) -> Self {
+        let manager = field_manager::of_requests(configurator);
+        let own = own_fields(managed_fields, &manager);
         let mut hash = Sha256::new();
         if let Value::Object(fields) = object {
             hash_object(&mut hash, fields, &own, Place::Root);
@@ -44,10 +46,7 @@ enum Place {
 }
 
 /// The `fieldsV1` of the Configurator's own managers.
-fn own_fields<'a>(
-    managed_fields: Option<&'a Value>,
-    configurator: &str,
-) -> Vec<&'a Map<String, Value>> {
+fn own_fields<'a>(managed_fields: Option<&'a Value>, own: &str) -> Vec<&'a Map<String, Value>> {
     let entries = managed_fields.and_then(Value::as_array);
     entries
         .into_iter()
@@ -56,7 +55,7 @@ fn own_fields<'a>(
             entry
                 .get("manager")
                 .and_then(Value::as_str)
-                .is_some_and(|manager| is_own_manager(configurator, manager))
+                .is_some_and(|manager| field_manager::is_of(own, manager))
         })
         .filter_map(|entry| entry.get("fieldsV1").and_then(Value::as_object))
         .collect()
@@ -186,6 +185,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::fixtures::configurator_key;
 
     fn base() -> Value {
         json!({
@@ -201,7 +201,11 @@ mod tests {
     }
 
     fn digest(object: &Value) -> ContentDigest {
-        ContentDigest::of(object, object.pointer("/metadata/managedFields"), "c")
+        ContentDigest::of(
+            object,
+            object.pointer("/metadata/managedFields"),
+            &configurator_key(),
+        )
     }
 
     #[track_caller]
@@ -235,7 +239,11 @@ mod tests {
             false,
         );
         check(
-            &with_own(changed, "cfgr/other", json!({"f:spec": {"f:replicas": {}}})),
+            &with_own(
+                changed,
+                "ccfgr/other",
+                json!({"f:spec": {"f:replicas": {}}}),
+            ),
             false,
         );
     }
@@ -249,13 +257,13 @@ mod tests {
             "f:status": {"f:phase": {}, "f:deep": {".": {}, "f:er": {}}},
             "f:metadata": {"f:annotations": {".": {}, "f:mine": {}}},
         });
-        check(&with_own(changed.clone(), "cfgr/c", fields.clone()), true);
+        check(&with_own(changed.clone(), "ccfgr/c", fields.clone()), true);
         check(
-            &with_own(changed.clone(), "cfgr/c/status", fields.clone()),
+            &with_own(changed.clone(), "ccfgr/c/status", fields.clone()),
             true,
         );
         changed["metadata"]["annotations"]["theirs"] = json!("2");
-        check(&with_own(changed, "cfgr/c", fields), false);
+        check(&with_own(changed, "ccfgr/c", fields), false);
     }
 
     #[test]
@@ -269,7 +277,7 @@ mod tests {
             "f:finalizers": {"v:\"y\"": {}},
             "f:list": {"i:0": {}},
         }});
-        check(&with_own(changed, "cfgr/c", fields), true);
+        check(&with_own(changed, "ccfgr/c", fields), true);
     }
 
     #[test]

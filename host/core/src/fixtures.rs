@@ -19,6 +19,11 @@ use crate::result::RequestResult;
 use crate::run::Member;
 use crate::time::Timestamp;
 
+/// The key of the Configurator.
+pub(crate) fn configurator_key() -> ObjectRef {
+    ObjectRef::cluster_scoped("c")
+}
+
 /// A Configurator of Pods with the phases `root` and `write`, and the deletion phase `cleanup`.
 pub(crate) fn configurator() -> Configurator {
     let phase = |name: &str| Phase {
@@ -26,7 +31,7 @@ pub(crate) fn configurator() -> Configurator {
         handler: name.into(),
     };
     Configurator {
-        name: "c".into(),
+        key: configurator_key(),
         uid: "c-uid".into(),
         generation: 1,
         suspend: false,
@@ -68,7 +73,11 @@ pub(crate) fn key(name: &str) -> ObjectRef {
 }
 
 pub(crate) fn content(number: u64) -> ContentDigest {
-    ContentDigest::of(&serde_json::json!({ "number": number }), None, "c")
+    ContentDigest::of(
+        &serde_json::json!({ "number": number }),
+        None,
+        &configurator_key(),
+    )
 }
 
 pub(crate) fn member(name: &str) -> Member {

@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::configurator::field_manager;
 use crate::request::{
     KubernetesRequest, KubernetesVerb, PatchType, Precondition, PropagationPolicy,
 };
@@ -69,7 +68,7 @@ impl Method {
 }
 
 impl KubernetesCall {
-    /// Prepares a request of this Configurator. `effect` identifies what is to be done, and is the same for each
+    /// Prepares a request that this field manager sends. `effect` identifies what is to be done, and is the same for each
     /// attempt: names that the host generates are made of it.
     ///
     /// # Errors
@@ -77,7 +76,7 @@ impl KubernetesCall {
     /// another object.
     pub(crate) fn prepare(
         request: &KubernetesRequest,
-        configurator: &str,
+        field_manager: &str,
         effect: &str,
     ) -> Result<Self, String> {
         let generated = generated_name::of(request, effect)?;
@@ -105,7 +104,7 @@ impl KubernetesCall {
             KubernetesVerb::Patch => Some(patch::checked(&request)?),
             KubernetesVerb::Delete => Some(delete_options(&request)),
         };
-        let url = url_of(&request, &field_manager(configurator));
+        let url = url_of(&request, field_manager);
         Ok(Self {
             request,
             is_name_generated,

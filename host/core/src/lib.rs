@@ -23,6 +23,7 @@ pub mod capability;
 pub mod configurator;
 pub mod content;
 pub mod digest;
+pub mod field_manager;
 pub mod glob;
 pub mod kubernetes_call;
 pub mod layers;

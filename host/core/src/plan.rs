@@ -8,6 +8,7 @@ use crate::backoff::RetryPolicy;
 use crate::capability::Capabilities;
 use crate::digest::digest_of;
 use crate::fault::{Fault, FaultKind, Reaction};
+use crate::field_manager;
 use crate::parking::Server;
 use crate::request::{ExecuteStrategy, ObjectRef, OnError, Operation, Request, Requests};
 use crate::result::{RequestResult, ResultEntry};
@@ -55,8 +56,8 @@ impl PlannedStep {
 /// What requests are planned by.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanRules<'a> {
-    /// The Configurator's name.
-    pub configurator: &'a str,
+    /// The Configurator's namespace and name.
+    pub configurator: &'a ObjectRef,
     /// Its capabilities.
     pub capabilities: &'a Capabilities,
     /// What the operator of the host allows at most.
@@ -75,7 +76,7 @@ impl PlanRules<'_> {
     pub(crate) fn authorize(&self, request: &Request) -> Result<AuthorizedOperation, Denied> {
         let effect = self.entry.effect(&request.name);
         let caller = Caller {
-            configurator: self.configurator,
+            field_manager: &field_manager::of_requests(self.configurator),
             namespace: namespace_of(request, self.namespace),
             effect: &effect,
         };

@@ -49,13 +49,24 @@ impl fmt::Display for SinkName {
 }
 
 /// Names one object of a batch.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
     /// Empty for a cluster-scoped object.
     pub namespace: String,
     /// The object's name.
     pub name: String,
+}
+
+impl ObjectRef {
+    /// A cluster-scoped object of this name.
+    #[must_use]
+    pub fn cluster_scoped(name: &str) -> Self {
+        Self {
+            namespace: String::new(),
+            name: name.to_owned(),
+        }
+    }
 }
 
 impl fmt::Display for ObjectRef {

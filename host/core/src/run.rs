@@ -469,7 +469,7 @@ impl Run {
 
     fn plan_rules<'a>(&'a self, namespace: &'a str) -> PlanRules<'a> {
         PlanRules {
-            configurator: &self.configurator.name,
+            configurator: &self.configurator.key,
             capabilities: &self.configurator.capabilities,
             ceiling: &self.ceiling,
             namespace,
@@ -814,7 +814,7 @@ impl Run {
 
     fn context(&self, phase: &Phase) -> Context {
         Context {
-            configurator: self.configurator.name.clone(),
+            configurator: self.configurator.key.name.clone(),
             phase: phase.name.clone(),
             node: phase.name.clone(),
             entry: 1,
@@ -834,7 +834,7 @@ impl Run {
     fn leaf_context(&self, leaf: &LeafRun) -> Context {
         let entry = &leaf.entry;
         Context {
-            configurator: self.configurator.name.clone(),
+            configurator: self.configurator.key.name.clone(),
             phase: leaf.phase.clone(),
             node: entry.path.clone(),
             entry: entry.entry,

@@ -10,10 +10,10 @@ use kube::Client;
 use kube::api::{PatchParams, ValidationDirective};
 use serde_json::Value;
 
-use crate::declaration::Flows;
+use crate::declaration::FlowSet;
 use crate::objects::{self, ObjectError};
 use crate::resource;
-use crate::resource::flow::{self, Flow};
+use crate::resource::flow;
 
 /// The field manager of what is applied from files.
 const MANAGER: &str = "configurator-run";
@@ -38,10 +38,17 @@ impl Manifest {
         objects::text(&self.object, "/metadata/name")
     }
 
-    /// Whether it is a Configurator.
+    /// Whether it is a Configurator or a ClusterConfigurator.
     pub fn is_configurator(&self) -> bool {
-        self.kind() == "Configurator"
-            && objects::text(&self.object, "/apiVersion").starts_with("configurator.dev/")
+        resource::is_configurator(&self.object)
+    }
+
+    /// The Configurator that it is.
+    ///
+    /// # Errors
+    /// When it has another form.
+    pub fn configurator(&self) -> Result<resource::Configurator, serde_json::Error> {
+        resource::read(self.object.clone())
     }
 }
 
@@ -105,19 +112,18 @@ fn read_file(file: &Path, manifests: &mut Vec<Manifest>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The flows among these manifests, by the names that they go by.
+/// The flows among these manifests.
 ///
 /// # Errors
 /// When one cannot be read.
-pub fn flows(manifests: &[Manifest]) -> anyhow::Result<Flows> {
+pub fn flows(manifests: &[Manifest]) -> anyhow::Result<FlowSet> {
     let is_flow = |manifest: &&Manifest| {
-        manifest.kind() == "Flow"
+        matches!(manifest.kind(), "Flow" | "ClusterFlow")
             && objects::text(&manifest.object, "/apiVersion").starts_with("configurator.dev/")
     };
     let flows = manifests.iter().filter(is_flow).map(|manifest| {
-        let flow: Flow = serde_json::from_value(manifest.object.clone())
-            .with_context(|| format!("{} {}", manifest.file.display(), manifest.name()))?;
-        Ok(flow.named())
+        flow::read(manifest.object.clone())
+            .with_context(|| format!("{} {}", manifest.file.display(), manifest.name()))
     });
     flows.collect()
 }
@@ -130,7 +136,7 @@ pub async fn apply(client: &Client, mut manifests: Vec<Manifest>) -> anyhow::Res
     manifests.sort_by_key(|manifest| match manifest.kind() {
         "CustomResourceDefinition" => 0,
         "Namespace" => 1,
-        "Configurator" => 3,
+        "Configurator" | "ClusterConfigurator" => 3,
         _ => 2,
     });
     for manifest in manifests {

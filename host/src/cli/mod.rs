@@ -28,6 +28,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use configurator_core::request::ObjectRef;
 use configurator_guest::compiler::compile;
 
 /// Runs Kubernetes controllers as sandboxed WebAssembly modules.
@@ -71,6 +72,16 @@ enum Command {
     Rollback(rollback::RollbackArgs),
     /// Inspect and control the machines of objects.
     Flow(flow::FlowArgs),
+    /// Approve what an object waits for: the same as `flow approve`.
+    Approve {
+        /// Kubeconfig of the cluster. Default: the cluster of the Pod this runs in.
+        #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
+        kubeconfig: Option<PathBuf>,
+        #[command(flatten)]
+        object: flow::Object,
+        #[command(flatten)]
+        giver: flow::Giver,
+    },
     /// Show the workflow of an object: the same as `flow show`.
     Show {
         /// Kubeconfig of the cluster. Default: the cluster of the Pod this runs in.
@@ -119,6 +130,11 @@ pub fn main() -> ExitCode {
         Command::Cache(args) => cache::cache(&args),
         Command::Rollback(args) => rollback::rollback(&args),
         Command::Flow(args) => flow::flow(&args),
+        Command::Approve {
+            kubeconfig,
+            object,
+            giver,
+        } => flow::approve(kubeconfig, object, giver),
         Command::Show { kubeconfig, object } => flow::show(kubeconfig, object),
         Command::CompileModule { numbers } => {
             compile(&numbers).map(ExitCode::from).map_err(Into::into)
@@ -134,6 +150,21 @@ pub fn main() -> ExitCode {
             anstream::eprintln!("{}error:{:#} {text}", terminal::BAD, terminal::BAD);
             ExitCode::FAILURE
         }
+    }
+}
+
+/// The Configurator that a person writes as `NAMESPACE/NAME`, or the ClusterConfigurator that is written as `NAME`.
+fn key_of(text: &str) -> anyhow::Result<ObjectRef> {
+    let parts: Vec<&str> = text.split('/').collect();
+    match parts[..] {
+        [name] if !name.is_empty() => Ok(ObjectRef::cluster_scoped(name)),
+        [namespace, name] if !namespace.is_empty() && !name.is_empty() => Ok(ObjectRef {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }),
+        _ => anyhow::bail!(
+            "{text:?} names no Configurator: write NAMESPACE/NAME, or NAME of a ClusterConfigurator"
+        ),
     }
 }
 

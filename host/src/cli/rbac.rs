@@ -18,7 +18,6 @@ use serde::Serialize;
 use super::manifests::{self, Manifest};
 use super::settings::Settings;
 use super::{embedded, servers};
-use crate::resource;
 use crate::rights::{self, On, Rights, Scope, Watched};
 use crate::{declaration, objects};
 
@@ -89,8 +88,7 @@ async fn rights(args: &RbacArgs) -> anyhow::Result<Rights> {
     rights.own(&args.namespace);
     for manifest in configurators {
         let named = format!("{} {}", manifest.file.display(), manifest.name());
-        let read: resource::Configurator =
-            serde_json::from_value(manifest.object).with_context(|| named.clone())?;
+        let read = manifest.configurator().with_context(|| named.clone())?;
         let configurator = declaration::check(&read, &flows).with_context(|| named.clone())?;
         let watched = watched(&client, &configurator.watch)
             .await
@@ -101,7 +99,7 @@ async fn rights(args: &RbacArgs) -> anyhow::Result<Rights> {
         for (index, rule) in configurator.capabilities.kubernetes.iter().enumerate() {
             let path = format!("spec.capabilities.kubernetes[{index}]");
             rights::without_wildcards(&path, rule).with_context(|| named.clone())?;
-            rights.capability(&configurator.name, &path, rule);
+            rights.capability(&configurator.key.to_string(), &path, rule);
         }
     }
     rights.simplify();

@@ -16,6 +16,7 @@ use similar::TextDiff;
 use super::settings::user_folder;
 use super::terminal::{BAD, FAINT, GOOD, WAITING};
 use crate::recording::{Difference, Exactness, Recording, module_path};
+use crate::resource::segment_of;
 
 /// What is made again, and with which module.
 #[derive(Args)]
@@ -157,10 +158,8 @@ fn recorded(guest: &GuestRuntime, file: &Path, digest: &str) -> Result<Arc<Modul
 /// Recordings of a Configurator are in a folder of its name, beside that of the modules.
 fn folder_of(path: &Path, recording: &Recording) -> PathBuf {
     let own = path.parent().unwrap_or(Path::new("."));
-    let above = match own
-        .file_name()
-        .is_some_and(|name| *name == *recording.configurator)
-    {
+    let segment = segment_of(&recording.configurator);
+    let above = match own.file_name().is_some_and(|name| *name == *segment) {
         true => own.parent().unwrap_or(Path::new(".")),
         false => own,
     };

@@ -6,20 +6,21 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use kube::ResourceExt as _;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
+use super::key_of;
 use super::servers;
 use super::terminal::{FAINT, NAME};
 use crate::cluster;
 use crate::controller::canary::ROLLBACK_ANNOTATION;
 use crate::objects;
-use crate::resource::Configurator;
+use crate::resource;
 
 /// Which Configurator goes back, and to what.
 #[derive(Args)]
 pub struct RollbackArgs {
-    /// Name of the Configurator.
+    /// Configurator: NAMESPACE/NAME, or NAME of a ClusterConfigurator.
     configurator: String,
     /// Digest of the module to pin. Default: the module that ran before; during a canary, the module that most objects use.
     #[arg(long, value_name = "DIGEST")]
@@ -41,11 +42,12 @@ pub fn rollback(args: &RollbackArgs) -> anyhow::Result<ExitCode> {
 async fn go_back(args: &RollbackArgs) -> anyhow::Result<ExitCode> {
     let config = servers::cluster_config(args.kubeconfig.as_deref()).await?;
     let client = cluster::connect(&config)?.client;
-    let api: Api<Configurator> = Api::all(client);
     let name = &args.configurator;
-    let found = api.get_opt(name).await;
+    let key = key_of(name)?;
+    let kind = resource::kind_of(&key);
+    let found = resource::get(&client, &key).await;
     let found = found.map_err(|error| anyhow::anyhow!(objects::explained(&error)))?;
-    let found = found.with_context(|| format!("there is no Configurator {name:?}"))?;
+    let found = found.with_context(|| format!("there is no {} {name:?}", kind.kind))?;
     let status = found.status.clone().unwrap_or_default();
     let back = match (&args.to, &status.canary) {
         (Some(digest), _) => Some(digest.clone()),
@@ -70,8 +72,9 @@ async fn go_back(args: &RollbackArgs) -> anyhow::Result<ExitCode> {
         },
         "spec": {"module": {"digest": back}},
     });
+    let api = objects::of(client, &kind, &key.namespace);
     let patched = api
-        .patch(name, &PatchParams::default(), &Patch::Merge(&pinned))
+        .patch(&key.name, &PatchParams::default(), &Patch::Merge(&pinned))
         .await;
     patched.map_err(|error| anyhow::anyhow!(objects::explained(&error)))?;
     anstream::println!("{NAME}{name}{NAME:#} is pinned to {back}");

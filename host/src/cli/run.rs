@@ -262,7 +262,7 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
     let mut module_folders = settings.modules.clone();
     let mut declared = Vec::new();
     for manifest in objects.iter().filter(|manifest| manifest.is_configurator()) {
-        declared.push(manifest.name().to_owned());
+        declared.push(manifest.configurator()?.key().to_string());
         let folder = manifest
             .file
             .parent()
@@ -560,7 +560,7 @@ async fn serve(
         embedded::write_private(&file, &served.kubeconfig())?;
         if is_person {
             anstream::println!(
-                "{GOOD}▶{GOOD:#} the API is served at {}; try {NAME}kubectl --kubeconfig {} get configurators{NAME:#}",
+                "{GOOD}▶{GOOD:#} the API is served at {}; try {NAME}kubectl --kubeconfig {} get clusterconfigurators{NAME:#}",
                 served.url,
                 file.display()
             );

@@ -7,6 +7,7 @@ use std::time::Instant;
 use anstyle::{AnsiColor, Style};
 use configurator_core::handler::{CallFault, HandlerOutput};
 use configurator_core::plan::Plan;
+use configurator_core::request::ObjectRef;
 use configurator_core::result::RequestResult;
 use configurator_core::run::{Call, Finish, Pause, Run};
 
@@ -136,13 +137,13 @@ impl RunObserver for Terminal {
                 (WAITING, "‖", why)
             }
         };
-        let name = &run.configurator().name;
+        let name = &run.configurator().key;
         anstream::println!(
             "{style}{mark}{style:#} {NAME}{name}{NAME:#} {objects} {FAINT}{event}{FAINT:#}{phases}{why}{FAINT}{took}{FAINT:#}"
         );
     }
 
-    fn noticed(&self, configurator: &str, notice: &Notice) {
+    fn noticed(&self, configurator: &ObjectRef, notice: &Notice) {
         let (style, mark, text) = match notice {
             Notice::Loading { module } => (FAINT, "…", format!("loads {module}")),
             Notice::Started { digest, .. } => (GOOD, "▶", format!("runs {digest:.19}…")),

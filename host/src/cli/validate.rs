@@ -13,9 +13,9 @@ use super::servers;
 use super::settings::{ByteSize, Settings};
 use super::terminal::{BAD, FAINT, GOOD};
 use crate::controller::keeper::{check_memory, check_module};
-use crate::declaration::{self, Flows};
+use crate::declaration::{self, FlowSet};
 use crate::module_source::{ModuleDirectory, ModuleSource as _};
-use crate::resource::Configurator;
+use crate::resource;
 
 /// Check Configurators and settings without running anything.
 #[derive(Args)]
@@ -124,7 +124,7 @@ fn validate_manifests(
 async fn mistakes(
     manifest: &Manifest,
     schema: &Schema,
-    flows: &Flows,
+    flows: &FlowSet,
     guest: &GuestRuntime,
     folders: Vec<PathBuf>,
 ) -> Vec<String> {
@@ -144,7 +144,7 @@ async fn mistakes(
     if !mistakes.is_empty() {
         return mistakes;
     }
-    let resource: Configurator = match serde_json::from_value(object) {
+    let resource = match resource::read(object) {
         Ok(resource) => resource,
         Err(error) => return vec![error.to_string()],
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use configurator_core::document::Document;
 use configurator_core::handler::Signal;
-use configurator_core::machine::command::{Command as Order, Verb};
+use configurator_core::machine::command::{Command as Order, Requester, Verb};
 use configurator_core::machine::tree::RecoverFrom;
 use configurator_core::request::ObjectRef;
 use configurator_core::time::Timestamp;
@@ -20,10 +20,12 @@ use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use super::machine_run::MachineContext;
-use super::pending::PendingCommand;
 use crate::clock::SharedClock;
 use crate::cluster::WatchBackoff;
-use crate::resource::command::{Command, CommandPhase, CommandStatus, CommandVerb};
+use crate::resource::command::{
+    Command, CommandPhase, CommandStatus, CommandVerb, ConfiguratorKind, ConfiguratorReference,
+    RequesterStatus,
+};
 use crate::resource::machine::RecoverFromSpec;
 
 /// Errands of one worker that are under way.
@@ -69,31 +71,89 @@ pub(crate) fn watched(
     futures::stream::select_all(streams)
 }
 
-/// What is known of a Command.
-pub(crate) enum Read {
-    /// It is to be carried out.
-    Order(PendingCommand),
-    /// It was dealt with at this time.
-    Finished(ObjectRef, String, Option<Timestamp>),
+/// A Command, as answers name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CommandRef {
+    /// Its namespace and name.
+    pub(crate) key: ObjectRef,
+    /// Its uid.
+    pub(crate) uid: String,
+    /// Whether the API server checked its requester.
+    pub(crate) is_verified: bool,
 }
 
-/// Reads a Command; `None` where it says nothing that can be carried out.
-pub(crate) fn read(command: &Command) -> Option<Read> {
-    let own = ObjectRef {
+/// A Command that waits for its object.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PendingCommand {
+    /// The Command itself.
+    pub(crate) own: CommandRef,
+    /// The object that it is for.
+    pub(crate) target: ObjectRef,
+    /// The uid of that object.
+    pub(crate) target_uid: String,
+    /// What to do.
+    pub(crate) order: Order,
+    /// Whether its status says that it waits.
+    pub(crate) is_told: bool,
+}
+
+/// The Configurator that a Command names.
+pub(crate) fn configurator_of(command: &Command) -> ObjectRef {
+    let ConfiguratorReference { kind, name } = command.spec.configurator.clone();
+    let namespace = match kind {
+        ConfiguratorKind::Configurator => command.namespace().unwrap_or_default(),
+        ConfiguratorKind::ClusterConfigurator => String::new(),
+    };
+    ObjectRef { namespace, name }
+}
+
+/// When a Command was finished, if it is.
+pub(crate) struct Finished {
+    /// The time, as its status states it.
+    pub(crate) time: Option<Timestamp>,
+    /// How long it wants to be kept.
+    pub(crate) ttl: Option<Duration>,
+}
+
+/// The namespace and name of a Command.
+pub(crate) fn key_of(command: &Command) -> ObjectRef {
+    ObjectRef {
         namespace: command.namespace().unwrap_or_default(),
         name: command.name_any(),
-    };
-    let phase = command.status.as_ref().and_then(|status| status.phase);
-    if let Some(CommandPhase::Done | CommandPhase::Refused) = phase {
-        let time = command
-            .status
-            .as_ref()
-            .and_then(|status| status.time.as_ref());
-        let time = time.and_then(|time| time.parse().ok());
-        return Some(Read::Finished(own, command.uid()?, time));
     }
+}
+
+/// Returns when a Command was carried out or refused; `None` if it is still to be carried out.
+pub(crate) fn finished(command: &Command) -> Option<Finished> {
+    let status = command.status.as_ref()?;
+    match status.phase? {
+        CommandPhase::Pending => None,
+        CommandPhase::Done | CommandPhase::Refused => Some(Finished {
+            time: status.time.as_ref().and_then(|time| time.parse().ok()),
+            ttl: command
+                .spec
+                .ttl_seconds_after_finished
+                .map(|seconds| Duration::from_secs(seconds.into())),
+        }),
+    }
+}
+
+/// The uid of the object that a Command is for, if it states one or a host has looked it up.
+pub(crate) fn target_uid(command: &Command) -> Option<&str> {
+    let looked_up = || command.status.as_ref()?.target_uid.as_deref();
+    command.spec.target.uid.as_deref().or_else(looked_up)
+}
+
+/// Reads a Command for this object; `None` if it states nothing that can be carried out.
+pub(crate) fn read(
+    command: &Command,
+    own: CommandRef,
+    target: ObjectRef,
+    target_uid: &str,
+) -> Option<PendingCommand> {
     let spec = &command.spec;
     let verb = match spec.verb {
+        CommandVerb::Approve => Verb::Approve,
         CommandVerb::Cancel => Verb::Cancel,
         CommandVerb::Resume => Verb::Resume(spec.from.map(|from| match from {
             RecoverFromSpec::FailedStep => RecoverFrom::FailedStep,
@@ -116,22 +176,21 @@ pub(crate) fn read(command: &Command) -> Option<Read> {
             }
         }
     };
-    let target = ObjectRef {
-        namespace: own.namespace.clone(),
-        name: spec.target.name.clone(),
-    };
-    let order = Order {
-        uid: command.uid()?,
-        by: spec.by.clone(),
-        verb,
-    };
-    Some(Read::Order(PendingCommand {
+    let status = command.status.as_ref();
+    Some(PendingCommand {
+        order: Order {
+            uid: own.uid.clone(),
+            requester: Requester {
+                name: spec.requested_by.clone(),
+                is_verified: own.is_verified,
+            },
+            verb,
+        },
         own,
         target,
-        target_uid: spec.target.uid.clone(),
-        order,
-        is_told: phase == Some(CommandPhase::Pending),
-    }))
+        target_uid: target_uid.to_owned(),
+        is_told: status.is_some_and(|status| status.phase.is_some()),
+    })
 }
 
 /// What became of a Command.
@@ -148,8 +207,7 @@ pub(crate) enum Answer<'a> {
 /// Says in the status of a Command what became of it. What cannot be said now is said when the Command is seen again.
 pub(crate) async fn answer(
     client: &Client,
-    resource: &ObjectRef,
-    uid: &str,
+    command: &CommandRef,
     answer: Answer<'_>,
     now: Timestamp,
 ) {
@@ -162,21 +220,28 @@ pub(crate) async fn answer(
         phase: Some(phase),
         message: message.to_owned(),
         time: Some(now.to_string()),
+        requester: Some(match command.is_verified {
+            true => RequesterStatus::Verified,
+            false => RequesterStatus::Unverified,
+        }),
+        target_uid: None,
     };
-    let api: Api<Command> = Api::namespaced(client.clone(), &resource.namespace);
-    let body = json!({"metadata": {"uid": uid}, "status": status});
-    let patched = api
-        .patch_status(
-            &resource.name,
-            &PatchParams::default(),
-            &Patch::Merge(&body),
-        )
-        .await;
-    match patched {
+    let body = json!({"metadata": {"uid": command.uid}, "status": status});
+    patch_status(client, &command.key, &body).await;
+}
+
+/// Merges this into a Command. A Command that was deleted, or has changed meanwhile, is left as it is.
+async fn patch_status(client: &Client, key: &ObjectRef, body: &serde_json::Value) {
+    let api: Api<Command> = Api::namespaced(client.clone(), &key.namespace);
+    let params = PatchParams::default();
+    match api
+        .patch_status(&key.name, &params, &Patch::Merge(body))
+        .await
+    {
         Ok(_) => {}
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409 | 422) => {}
         Err(error) => {
-            tracing::warn!(command = %resource, %error, "what became of a Command could not be said in its status");
+            tracing::warn!(command = %key, %error, "the status of a Command could not be written");
         }
     }
 }
@@ -186,10 +251,12 @@ pub(crate) async fn answer(
 pub(crate) enum Errand {
     /// Whether the object of this identity exists; the Command's uid comes first.
     Ask(String, ObjectRef, String),
-    /// A Command, by name and uid, was refused for this reason.
-    Refuse(ObjectRef, String, String),
-    /// A Command, by name and uid, waits for this.
-    Wait(ObjectRef, String, String),
+    /// A Command was refused for this reason.
+    Refuse(CommandRef, String),
+    /// A Command waits for this.
+    Wait(CommandRef, String),
+    /// The uid of this object is written into the status of a Command that has this version.
+    LookUp(CommandRef, String, ObjectRef),
     /// A Command, by name and uid, has been finished for long enough.
     Delete(ObjectRef, String),
 }
@@ -278,13 +345,34 @@ async fn run(
                 }
             }
         }
-        Errand::Refuse(own, uid, why) => {
-            let refused = Answer::Refused(&why);
-            answer(&client, &own, &uid, refused, clock.now()).await;
+        Errand::Refuse(command, why) => {
+            answer(&client, &command, Answer::Refused(&why), clock.now()).await;
         }
-        Errand::Wait(own, uid, why) => {
-            let pending = Answer::Pending(&why);
-            answer(&client, &own, &uid, pending, clock.now()).await;
+        Errand::Wait(command, why) => {
+            answer(&client, &command, Answer::Pending(&why), clock.now()).await;
+        }
+        Errand::LookUp(command, version, target) => {
+            let machine = machine?;
+            let uid = loop {
+                match machine.store.uid(&target).await {
+                    Ok(uid) => break uid,
+                    Err(fault) => {
+                        tracing::debug!(%fault, "the host asks again for the object of a Command");
+                        clock.sleep(ASK_AGAIN).await;
+                    }
+                }
+            };
+            let Some(uid) = uid else {
+                let why = format!("there is no {} {target}", machine.store.kind());
+                answer(&client, &command, Answer::Refused(&why), clock.now()).await;
+                return None;
+            };
+            // Of two hosts, or two events, the first one decides: the version changes with the status.
+            let body = json!({
+                "metadata": {"uid": command.uid, "resourceVersion": version},
+                "status": {"targetUid": uid},
+            });
+            patch_status(&client, &command.key, &body).await;
         }
         Errand::Delete(own, uid) => {
             let api: Api<Command> = Api::namespaced(client, &own.namespace);

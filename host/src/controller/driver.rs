@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use configurator_core::configurator::{DeletionBy, status_manager};
+use configurator_core::configurator::DeletionBy;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind, Reaction};
+use configurator_core::field_manager;
 use configurator_core::handler::{
     CallFault, CallLimits, EventType, HandlerError, HandlerOutput, Outcome,
 };
@@ -188,7 +189,7 @@ pub(crate) async fn carry(
 ) -> Carried {
     let span = tracing::info_span!(
         "run",
-        configurator = run.configurator().name,
+        configurator = %run.configurator().key,
         run = run.id(),
         object = run
             .members()
@@ -260,7 +261,7 @@ impl Drive {
                         };
                     }
                     tracing::info!(
-                        configurator = self.run.configurator().name,
+                        configurator = %self.run.configurator().key,
                         run = self.run.id(),
                         size,
                         "a run cannot rest, because there is no memory for the answers that it would keep, and is made again later; the setting answer_memory gives more"
@@ -323,10 +324,10 @@ impl Drive {
         }
         let result = self.redact(result);
         span.record("outcome", outcome_of(&result));
-        let name = &self.run.configurator().name;
+        let key = &self.run.configurator().key;
         context
             .metrics
-            .call(name, outcome_of(&result), cost.cpu_time, cost.log_dropped);
+            .call(key, outcome_of(&result), cost.cpu_time, cost.log_dropped);
         context.observer.called(&self.run, call, &result);
         self.run.on_call(result, context.clock.now())
     }
@@ -584,7 +585,7 @@ impl Drive {
             "status": status,
         });
         let params = PatchParams {
-            field_manager: Some(status_manager(&self.run.configurator().name)),
+            field_manager: Some(field_manager::of_status(&self.run.configurator().key)),
             ..PatchParams::default()
         };
         match api
@@ -633,15 +634,15 @@ impl Drive {
             RunEnd::Paused(Pause::Resend { .. }) => "resend",
             RunEnd::Paused(Pause::Park { .. }) => "parked",
         };
-        let name = &self.run.configurator().name;
-        self.context.metrics.run(name, outcome);
+        let key = &self.run.configurator().key;
+        self.context.metrics.run(key, outcome);
         self.context.observer.ended(&self.run, end);
         tracing::Span::current().record("outcome", outcome);
         let members = self.run.members();
         let object = members
             .first()
             .map(|member| tracing::field::display(&member.key));
-        tracing::info!(target: "configurator::run", configurator = name, run = self.run.id(), object, objects = members.len(), outcome, "a run ended");
+        tracing::info!(target: "configurator::run", configurator = %key, run = self.run.id(), object, objects = members.len(), outcome, "a run ended");
         if let Some(taking) = self.taking.take() {
             self.keep(taking, outcome).await;
         }
@@ -649,7 +650,7 @@ impl Drive {
 
     fn log_sink(&self, call: &Call, span: tracing::Span) -> LogSink {
         let redactor = self.redactor.clone();
-        let configurator = self.run.configurator().name.clone();
+        let configurator = self.run.configurator().key.to_string();
         let (phase, run) = (call.input.context.phase.clone(), self.run.id().to_owned());
         Arc::new(move |line: LogLine| {
             let _inside = span.enter();

@@ -19,6 +19,8 @@ const ATTEMPTS: usize = 10;
 pub struct Finalizer {
     client: Client,
     resource: ApiResource,
+    /// The namespace of the Configurator; empty if it has none.
+    namespace: String,
     name: String,
     manager: String,
     known: Mutex<Known>,
@@ -35,21 +37,26 @@ struct Known {
     released: Option<u64>,
 }
 
-/// The finalizer of the Configurator of this name.
+/// The finalizer of this Configurator: `NAMESPACE.configurator.dev/NAME`, or `configurator.dev/NAME` for a ClusterConfigurator.
 #[must_use]
-pub fn finalizer_name(configurator: &str) -> String {
-    format!("configurator.dev/{configurator}")
+pub fn finalizer_name(configurator: &ObjectRef) -> String {
+    let ObjectRef { namespace, name } = configurator;
+    match namespace.as_str() {
+        "" => format!("configurator.dev/{name}"),
+        _ => format!("{namespace}.configurator.dev/{name}"),
+    }
 }
 
 impl Finalizer {
     /// The finalizer of this Configurator on objects of this kind.
     #[must_use]
-    pub fn new(client: Client, resource: ApiResource, configurator: &str) -> Self {
+    pub fn new(client: Client, resource: ApiResource, configurator: &ObjectRef) -> Self {
         Self {
             client,
             resource,
+            namespace: configurator.namespace.clone(),
             name: finalizer_name(configurator),
-            manager: configurator_core::configurator::field_manager(configurator),
+            manager: configurator_core::field_manager::of_requests(configurator),
             known: Mutex::default(),
         }
     }
@@ -166,12 +173,12 @@ impl Finalizer {
         Ok(())
     }
 
-    /// Every object that has the finalizer, whether the Configurator still watches it or not.
+    /// Every object that has the finalizer, whether the Configurator still watches it or not. A Configurator has none outside its namespace.
     ///
     /// # Errors
     /// When the API cannot be reached or refuses.
     pub async fn held(&self) -> Result<Vec<(ObjectRef, String)>, Fault> {
-        let all = objects::of(self.client.clone(), &self.resource, "");
+        let all = objects::of(self.client.clone(), &self.resource, &self.namespace);
         let mut params = ListParams::default().limit(500);
         let mut held = Vec::new();
         loop {

@@ -5,8 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use configurator_core::machine::command::Command;
 use configurator_core::machine::state::Seen;
-use configurator_core::request::ObjectRef;
 use tokio::sync::Notify;
+
+use super::commands::CommandRef;
 
 /// Something that an object's machine is told.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,8 +21,8 @@ pub(crate) enum Wake {
     Deleted,
     /// An object that is waited for has changed.
     Changed(Seen),
-    /// An order, and the resource that it came by.
-    Command(ObjectRef, Command),
+    /// What a Command orders, and the Command itself.
+    Command(CommandRef, Command),
 }
 
 /// What has not been told yet, in order.

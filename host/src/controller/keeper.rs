@@ -33,7 +33,7 @@ use super::sweep::{remove_records, retire_books};
 use super::voice::{Said, Voice};
 use super::worker::{self, WorkerHandle, WorkerParts, WorkerReport, needs_ledger};
 use crate::clock::until;
-use crate::declaration::{self, Flows};
+use crate::declaration::{self, FlowSet};
 use crate::events::{HostEvent, Subject};
 use crate::host::Shared;
 use crate::idempotency::Effects;
@@ -97,7 +97,7 @@ pub(crate) struct Keeper {
     asked_back: Option<String>,
     /// The kind whose objects may have finalizers of an earlier generation, which the current one does not place.
     kind_to_release: Option<ApiResource>,
-    flows: watch::Receiver<Option<Arc<Flows>>>,
+    flows: watch::Receiver<Option<Arc<FlowSet>>>,
 }
 
 /// What a keeper deals with next.
@@ -297,7 +297,7 @@ impl Keeper {
     }
 
     /// The flows that are resources of their own.
-    fn shared_flows(&self) -> Arc<Flows> {
+    fn shared_flows(&self) -> Arc<FlowSet> {
         self.flows.borrow().clone().unwrap_or_default()
     }
 
@@ -355,9 +355,9 @@ impl Keeper {
         {
             let resource = self.desired.borrow().clone();
             let (_, _, message) = verdict.condition();
-            tracing::warn!(configurator = resource.name_any(), "{message}");
+            tracing::warn!(configurator = %resource.key(), "{message}");
             let uid = resource.uid().unwrap_or_default();
-            let subject = Subject::configurator(&resource.name_any(), &uid);
+            let subject = Subject::configurator(&resource.key(), &uid);
             let event = HostEvent::warning(subject, "RightsRefused", message);
             self.shared.publisher.publish(event);
         }
@@ -366,7 +366,7 @@ impl Keeper {
     /// The Configurator is gone: nothing of its books is needed any more.
     async fn end(mut self: Box<Self>) {
         let uid = self.desired.borrow().uid().unwrap_or_default();
-        let name = self.desired.borrow().name_any();
+        let key = self.desired.borrow().key();
         if let Some(worker) = self.worker.take() {
             worker.stop().await;
         }
@@ -374,15 +374,15 @@ impl Keeper {
         let removing = async {
             remove_records(&self.shared, &uid).await?;
             match is_machine {
-                true => retire_books(&self.shared, &name).await,
+                true => retire_books(&self.shared, &key).await,
                 false => Ok(()),
             }
         };
         if let Err(fault) = removing.await {
-            tracing::warn!(configurator = name, %fault, "the records of the Configurator could not be removed; they are at the next start");
+            tracing::warn!(configurator = %key, %fault, "the records of the Configurator could not be removed; they are at the next start");
         }
-        self.shared.observer.noticed(&name, &Notice::Stopped);
-        tracing::info!(configurator = name, "stopped");
+        self.shared.observer.noticed(&key, &Notice::Stopped);
+        tracing::info!(configurator = %key, "stopped");
     }
 
     async fn take_over(&mut self, resource: &Arc<resource::Configurator>) {
@@ -447,10 +447,10 @@ impl Keeper {
             && self.known.old_module.is_none()
         {
             let resource = self.desired.borrow().clone();
-            let name = resource.name_any();
-            tracing::warn!(configurator = name, "the module may be old: {message}");
+            let key = resource.key();
+            tracing::warn!(configurator = %key, "the module may be old: {message}");
             let uid = resource.uid().unwrap_or_default();
-            let subject = Subject::configurator(&name, &uid);
+            let subject = Subject::configurator(&key, &uid);
             let event = HostEvent::warning(subject, "ModuleSourceUnavailable", message.clone());
             self.shared.publisher.publish(event);
         }
@@ -485,7 +485,7 @@ impl Keeper {
             version,
             loaded,
         } = arrived;
-        let name = resource.name_any();
+        let key = resource.key();
         self.known.generation = resource.metadata.generation.unwrap_or_default();
         self.known.mode = Some(match resource.spec.machine {
             None => ModeStatus::Chain,
@@ -521,7 +521,7 @@ impl Keeper {
                         message,
                         may_change,
                     } = &refusal;
-                    tracing::warn!(configurator = name, reason, "{message}");
+                    tracing::warn!(configurator = %key, reason, "{message}");
                     let notice = if *may_change {
                         Notice::Waiting {
                             message: message.clone(),
@@ -532,9 +532,9 @@ impl Keeper {
                             message: message.clone(),
                         }
                     };
-                    self.shared.observer.noticed(&name, &notice);
+                    self.shared.observer.noticed(&key, &notice);
                     let uid = resource.uid().unwrap_or_default();
-                    let subject = Subject::configurator(&name, &uid);
+                    let subject = Subject::configurator(&key, &uid);
                     self.shared.publisher.publish(HostEvent::warning(
                         subject,
                         reason,
@@ -579,12 +579,12 @@ impl Keeper {
         if let Some(worker) = self.worker.take() {
             worker.stop().await;
         }
-        let name = configurator.name.clone();
+        let key = configurator.key.clone();
         let digest = module.digest().to_string();
         let shared = &self.shared;
         let by_finalizer = configurator.deletion.by == DeletionBy::Finalizer;
-        if by_finalizer && let Err(error) = hold(&shared.client, &name).await {
-            tracing::warn!(configurator = name, %error, "the Configurator could not be held by its finalizer");
+        if by_finalizer && let Err(error) = hold(&shared.client, &key).await {
+            tracing::warn!(configurator = %key, %error, "the Configurator could not be held by its finalizer");
         }
         self.kind_to_release = (!by_finalizer).then(|| resource.clone());
         if shared.shards.is_none() {
@@ -594,7 +594,7 @@ impl Keeper {
         let ledger = needs_ledger(&configurator)
             .then(|| Ledger::new(shared.config_store.clone(), &configurator.uid));
         let finalizer =
-            by_finalizer.then(|| Finalizer::new(shared.client.clone(), resource.clone(), &name));
+            by_finalizer.then(|| Finalizer::new(shared.client.clone(), resource.clone(), &key));
         let configurator = Arc::new(configurator);
         let store = StateStore::new(
             shared.client.clone(),
@@ -641,7 +641,7 @@ impl Keeper {
         self.rights.begin(configurator.clone(), watched);
         self.reporter.say(KeeperReport::default());
         tracing::info!(
-            configurator = name,
+            configurator = %key,
             digest,
             generation = configurator.generation,
             "started"
@@ -657,6 +657,7 @@ impl Keeper {
             publisher: shared.publisher.clone(),
             availability: shared.availability.clone(),
             command_limits: shared.command_limits,
+            requesters: shared.requesters.clone(),
             tasks: self.tasks.clone(),
             seed: shared.seed,
             shards: shared.shards.clone(),
@@ -664,7 +665,7 @@ impl Keeper {
         }));
         self.shared
             .observer
-            .noticed(&name, &Notice::Started { digest, objects: 0 });
+            .noticed(&key, &Notice::Started { digest, objects: 0 });
     }
 
     /// Says what is known of it, unless that is about to change.

@@ -30,7 +30,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::awaited::Sought;
-use super::commands::{self, Answer};
+use super::commands::{self, Answer, CommandRef};
 use super::driver::{Carried, Driven, OfMachine, RunContext, Said, SendingGate, carry};
 use super::earlier::Earlier;
 use super::inbox::{Inbox, Wake};
@@ -98,7 +98,7 @@ pub(crate) struct Standing {
     /// What handlers have said of the object's status.
     said: Arc<Said>,
     /// Resources that commands came by, by their uid.
-    commands: HashMap<String, ObjectRef>,
+    commands: HashMap<String, CommandRef>,
 }
 
 /// An entry that a server has refused for now.
@@ -980,9 +980,11 @@ impl MachineRun {
         if let Notice::PhaseEntered { from, .. } = notice {
             self.leave(from);
         }
-        let name = &self.start.configurator.name;
-        self.context.metrics.told(name, notice);
-        self.context.observer.told(name, &self.member.key, notice);
+        let configurator = &self.start.configurator.key;
+        self.context.metrics.told(configurator, notice);
+        self.context
+            .observer
+            .told(configurator, &self.member.key, notice);
         if let Some(event) = notices::event_of(&self.start.configurator, &self.member, notice) {
             self.context.publisher.publish(event);
         }
@@ -993,7 +995,7 @@ impl MachineRun {
         };
         if let Some(resource) = self.standing.commands.remove(uid) {
             let now = self.context.clock.now();
-            commands::answer(&self.context.client, &resource, uid, answer, now).await;
+            commands::answer(&self.context.client, &resource, answer, now).await;
         }
     }
 

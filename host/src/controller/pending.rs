@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use configurator_core::machine::command::Command as Order;
 use configurator_core::request::ObjectRef;
 use configurator_core::time::Timestamp;
+
+use super::commands::PendingCommand;
 
 /// Finished Commands of a Configurator whose end is remembered. Further ones are found by another listing.
 const MAX_FINISHED: usize = 10_000;
@@ -28,21 +29,6 @@ impl Default for CommandLimits {
             ttl: Duration::from_secs(7 * 24 * 3600),
         }
     }
-}
-
-/// A Command that waits for its object.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct PendingCommand {
-    /// The resource's own name.
-    pub(crate) own: ObjectRef,
-    /// The object that it is for.
-    pub(crate) target: ObjectRef,
-    /// The identity of that object.
-    pub(crate) target_uid: String,
-    /// What it says.
-    pub(crate) order: Order,
-    /// Whether its status says that it waits.
-    pub(crate) is_told: bool,
 }
 
 /// What became of a Command that should wait.
@@ -95,7 +81,7 @@ impl PendingCommands {
 
     /// Has a Command wait for its object.
     pub(crate) fn keep(&mut self, command: PendingCommand, now: Timestamp) -> Kept {
-        let uid = command.order.uid.clone();
+        let uid = command.own.uid.clone();
         if let Some((known, _)) = self.commands.get_mut(&uid) {
             known.is_told |= command.is_told;
             return Kept::Known;
@@ -105,7 +91,8 @@ impl PendingCommands {
         }
         let expires = (!self.limits.ttl.is_zero()).then(|| now.after(self.limits.ttl));
         if let Some(at) = expires {
-            self.expiries.insert((at, uid.clone()), command.own.clone());
+            self.expiries
+                .insert((at, uid.clone()), command.own.key.clone());
         }
         let target = self.by_target.entry(command.target.clone());
         target.or_default().push(uid.clone());
@@ -163,7 +150,7 @@ impl PendingCommands {
         };
         for uid in self.uids() {
             let is_in_scope = self.commands.get(&uid).is_some_and(|(command, _)| {
-                namespace.is_empty() || command.own.namespace == namespace
+                namespace.is_empty() || command.own.key.namespace == namespace
             });
             if is_in_scope && !seen.contains(&uid) {
                 self.remove(&uid);
@@ -181,13 +168,20 @@ impl PendingCommands {
         }
     }
 
-    /// A Command was finished at this time: it is deleted when its time is over.
-    pub(crate) fn finished(&mut self, own: ObjectRef, uid: String, at: Timestamp) {
+    /// A Command was finished at this time. It is deleted after its own time to live, but no later than after that of the host.
+    pub(crate) fn finished(
+        &mut self,
+        own: ObjectRef,
+        uid: String,
+        at: Timestamp,
+        ttl: Option<Duration>,
+    ) {
         self.remove(&uid);
-        if self.limits.ttl.is_zero() {
+        let most = (!self.limits.ttl.is_zero()).then_some(self.limits.ttl);
+        let Some(ttl) = ttl.into_iter().chain(most).min() else {
             return;
-        }
-        self.expiries.insert((at.after(self.limits.ttl), uid), own);
+        };
+        self.expiries.insert((at.after(ttl), uid), own);
         if self.expiries.len() > MAX_FINISHED.saturating_add(self.limits.max_pending) {
             self.expiries.pop_last();
             self.has_more = true;
@@ -223,9 +217,10 @@ impl PendingCommands {
 
 #[cfg(test)]
 mod tests {
-    use configurator_core::machine::command::Verb;
+    use configurator_core::machine::command::{Command as Order, Requester, Verb};
 
     use super::*;
+    use crate::controller::commands::CommandRef;
 
     fn key(name: &str) -> ObjectRef {
         ObjectRef {
@@ -236,12 +231,19 @@ mod tests {
 
     fn command(uid: &str, target: &str) -> PendingCommand {
         PendingCommand {
-            own: key(uid),
+            own: CommandRef {
+                key: key(uid),
+                uid: uid.into(),
+                is_verified: true,
+            },
             target: key(target),
             target_uid: format!("{target}-uid"),
             order: Order {
                 uid: uid.into(),
-                by: "ann".into(),
+                requester: Requester {
+                    name: "ann".into(),
+                    is_verified: true,
+                },
                 verb: Verb::Cancel,
             },
             is_told: false,
@@ -276,7 +278,7 @@ mod tests {
     }
 
     fn uid_of(command: &PendingCommand) -> String {
-        command.order.uid.clone()
+        command.own.uid.clone()
     }
 
     #[test]
@@ -285,7 +287,7 @@ mod tests {
         pending.keep(command("waits", "one"), at(0));
         pending.keep(command("delivered", "two"), at(1));
         assert_eq!(pending.take(&key("two")).len(), 1);
-        pending.finished(key("done"), "done".into(), at(-30));
+        pending.finished(key("done"), "done".into(), at(-30), None);
         assert_eq!(pending.next_deadline(), Some(at(30)));
         assert_eq!(pending.expire(at(29)), []);
         let done = Expired::Finished(key("done"), "done".into());
@@ -309,10 +311,18 @@ mod tests {
     }
 
     #[test]
-    fn without_a_time_to_live_nothing_expires() {
+    fn without_a_time_to_live_a_command_expires_only_if_it_has_one_itself() {
         let mut pending = PendingCommands::new(limits(10, 0));
         pending.keep(command("waits", "one"), at(0));
-        pending.finished(key("done"), "done".into(), at(0));
+        pending.finished(key("done"), "done".into(), at(0), None);
+        pending.finished(
+            key("soon"),
+            "soon".into(),
+            at(0),
+            Some(Duration::from_secs(5)),
+        );
+        let soon = Expired::Finished(key("soon"), "soon".into());
+        assert_eq!(pending.expire(at(5)), [soon]);
         assert_eq!(pending.next_deadline(), None);
     }
 
@@ -321,7 +331,7 @@ mod tests {
         let mut pending = PendingCommands::new(limits(0, 60));
         for number in 0..=MAX_FINISHED {
             let uid = number.to_string();
-            pending.finished(key(&uid), uid, at(0));
+            pending.finished(key(&uid), uid, at(0), None);
         }
         assert!(!pending.wants_listing());
         assert_eq!(pending.expire(at(60)).len(), MAX_FINISHED);

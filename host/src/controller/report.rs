@@ -14,7 +14,7 @@ use tokio::sync::watch;
 pub struct HostReport {
     /// Whether the Configurators are known.
     pub is_listed: bool,
-    /// Of each Configurator.
+    /// The reports on the Configurators: `NAMESPACE/NAME`, or `NAME` of a ClusterConfigurator.
     pub keepers: BTreeMap<String, KeeperReport>,
     /// Why the Configurators cannot be watched at the moment.
     pub watch_error: Option<String>,

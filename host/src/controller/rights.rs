@@ -258,7 +258,7 @@ fn needed(subject: &Subject) -> Vec<Right> {
     let own = rights.each();
     for (index, rule) in configurator.capabilities.kubernetes.iter().enumerate() {
         let path = format!("spec.capabilities.kubernetes[{index}]");
-        rights.capability(&configurator.name, &path, rule);
+        rights.capability(&configurator.key.to_string(), &path, rule);
     }
     rights.simplify();
     let mut all = rights.each();

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::objects;
+use crate::resource::segment_of;
 use crate::seal::random;
 use crate::sinks::configstore::{Condition, ConfigStore, Fence, segments_below};
 
@@ -95,20 +96,25 @@ impl Entry {
 /// The books of one Configurator.
 pub(crate) struct StateBooks {
     config: Arc<dyn ConfigStore>,
-    /// The name of the Configurator.
+    /// The Configurator: see [`segment_of`].
     owner: String,
 }
 
 impl StateBooks {
-    /// The books of the Configurator with this name.
-    pub(crate) fn new(config: Arc<dyn ConfigStore>, owner: &str) -> Self {
+    /// The books of a Configurator.
+    pub(crate) fn new(config: Arc<dyn ConfigStore>, configurator: &ObjectRef) -> Self {
+        Self::of_owner(config, &segment_of(configurator))
+    }
+
+    /// The books of the Configurator with this segment: see [`segment_of`].
+    pub(crate) fn of_owner(config: Arc<dyn ConfigStore>, owner: &str) -> Self {
         Self {
             config,
             owner: owner.to_owned(),
         }
     }
 
-    /// Returns the names of the Configurators that there are books for.
+    /// Returns the owners of all books: see [`segment_of`].
     ///
     /// # Errors
     /// When the config store cannot be read.
@@ -120,7 +126,7 @@ impl StateBooks {
         Ok(owners)
     }
 
-    /// Returns the names of Configurators whose books are retired, and since when they are.
+    /// Returns the owners whose books are retired, and since when they are.
     ///
     /// # Errors
     /// When the config store cannot be read.

@@ -20,9 +20,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use configurator_core::configurator::{Configurator, StatePlace, state_manager};
+use configurator_core::configurator::{Configurator, StatePlace};
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::field_manager;
 use configurator_core::machine::memento::Memento;
 use configurator_core::machine::phase::Machine;
 use configurator_core::machine::state::State;
@@ -56,8 +57,7 @@ pub(crate) struct StateStore {
     /// Whether the trees are stored.
     kept: OnceCell<()>,
     place: StatePlace,
-    /// The name of the Configurator.
-    name: String,
+    configurator: ObjectRef,
     books: StateBooks,
     key: Arc<HostKey>,
 }
@@ -138,8 +138,8 @@ impl StateStore {
             machine: Mutex::new(mode.machine.clone()),
             kept: OnceCell::new(),
             place: mode.place.clone(),
-            name: configurator.name.clone(),
-            books: StateBooks::new(config, &configurator.name),
+            configurator: configurator.key.clone(),
+            books: StateBooks::new(config, &configurator.key),
             key,
         })
     }
@@ -424,6 +424,23 @@ impl StateStore {
         object.map(|object| value_of(&object)).transpose()
     }
 
+    /// The uid of the object of this name; `None` if there is none.
+    ///
+    /// # Errors
+    /// When the API cannot be asked.
+    pub(crate) async fn uid(&self, key: &ObjectRef) -> Result<Option<String>, Fault> {
+        let api = objects::of(self.client.clone(), &self.resource, &key.namespace);
+        let object = api.get_metadata_opt(&key.name).await;
+        let object =
+            object.map_err(|error| fault_of(&format!("the object {key}"), false, &error))?;
+        Ok(object.and_then(|object| object.metadata.uid))
+    }
+
+    /// The kind of the objects.
+    pub(crate) fn kind(&self) -> &str {
+        &self.resource.kind
+    }
+
     /// Reads the object again. `false`: it has gone.
     ///
     /// # Errors
@@ -479,7 +496,7 @@ impl StateStore {
         match &self.place {
             StatePlace::Status { .. } => Ok(carried_by(&self.place, object)),
             StatePlace::ConfigMap => {
-                let name = config_map_name(&self.name, uid);
+                let name = config_map_name(&self.configurator, uid);
                 let what = format!(
                     "the ConfigMap {}/{name}, which has the state",
                     namespace_beside(&key.namespace)
@@ -559,7 +576,7 @@ impl StateStore {
         nodes: &Value,
         text: &str,
     ) -> Result<DynamicObject, kube::Error> {
-        let params = PatchParams::apply(&state_manager(&self.name)).force();
+        let params = PatchParams::apply(&field_manager::of_states(&self.configurator)).force();
         let mut metadata = Map::new();
         if !held.version.is_empty() {
             metadata.insert("resourceVersion".into(), held.version.clone().into());
@@ -585,7 +602,7 @@ impl StateStore {
                     .await
             }
             StatePlace::ConfigMap | StatePlace::ConfigStore => {
-                let name = config_map_name(&self.name, &held.uid);
+                let name = config_map_name(&self.configurator, &held.uid);
                 metadata.insert("name".into(), name.clone().into());
                 let owner = json!({
                     "apiVersion": self.resource.api_version,
@@ -613,9 +630,14 @@ impl StateStore {
     }
 }
 
-/// The ConfigMap that has the state of an object. Another Configurator may keep a state of the same one.
-pub(crate) fn config_map_name(configurator: &str, uid: &str) -> String {
-    format!("{configurator}-{uid}")
+/// The ConfigMap with the state of an object, in the namespace of the object. Other Configurators, of either kind, may keep a state of the
+/// same object.
+pub(crate) fn config_map_name(configurator: &ObjectRef, uid: &str) -> String {
+    let kind = match configurator.namespace.as_str() {
+        "" => "ccfgr",
+        _ => "cfgr",
+    };
+    format!("{kind}-{}-{uid}", configurator.name)
 }
 
 /// The state that an object or its ConfigMap carries, whoever wrote it; for those who only look.

@@ -1,16 +1,18 @@
 //! The status of a Configurator: conditions, numbers, failures.
 
+use configurator_core::request::ObjectRef;
 use configurator_core::time::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::Client;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use serde::Serialize;
 use serde_json::json;
 
 use super::rights::Verdict;
 use super::worker::{MAX_LISTED, WorkerReport};
+use crate::objects;
 use crate::resource::{
-    CanaryStatus, Configurator, ConfiguratorStatus, CountsStatus, DegradedStatus, DelayStatus,
+    self, CanaryStatus, ConfiguratorStatus, CountsStatus, DegradedStatus, DelayStatus,
     FailureStatus, HostCanaryStatus, HostStatus, ModeStatus, RolledBackStatus,
 };
 
@@ -433,10 +435,10 @@ fn time(now: Timestamp) -> Time {
 /// Those of the API.
 pub async fn write(
     client: &Client,
-    name: &str,
+    key: &ObjectRef,
     status: &ConfiguratorStatus,
 ) -> Result<(), kube::Error> {
-    apply(client, name, MANAGER, &json!(status)).await
+    apply(client, key, MANAGER, &json!(status)).await
 }
 
 /// Writes what a host says for itself; without anything, what it said is taken away. Gone is gone.
@@ -445,13 +447,13 @@ pub async fn write(
 /// Those of the API.
 pub async fn write_host(
     client: &Client,
-    name: &str,
+    key: &ObjectRef,
     host: &str,
     status: Option<&HostStatus>,
 ) -> Result<(), kube::Error> {
     let manager = format!("{MANAGER}/{host}");
     let status = status.map_or_else(|| json!({}), |status| json!({"hosts": [status]}));
-    match apply(client, name, &manager, &status).await {
+    match apply(client, key, &manager, &status).await {
         Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(()),
         applied => applied,
     }
@@ -459,19 +461,20 @@ pub async fn write_host(
 
 async fn apply(
     client: &Client,
-    name: &str,
+    key: &ObjectRef,
     manager: &str,
     status: &serde_json::Value,
 ) -> Result<(), kube::Error> {
-    let api: Api<Configurator> = Api::all(client.clone());
+    let kind = resource::kind_of(key);
     let body = json!({
-        "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
-        "metadata": {"name": name},
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": key.name},
         "status": status,
     });
     let params = PatchParams::apply(manager).force();
-    api.patch_status(name, &params, &Patch::Apply(&body))
+    objects::of(client.clone(), &kind, &key.namespace)
+        .patch_status(&key.name, &params, &Patch::Apply(&body))
         .await
         .map(drop)
 }

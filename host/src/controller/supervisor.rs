@@ -1,28 +1,26 @@
-//! Watches the Configurators and gives each a keeper.
+//! Watches the Configurators and ClusterConfigurators, and gives each a keeper.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use configurator_core::request::ObjectRef;
 use futures::future::{BoxFuture, Fuse, FusedFuture as _};
 use futures::{FutureExt as _, StreamExt};
-use kube::api::Api;
 use kube::core::DeserializeGuard;
-use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt, watcher as watch_kind};
+use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
 use tokio::sync::watch;
 
 use super::canary::ROLLBACK_ANNOTATION;
 use super::keeper::{self, KeeperLife, RETRY_ANNOTATION};
+use super::kinds::{KindEvent, Scope, watch_both};
 use super::report::{HostReport, Reporter};
 use super::sweep::sweep;
-use crate::cluster::WatchBackoff;
-use crate::declaration::Flows;
+use crate::declaration::FlowSet;
 use crate::host::Shared;
 use crate::objects;
-use crate::resource::flow::Flow;
-use crate::resource::machine::FlowSpec;
-use crate::resource::{Configurator, HostStatus};
+use crate::resource::flow::{ClusterFlow, Flow};
+use crate::resource::{ClusterConfigurator, Configurator, HostStatus};
 use crate::shards::changed;
 use crate::tasks::Tasks;
 
@@ -37,15 +35,23 @@ struct Kept {
 pub(crate) struct Supervisor {
     shared: Arc<Shared>,
     tasks: Tasks,
-    kept: BTreeMap<String, Kept>,
+    kept: BTreeMap<ObjectRef, Kept>,
     /// Keepers that end: another of the same name waits for them.
-    ending: BTreeMap<String, KeeperLife>,
+    ending: BTreeMap<ObjectRef, KeeperLife>,
     reports: watch::Sender<HostReport>,
-    listing: Vec<String>,
+    /// What the listings under way have found.
+    listing: BTreeMap<Scope, Vec<ObjectRef>>,
+    /// The kinds that have been listed.
+    listed: BTreeSet<Scope>,
+    /// Why a kind cannot be watched.
+    errors: BTreeMap<Scope, String>,
     /// Whether records of deleted Configurators may be left. `Some(true)`: also of some that were deleted while no host was there.
     sweep_due: Option<bool>,
-    /// By the name of the resource: the name that each goes by, and what it says.
-    flows: BTreeMap<String, (String, FlowSpec)>,
+    flows: FlowSet,
+    /// What the listings of flows under way have found.
+    listing_flows: BTreeMap<Scope, BTreeSet<ObjectRef>>,
+    /// The kinds of flows that have been listed, or cannot be.
+    listed_flows: BTreeSet<Scope>,
 }
 
 impl Supervisor {
@@ -60,22 +66,21 @@ impl Supervisor {
             kept: BTreeMap::new(),
             ending: BTreeMap::new(),
             reports,
-            listing: Vec::new(),
+            listing: BTreeMap::new(),
+            listed: BTreeSet::new(),
+            errors: BTreeMap::new(),
             sweep_due: None,
-            flows: BTreeMap::new(),
+            flows: FlowSet::default(),
+            listing_flows: BTreeMap::new(),
+            listed_flows: BTreeSet::new(),
         }
     }
 
     /// Works until the host drains.
     pub(crate) async fn run(mut self) {
-        let api: Api<DeserializeGuard<Configurator>> = Api::all(self.shared.client.clone());
-        let mut events = watch_kind(api, watcher::Config::default())
-            .backoff(WatchBackoff::new(self.shared.seed))
-            .boxed();
-        let flows: Api<DeserializeGuard<Flow>> = Api::all(self.shared.client.clone());
-        let mut flows = watch_kind(flows, watcher::Config::default())
-            .backoff(WatchBackoff::new(self.shared.seed))
-            .boxed();
+        let (client, seed) = (&self.shared.client, self.shared.seed);
+        let mut events = watch_both::<Configurator, ClusterConfigurator>(client, seed).boxed();
+        let mut flows = watch_both::<Flow, ClusterFlow>(client, seed).boxed();
         let drain = self.tasks.drain_token().clone();
         let mut changes = self.shared.shards.as_ref().map(|shards| shards.changes());
         let mut held = BTreeSet::new();
@@ -100,15 +105,7 @@ impl Supervisor {
                     }
                 }
                 Some(event) = flows.next() => self.on_flow(event),
-                event = events.next(), if has_flows => match event {
-                    Some(Ok(event)) => self.on_event(event).await,
-                    Some(Err(error)) => {
-                        let error = objects::explained(&error);
-                        tracing::warn!(error, "the Configurators cannot be watched; it is tried again");
-                        self.say_watched(Some(error));
-                    }
-                    None => return,
-                },
+                Some(event) = events.next(), if has_flows => self.on_event(event),
             }
         }
     }
@@ -118,108 +115,137 @@ impl Supervisor {
         shards.map(|shards| shards.held()).unwrap_or_default()
     }
 
-    fn on_flow(&mut self, event: watcher::Result<Event<DeserializeGuard<Flow>>>) {
-        let is_listing = self.shared.flows.borrow().is_none();
+    fn on_flow(&mut self, (scope, event): KindEvent<Flow>) {
         match event {
-            Ok(Event::Init) => return self.flows.clear(),
-            Ok(Event::InitApply(flow)) => return self.know_flow(flow),
-            Ok(Event::Apply(flow)) => self.know_flow(flow),
-            Ok(Event::Delete(flow)) => {
-                self.flows.remove(&flow.name_any());
+            Ok(Event::Init) => {
+                self.listing_flows.insert(scope, BTreeSet::new());
+                return;
             }
-            Ok(Event::InitDone) => {}
-            // Without the flows, those who need none can work.
-            Err(error) if is_listing => {
-                let error = objects::explained(&error);
-                tracing::warn!(error, "the Flows cannot be watched; it is tried again");
+            Ok(Event::InitApply(flow)) => {
+                let listing = self.listing_flows.entry(scope).or_default();
+                listing.insert(key_of(&flow));
+                return self.know_flow(flow);
+            }
+            Ok(Event::Apply(flow)) => self.know_flow(flow),
+            Ok(Event::Delete(flow)) => self.flows.remove(&key_of(&flow)),
+            Ok(Event::InitDone) => {
+                let listed = self.listing_flows.remove(&scope).unwrap_or_default();
+                self.flows
+                    .retain(|key| Scope::of(&key.namespace) != scope || listed.contains(key));
+                self.listed_flows.insert(scope);
             }
             Err(error) => {
                 let error = objects::explained(&error);
-                return tracing::debug!(error, "the Flows cannot be watched; it is tried again");
+                let message = "the Flows cannot be watched; the host retries";
+                // Configurators that need no flows of this kind can run without them.
+                match self.listed_flows.insert(scope) {
+                    true => tracing::warn!(error, ?scope, "{message}"),
+                    false => return tracing::debug!(error, ?scope, "{message}"),
+                }
             }
         }
-        let flows: Flows = self.flows.values().cloned().collect();
+        if self.listed_flows.len() < Scope::ALL.len() {
+            return;
+        }
+        let flows = &self.flows;
         self.shared.flows.send_if_modified(|known| {
-            let is_news = known.as_deref() != Some(&flows);
+            let is_news = known.as_deref() != Some(flows);
             if is_news {
-                *known = Some(Arc::new(flows));
+                *known = Some(Arc::new(flows.clone()));
             }
             is_news
         });
     }
 
     fn know_flow(&mut self, flow: DeserializeGuard<Flow>) {
-        let name = flow.name_any();
+        let key = key_of(&flow);
         match flow.0 {
-            Ok(flow) => {
-                self.flows.insert(name, flow.named());
-            }
+            Ok(flow) => self.flows.insert(flow),
             Err(invalid) => {
                 tracing::warn!(
-                    flow = name,
+                    flow = %key,
                     error = invalid.error,
-                    "the Flow cannot be read and is left alone"
+                    "the Flow cannot be read and is ignored"
                 );
             }
         }
     }
 
-    async fn on_event(&mut self, event: Event<DeserializeGuard<Configurator>>) {
+    fn on_event(&mut self, (scope, event): KindEvent<Configurator>) {
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                let error = objects::explained(&error);
+                tracing::warn!(
+                    error,
+                    ?scope,
+                    "the Configurators cannot be watched; the host retries"
+                );
+                self.errors.insert(scope, error);
+                return self.say_watched();
+            }
+        };
         // Listing again is yet to succeed.
-        if !matches!(event, Event::Init) {
-            self.say_watched(None);
+        if !matches!(event, Event::Init) && self.errors.remove(&scope).is_some() {
+            self.say_watched();
         }
         match event {
-            Event::Init => self.listing.clear(),
+            Event::Init => {
+                self.listing.insert(scope, Vec::new());
+            }
             Event::InitApply(object) => {
-                self.listing.push(object.name_any());
+                self.listing.entry(scope).or_default().push(key_of(&object));
                 self.keep(object);
             }
             Event::Apply(object) => self.keep(object),
-            Event::Delete(object) => self.let_go(&object.name_any()),
-            Event::InitDone => {
-                let listed = std::mem::take(&mut self.listing);
-                let gone: Vec<String> = self
-                    .kept
-                    .keys()
-                    .filter(|name| !listed.contains(name))
-                    .cloned()
-                    .collect();
-                for name in gone {
-                    self.let_go(&name);
-                }
-                let is_first = self
-                    .reports
-                    .send_if_modified(|report| !std::mem::replace(&mut report.is_listed, true));
-                if is_first {
-                    self.sweep_due = Some(true);
-                }
-            }
+            Event::Delete(object) => self.let_go(&key_of(&object)),
+            Event::InitDone => self.on_listed(scope),
         }
     }
 
-    fn let_go(&mut self, name: &str) {
-        if let Some(kept) = self.kept.remove(name) {
+    /// All objects of one of the kinds are known.
+    fn on_listed(&mut self, scope: Scope) {
+        let listed = self.listing.remove(&scope).unwrap_or_default();
+        let is_gone =
+            |key: &&ObjectRef| Scope::of(&key.namespace) == scope && !listed.contains(key);
+        let gone: Vec<ObjectRef> = self.kept.keys().filter(is_gone).cloned().collect();
+        for key in gone {
+            self.let_go(&key);
+        }
+        self.listed.insert(scope);
+        if self.listed.len() < Scope::ALL.len() {
+            return;
+        }
+        let is_first = self
+            .reports
+            .send_if_modified(|report| !std::mem::replace(&mut report.is_listed, true));
+        if is_first {
+            self.sweep_due = Some(true);
+        }
+    }
+
+    fn let_go(&mut self, key: &ObjectRef) {
+        if let Some(kept) = self.kept.remove(key) {
             self.sweep_due.get_or_insert(false);
             kept.reporter.retire();
             self.ending.retain(|_, life| !life.is_over());
-            self.ending.insert(name.to_owned(), kept.life);
+            self.ending.insert(key.clone(), kept.life);
         }
     }
 
     fn keep(&mut self, object: DeserializeGuard<Configurator>) {
-        let name = object.name_any();
+        let key = key_of(&object);
         let resource = match object.0 {
             Ok(mut resource) => {
                 // They are longer than the rest, and nobody reads them.
                 resource.metadata.managed_fields = None;
-                Arc::new(resource)
+                Arc::new(resource.resolved())
             }
             Err(invalid) => {
                 tracing::warn!(
-                    configurator = name,
+                    configurator = %key,
                     error = invalid.error,
-                    "the Configurator cannot be read and is left alone"
+                    "the Configurator cannot be read and is ignored"
                 );
                 return;
             }
@@ -230,7 +256,7 @@ impl Supervisor {
             .as_ref()
             .map(|status| status.hosts.clone())
             .unwrap_or_default();
-        match self.kept.get(&name) {
+        match self.kept.get(&key) {
             Some(kept) if kept.uid == uid => {
                 kept.hosts.send_if_modified(|known| {
                     let is_news = *known != hosts;
@@ -253,11 +279,11 @@ impl Supervisor {
                 });
             }
             _ => {
-                self.let_go(&name);
-                let before = self.ending.remove(&name);
+                self.let_go(&key);
+                let before = self.ending.remove(&key);
                 let (desired, receiver) = watch::channel(resource);
                 let (hosts, said) = watch::channel(hosts);
-                let reporter = Reporter::new(self.reports.clone(), &name);
+                let reporter = Reporter::new(self.reports.clone(), &key.to_string());
                 let life = keeper::start(
                     &self.shared,
                     &self.tasks,
@@ -267,7 +293,7 @@ impl Supervisor {
                     before,
                 );
                 self.kept.insert(
-                    name,
+                    key,
                     Kept {
                         uid,
                         desired,
@@ -280,11 +306,19 @@ impl Supervisor {
         }
     }
 
-    fn say_watched(&self, error: Option<String>) {
+    fn say_watched(&self) {
+        let error = self.errors.values().next().cloned();
         self.reports.send_if_modified(|report| {
             let is_new = report.watch_error != error;
             report.watch_error = error;
             is_new
         });
+    }
+}
+
+fn key_of(object: &impl ResourceExt) -> ObjectRef {
+    ObjectRef {
+        namespace: object.namespace().unwrap_or_default(),
+        name: object.name_any(),
     }
 }

@@ -9,21 +9,23 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use configurator_core::fault::Fault;
+use configurator_core::request::ObjectRef;
 use kube::ResourceExt as _;
-use kube::api::{Api, ListParams};
+use kube::api::{ApiResource, ListParams};
 
 use super::state_books::StateBooks;
 use crate::host::Shared;
 use crate::idempotency::Effects;
 use crate::kubernetes_faults::fault_of;
 use crate::ledger::Ledger;
-use crate::resource::Configurator;
+use crate::objects;
+use crate::resource::{ClusterConfigurator, Configurator, segment_of};
 use crate::shards::{Permit, Shards};
 
-/// The names and uids of Configurators.
+/// The owners of books and the uids of Configurators.
 #[derive(Default)]
 struct Names {
-    names: BTreeSet<String>,
+    owners: BTreeSet<String>,
     uids: BTreeSet<String>,
 }
 
@@ -42,16 +44,20 @@ pub(super) async fn remove_records(shared: &Shared, uid: &str) -> Result<(), Fau
     Effects::close(shared.config_store.as_ref(), uid, fences).await
 }
 
-/// Notes that the Configurator of this name is gone, and removes its books of states once they have been kept long enough.
+/// Notes that this Configurator is gone, and removes its books of states once they have been kept long enough.
 ///
 /// # Errors
 /// When the config store cannot be written.
-pub(super) async fn retire_books(shared: &Shared, name: &str) -> Result<(), Fault> {
-    let Ok(permit) = Shards::permit(shared.shards.as_ref(), name) else {
+pub(super) async fn retire_books(shared: &Shared, key: &ObjectRef) -> Result<(), Fault> {
+    retire(shared, &segment_of(key)).await
+}
+
+async fn retire(shared: &Shared, owner: &str) -> Result<(), Fault> {
+    let Ok(permit) = Shards::permit(shared.shards.as_ref(), owner) else {
         return Ok(());
     };
     let fences = Permit::fences_of(permit.as_ref());
-    let books = StateBooks::new(shared.config_store.clone(), name);
+    let books = StateBooks::of_owner(shared.config_store.clone(), owner);
     let now = shared.clock.now();
     books.retire(now, fences).await?;
     match shared.state_retention.is_zero() {
@@ -69,11 +75,11 @@ pub(super) async fn sweep(shared: Arc<Shared>, is_thorough: bool) {
         if is_thorough {
             kept.uids.extend(Ledger::owners(store).await?);
             kept.uids.extend(Effects::owners(store).await?);
-            kept.names = StateBooks::owners(store).await?;
+            kept.owners = StateBooks::owners(store).await?;
         }
         let retired = StateBooks::retired(store).await?;
-        kept.names.extend(retired.keys().cloned());
-        if kept.names.is_empty() && kept.uids.is_empty() {
+        kept.owners.extend(retired.keys().cloned());
+        if kept.owners.is_empty() && kept.uids.is_empty() {
             return Ok(());
         }
         // They are listed after the books were: another host may have begun some meanwhile.
@@ -81,16 +87,16 @@ pub(super) async fn sweep(shared: Arc<Shared>, is_thorough: bool) {
         for uid in kept.uids.difference(&there.uids) {
             remove_records(&shared, uid).await?;
         }
-        for name in &kept.names {
-            let Ok(permit) = Shards::permit(shared.shards.as_ref(), name) else {
+        for owner in &kept.owners {
+            let Ok(permit) = Shards::permit(shared.shards.as_ref(), owner) else {
                 continue;
             };
             let fences = Permit::fences_of(permit.as_ref());
-            let books = StateBooks::new(shared.config_store.clone(), name);
-            match (there.names.contains(name), retired.get(name)) {
+            let books = StateBooks::of_owner(shared.config_store.clone(), owner);
+            match (there.owners.contains(owner), retired.get(owner)) {
                 (true, None) => {}
                 (true, Some(_)) => books.resume(fences).await?,
-                (false, None) => retire_books(&shared, name).await?,
+                (false, None) => retire(&shared, owner).await?,
                 (false, Some(since)) => {
                     if shared.clock.now() >= since.after(shared.state_retention) {
                         books.close(*since, fences).await?;
@@ -106,13 +112,21 @@ pub(super) async fn sweep(shared: Arc<Shared>, is_thorough: bool) {
 }
 
 async fn configurators(shared: &Shared) -> Result<Names, Fault> {
-    let all: Api<Configurator> = Api::all(shared.client.clone());
-    let listed = all.list_metadata(&ListParams::default()).await;
-    let listed = listed.map_err(|error| fault_of("the Configurators", false, &error))?;
     let mut there = Names::default();
-    for configurator in listed {
-        there.uids.extend(configurator.uid());
-        there.names.insert(configurator.name_any());
+    for kind in [
+        ApiResource::erase::<ClusterConfigurator>(&()),
+        ApiResource::erase::<Configurator>(&()),
+    ] {
+        let all = objects::of(shared.client.clone(), &kind, "");
+        let listed = all.list_metadata(&ListParams::default()).await;
+        let listed = listed.map_err(|error| fault_of("the Configurators", false, &error))?;
+        for configurator in listed {
+            there.uids.extend(configurator.uid());
+            there.owners.insert(segment_of(&ObjectRef {
+                namespace: configurator.namespace().unwrap_or_default(),
+                name: configurator.name_any(),
+            }));
+        }
     }
     Ok(there)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use configurator_core::request::ObjectRef;
 use configurator_core::time::Timestamp;
 use kube::{Client, ResourceExt as _};
 use tokio::sync::watch;
@@ -25,7 +26,7 @@ pub(super) struct Voice {
     client: Client,
     clock: SharedClock,
     shards: Option<Arc<Shards>>,
-    name: String,
+    key: ObjectRef,
     uid: String,
     said: Said,
     /// What was said for all.
@@ -41,7 +42,7 @@ impl Voice {
             client: shared.client.clone(),
             clock: shared.clock.clone(),
             shards: shared.shards.clone(),
-            name: configurator.name_any(),
+            key: configurator.key(),
             uid: configurator.uid().unwrap_or_default(),
             said,
             written: configurator.status.clone(),
@@ -108,7 +109,7 @@ impl Voice {
         if self.written.as_ref() == Some(&status) {
             return;
         }
-        match status::write(&self.client, &self.name, &status).await {
+        match status::write(&self.client, &self.key, &status).await {
             Ok(()) => self.written = Some(status),
             Err(error) => self.failed(&error),
         }
@@ -119,8 +120,7 @@ impl Voice {
         let held = u16::try_from(shards.held().len()).unwrap_or(u16::MAX);
         let own = status::host_status(known, shards.identity(), held, self.others().len() + 1);
         if self.own.as_ref() != Some(&own) {
-            match status::write_host(&self.client, &self.name, shards.identity(), Some(&own)).await
-            {
+            match status::write_host(&self.client, &self.key, shards.identity(), Some(&own)).await {
                 Ok(()) => self.own = Some(own),
                 Err(error) => self.failed(&error),
             }
@@ -130,7 +130,7 @@ impl Voice {
         }
         let (gone, _) = self.heard(shards);
         for host in gone {
-            if let Err(error) = status::write_host(&self.client, &self.name, &host.name, None).await
+            if let Err(error) = status::write_host(&self.client, &self.key, &host.name, None).await
             {
                 self.failed(&error);
             }
@@ -143,14 +143,14 @@ impl Voice {
         let (Some(shards), true) = (&self.shards, self.own.is_some()) else {
             return;
         };
-        match status::write_host(&self.client, &self.name, shards.identity(), None).await {
+        match status::write_host(&self.client, &self.key, shards.identity(), None).await {
             Ok(()) => self.own = None,
             Err(error) => self.failed(&error),
         }
     }
 
     fn failed(&mut self, error: &kube::Error) {
-        tracing::warn!(configurator = self.name, %error, "the status could not be written");
+        tracing::warn!(configurator = %self.key, %error, "the status could not be written");
         self.due = Some(self.clock.now().after(AGAIN));
     }
 }

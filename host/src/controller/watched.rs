@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use configurator_core::configurator::{Configurator, is_host_manager};
+use configurator_core::configurator::Configurator;
 use configurator_core::content::ContentDigest;
 use configurator_core::document::{Document, DocumentError};
+use configurator_core::field_manager;
 use configurator_core::queue::Observed;
 use configurator_core::request::{ObjectRef, api_version};
 use kube::Resource;
@@ -146,7 +147,7 @@ impl Watched {
             fields.insert(MARK.into(), true.into());
         }
         let mut object = Value::Object(fields);
-        let content = ContentDigest::of(&object, managed_fields.as_ref(), &configurator.name);
+        let content = ContentDigest::of(&object, managed_fields.as_ref(), &configurator.key);
         if let Value::Object(fields) = &mut object {
             fields.remove(MARK);
         }
@@ -251,7 +252,7 @@ impl<'de> Visitor<'de> for Fields {
                 _ => map.next_value()?,
             };
             if matches!(self.depth, Depth::Manager) && name == "manager" {
-                is_foreign = !value.as_str().is_some_and(is_host_manager);
+                is_foreign = !value.as_str().is_some_and(field_manager::is_of_any);
             }
             fields.insert(name, value);
         }
@@ -287,7 +288,7 @@ impl<'de> Visitor<'de> for Managers {
             depth: Depth::Manager,
         })? {
             let manager = entry.get("manager").and_then(Value::as_str);
-            if manager.is_some_and(is_host_manager) {
+            if manager.is_some_and(field_manager::is_of_any) {
                 kept.push(entry);
             }
         }
@@ -354,8 +355,8 @@ mod tests {
                 "name": "web", "namespace": "shop", "uid": "u", "resourceVersion": "7", "labels": {"manager": "x"},
                 "managedFields": [
                     {"manager": "kubectl", "fieldsV1": {"f:data": {}}},
-                    {"fieldsV1": {"f:late": {}}, "manager": "cfgr/pods"},
-                    {"manager": "cfgr/pods/status", "fieldsV1": {"f:status": {}}},
+                    {"fieldsV1": {"f:late": {}}, "manager": "ccfgr/pods"},
+                    {"manager": "ccfgr/pods/status", "fieldsV1": {"f:status": {}}},
                     {"fieldsV1": {"f:nobody": {}}},
                 ],
             },
@@ -369,7 +370,11 @@ mod tests {
         let managers = expected["metadata"]["managedFields"]
             .as_array_mut()
             .unwrap();
-        managers.retain(|entry| entry["manager"].as_str().is_some_and(is_host_manager));
+        managers.retain(|entry| {
+            entry["manager"]
+                .as_str()
+                .is_some_and(field_manager::is_of_any)
+        });
         assert_eq!(managers.len(), 2);
         assert_eq!(watched.metadata, expected["metadata"]);
         let fields = watched.fields.iter().map(|(name, text)| {

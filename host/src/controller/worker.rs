@@ -1,5 +1,7 @@
 //! Watches the objects of one Configurator and gives each its runs.
 
+mod commands;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -28,23 +30,25 @@ use futures::{FutureExt, Stream, StreamExt};
 use kube::api::{Api, ApiResource};
 use kube::runtime::watcher::{self, Event, InitialListStrategy};
 use kube::runtime::{WatchStreamExt, watcher as watch_kind};
-use kube::{Client, Resource as _, ResourceExt as _};
+use kube::{Client, Resource as _};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use self::commands::orders;
 use super::awaited::Awaited;
 use super::cleanup::{self, Cleanup, Cleanups, Records};
-use super::commands::{self, CLUSTER_NAMESPACE, CommandEvent, Errand, Errands, Read};
+use super::commands::{CommandEvent, Errands};
 use super::driver::{Driven, RunContext, drive};
 use super::finalizer::finalizer_name;
 use super::inbox::{Inbox, Wake};
 use super::machine_run::{Standing, TurnParts, Turned, take_turn};
 use super::mailbox::Mailbox;
 use super::parking::Availability;
-use super::pending::{CommandLimits, Expired, Kept, PendingCommand, PendingCommands};
+use super::pending::{CommandLimits, PendingCommands};
 use super::places::{Lending, Place, PlaceNews};
 use super::report::{KeeperReport, Reporter};
+use super::requesters::Requesters;
 use super::rollout::Rollout;
 use super::round_robin::RoundRobin;
 use super::watched::Watched;
@@ -54,7 +58,6 @@ use crate::declarative::DeclarativeRequests;
 use crate::events::{HostEvent, Publisher, Subject};
 use crate::objects;
 use crate::observer::Notice;
-use crate::resource::command::Command;
 use crate::resource::{DelayStatus, FailureStatus};
 use crate::shards::{Elsewhere, Permit, Shards, changed};
 use crate::tasks::{TaskKind, Tasks};
@@ -92,6 +95,8 @@ pub struct WorkerParts {
     pub availability: Arc<Availability>,
     /// With a machine: limits of its Commands.
     pub command_limits: CommandLimits,
+    /// With a machine: finds out whether the API server checks who creates Commands.
+    pub(crate) requesters: Arc<Requesters>,
     /// Spawns runs.
     pub tasks: Tasks,
     /// Decides the jitter.
@@ -659,7 +664,7 @@ impl Worker {
             Err(error) => {
                 let error = objects::explained(&error);
                 tracing::warn!(
-                    configurator = self.parts.configurator.name,
+                    configurator = %self.parts.configurator.key,
                     error,
                     "the watch failed; it is tried again"
                 );
@@ -766,160 +771,6 @@ impl Worker {
         self.parts.tasks.spawn(TaskKind::Publisher, queueing);
     }
 
-    async fn on_command_event(&mut self, (scope, event): CommandEvent) {
-        match event {
-            Ok(Event::Init) => self.pending.list(&scope),
-            Ok(Event::InitDone) => self.pending.listed(&scope),
-            Ok(Event::Delete(command)) => {
-                self.pending.remove(&command.uid().unwrap_or_default());
-            }
-            Ok(Event::InitApply(command) | Event::Apply(command)) => {
-                self.pending.see(&scope, &command.uid().unwrap_or_default());
-                self.on_command(&command).await;
-            }
-            Err(error) => {
-                let error = objects::explained(&error);
-                tracing::warn!(
-                    configurator = self.parts.configurator.name,
-                    error,
-                    "the Commands cannot be watched; it is tried again"
-                );
-            }
-        }
-    }
-
-    /// Tells an object's machine what to do, or has the Command wait for its object.
-    async fn on_command(&mut self, command: &Command) {
-        let spec = &command.spec;
-        if spec.configurator != self.parts.configurator.name || !self.has(&spec.target.uid) {
-            return;
-        }
-        let now = self.now();
-        let mut command = match commands::read(command) {
-            None => return,
-            Some(Read::Finished(own, uid, at)) => {
-                return self.pending.finished(own, uid, at.unwrap_or(now));
-            }
-            Some(Read::Order(command)) => command,
-        };
-        if !self.parts.is_namespaced {
-            command.target.namespace.clear();
-        }
-        if self.is_known(&command) && self.is_listed && self.unlisted == 0 {
-            self.pending.remove(&command.order.uid);
-            let PendingCommand {
-                own, target, order, ..
-            } = command;
-            return self.tell(&target, Wake::Command(own, order)).await;
-        }
-        match self.pending.keep(command.clone(), now) {
-            Kept::Known => {}
-            Kept::New => self.ask(&command),
-            Kept::Full => {
-                let most = self.pending.limits().max_pending;
-                let why = format!(
-                    "{most} Commands of the Configurator wait for objects that it does not select; delete some, or raise the host's setting max_pending_commands"
-                );
-                self.refuse(command, why);
-            }
-        }
-    }
-
-    fn is_known(&self, command: &PendingCommand) -> bool {
-        let known = self.queue.known(&command.target);
-        known.is_some_and(|(uid, _)| uid == command.target_uid)
-    }
-
-    /// Asks whether the object of a Command exists, once every object is listed that does.
-    fn ask(&mut self, command: &PendingCommand) {
-        if self.is_listed && self.unlisted == 0 {
-            self.errands.push(Errand::Ask(
-                command.order.uid.clone(),
-                command.target.clone(),
-                command.target_uid.clone(),
-            ));
-        }
-    }
-
-    /// The API has said whether the object of a Command exists.
-    fn on_asked(&mut self, command: &str, exists: bool) {
-        if !exists {
-            if let Some(pending) = self.pending.remove(command) {
-                self.refuse_without_object(pending);
-            }
-            return;
-        }
-        if let Some(pending) = self.pending.get_mut(command)
-            && !std::mem::replace(&mut pending.is_told, true)
-        {
-            let why = format!(
-                "the Configurator does not select the {} {}; the Command waits until it does",
-                self.parts.resource.kind, pending.target
-            );
-            let (own, uid) = (pending.own.clone(), pending.order.uid.clone());
-            self.errands.push(Errand::Wait(own, uid, why));
-        }
-    }
-
-    /// Tells the machine of an object that was just seen what Commands have waited to say.
-    async fn deliver(&mut self, key: &ObjectRef) {
-        if self.queue.known(key).is_none() {
-            return;
-        }
-        for command in self.pending.take(key) {
-            match self.is_known(&command) {
-                true => {
-                    self.tell(key, Wake::Command(command.own, command.order))
-                        .await;
-                }
-                false => self.refuse_without_object(command),
-            }
-        }
-    }
-
-    /// The same for every object, when all are known. What still waits is asked for.
-    async fn deliver_all(&mut self) {
-        for uid in self.pending.uids() {
-            let Some(command) = self.pending.get_mut(&uid).cloned() else {
-                continue;
-            };
-            match self.is_known(&command) {
-                true => self.deliver(&command.target).await,
-                false => self.ask(&command),
-            }
-        }
-    }
-
-    fn refuse_without_object(&mut self, command: PendingCommand) {
-        let why = format!(
-            "there is no {} {} with the uid {}",
-            self.parts.resource.kind, command.target, command.target_uid
-        );
-        self.refuse(command, why);
-    }
-
-    fn refuse(&mut self, command: PendingCommand, why: String) {
-        let errand = Errand::Refuse(command.own, command.order.uid, why);
-        self.errands.push(errand);
-    }
-
-    /// Deals with Commands whose time is over.
-    fn expire(&mut self, now: Timestamp) {
-        for expired in self.pending.expire(now) {
-            match expired {
-                Expired::Finished(own, uid) => self.errands.push(Errand::Delete(own, uid)),
-                Expired::Pending(command) => {
-                    let why = format!(
-                        "the Configurator has not selected {} within {:?}",
-                        command.target,
-                        self.pending.limits().ttl
-                    );
-                    self.refuse(command, why);
-                }
-            }
-        }
-    }
-
     /// Tells an object's machine something. One that has no turn gets one.
     async fn tell(&mut self, key: &ObjectRef, wake: Wake) {
         self.inboxes.entry(key.clone()).or_default().put(wake);
@@ -934,7 +785,7 @@ impl Worker {
             let now = self.now();
             return self.queue.displaced(&object.key(), object.uid(), now);
         }
-        let finalizer = finalizer_name(&self.parts.configurator.name);
+        let finalizer = finalizer_name(&self.parts.configurator.key);
         if let Some(placed) = &self.parts.context.finalizer
             && object.has_finalizer(&finalizer)
         {
@@ -959,7 +810,7 @@ impl Worker {
                 self.queue.observe(observed, now)
             }
             Err(error) => {
-                tracing::warn!(configurator = self.parts.configurator.name, %error, "an object is left alone");
+                tracing::warn!(configurator = %self.parts.configurator.key, %error, "an object is left alone");
                 Vec::new()
             }
         }
@@ -987,7 +838,7 @@ impl Worker {
                     let sink = fault.kind.sink().unwrap_or(SinkName::Kubernetes);
                     self.unread = Some((sink, fault.message.clone()));
                     self.report();
-                    tracing::warn!(configurator = self.parts.configurator.name, %fault, "what was handled before cannot be read; it is tried again");
+                    tracing::warn!(configurator = %self.parts.configurator.key, %fault, "what was handled before cannot be read; it is tried again");
                     let wait = jittered(
                         Duration::from_secs(1 << failures.min(3)),
                         self.parts.seed ^ failures,
@@ -1185,7 +1036,7 @@ impl Worker {
                     self.is_bootstrapped = true;
                     let objects = self.queue.counts().objects;
                     tracing::info!(
-                        configurator = self.parts.configurator.name,
+                        configurator = %self.parts.configurator.key,
                         objects,
                         given_up,
                         "every object has had its turn"
@@ -1194,7 +1045,7 @@ impl Worker {
                     self.parts
                         .context
                         .observer
-                        .noticed(&self.parts.configurator.name, &notice);
+                        .noticed(&self.parts.configurator.key, &notice);
                 }
             }
         }
@@ -1343,8 +1194,8 @@ impl Worker {
     }
 
     fn give_up(&mut self, key: &ObjectRef, uid: String, failure: &Failure, failures: u32) {
-        let name = &self.parts.configurator.name;
-        tracing::warn!(configurator = name, object = %key, fault = %failure.fault, failures, "the object is given up until it changes");
+        let configurator = &self.parts.configurator.key;
+        tracing::warn!(%configurator, object = %key, fault = %failure.fault, failures, "the object is given up until it changes");
         let reason = match failure.fault.kind {
             FaultKind::RetryExceedLimit => "RetryExceedLimitError",
             _ => "RunFailed",
@@ -1413,7 +1264,7 @@ impl Worker {
         self.parts
             .context
             .metrics
-            .counts(&self.parts.configurator.name, report.counts);
+            .counts(&self.parts.configurator.key, report.counts);
         self.has_said_settled = report.is_settled;
         self.parts.reporter.say(KeeperReport {
             is_bootstrapped: report.is_bootstrapped,
@@ -1473,18 +1324,6 @@ async fn next_news<E>(
         )
     })
     .await
-}
-
-/// With a machine: what people tell the worker to do.
-fn orders(parts: &WorkerParts) -> OrderStream {
-    if parts.context.machine.is_none() {
-        return futures::stream::pending().boxed();
-    }
-    let namespaces = match (parts.is_namespaced, &parts.configurator.watch) {
-        (true, watch) => watch.namespaces.clone(),
-        (false, _) => vec![CLUSTER_NAMESPACE.to_owned()],
-    };
-    commands::watched(&parts.client, &namespaces, parts.seed).boxed()
 }
 
 /// Watches, and begins anew with a listing in pages where the server refuses to stream one.

@@ -2,7 +2,7 @@
 
 mod tree;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use configurator_core::machine::phase::{
 use configurator_schema::cel::Condition;
 
 use self::tree::Trees;
-use super::{DeclarationError, span, wrong};
+use super::{DeclarationError, Flows, span, wrong};
 use crate::resource::machine::{
-    ErrorActionSpec, ErrorCodeSpec, FlowSpec, MachineSpec, ModuleUpgradeSpec, NodeSpec, PhaseSpec,
+    ErrorActionSpec, ErrorCodeSpec, MachineSpec, ModuleUpgradeSpec, NodeSpec, PhaseSpec,
     StatePlaceSpec, StateSpec,
 };
 
@@ -23,9 +23,6 @@ use crate::resource::machine::{
 const REQUEUE_AFTER: Duration = Duration::from_secs(60);
 /// Attempts of a remedy, unless a number is declared.
 const REMEDY_ATTEMPTS: u32 = 3;
-
-/// Flows that are resources of their own, by the names that they go by.
-pub type Flows = BTreeMap<String, FlowSpec>;
 
 /// Checks `spec.machine`.
 pub(super) fn check(spec: &MachineSpec, shared: &Flows) -> Result<MachineMode, DeclarationError> {

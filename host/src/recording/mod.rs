@@ -15,7 +15,7 @@ pub(crate) use self::taking::{Again, Taking};
 
 use configurator_core::document::Document;
 use configurator_core::handler::{CallFault, CallLimits, HandlerInput, HandlerOutput};
-use configurator_core::request::Operation;
+use configurator_core::request::{ObjectRef, Operation};
 use configurator_core::result::RequestResult;
 use configurator_core::time::Timestamp;
 use configurator_guest::digest::Digest;
@@ -30,8 +30,8 @@ pub const VERSION: u32 = 1;
 pub struct Recording {
     /// [`VERSION`].
     pub version: u32,
-    /// The Configurator.
-    pub configurator: String,
+    /// The namespace and name of the Configurator.
+    pub configurator: ObjectRef,
     /// The run's id.
     pub run: String,
     /// When the first handler was called.

@@ -13,6 +13,7 @@ use configurator_guest::bytes::ModuleBytes;
 
 use super::taking::Taking;
 use super::{Recording, VERSION};
+use crate::resource::segment_of;
 
 /// How many bytes of recordings are written unless something else is said: 1 GiB.
 pub const DEFAULT_RECORDINGS: u64 = 1 << 30;
@@ -103,7 +104,7 @@ impl Recorder {
         let configurator = run.configurator();
         let recording = Recording {
             version: VERSION,
-            configurator: configurator.name.clone(),
+            configurator: configurator.key.clone(),
             run: run.id().to_owned(),
             time: now,
             module: run.module().digest().to_owned(),
@@ -131,7 +132,7 @@ impl Recorder {
         } = recording;
         // Files of one folder are in the order of their runs.
         let name = format!("{time}-{number:06}-{run}.json").replace(':', "");
-        let folder = self.folder.join(configurator);
+        let folder = self.folder.join(segment_of(configurator));
         let path = folder.join(name);
         let text = serde_json::to_vec_pretty(recording).map_err(io::Error::other);
         let written = text.and_then(|text| match self.has_room(text.len()) {

@@ -84,7 +84,7 @@ impl<M: Clone + Send + 'static> Taking<M> {
         match cleaned.await.unwrap_or(Err(Unreplaced)) {
             Ok(ended) => Some(ended),
             Err(error) => {
-                tracing::warn!(configurator, run, "a run is not recorded: {error}");
+                tracing::warn!(%configurator, run, "a run is not recorded: {error}");
                 None
             }
         }
@@ -204,7 +204,7 @@ impl<M: Send + 'static> Ended<M> {
                 let Recording {
                     configurator, run, ..
                 } = &recording;
-                tracing::warn!(configurator, run, "a run is not recorded: {Unreplaced}");
+                tracing::warn!(%configurator, run, "a run is not recorded: {Unreplaced}");
                 return;
             }
             recorder.keep(&recording);
@@ -255,7 +255,7 @@ mod tests {
         CallLimits, Cause, Context, Outcome, ResourceObject, WatchEvent, WatchedObject,
     };
     use configurator_core::request::{
-        HttpRequest, Operation, Request, SecretRequest, SecretVerb, SinkName,
+        HttpRequest, ObjectRef, Operation, Request, SecretRequest, SecretVerb, SinkName,
     };
     use configurator_core::result::{HttpResponse, ResultEntry};
     use configurator_core::time::Timestamp;
@@ -272,7 +272,7 @@ mod tests {
         let recorder = Recorder::new(folder, DEFAULT_RECORDINGS).unwrap();
         let recording = Recording {
             version: VERSION,
-            configurator: "taken".into(),
+            configurator: ObjectRef::cluster_scoped("taken"),
             run: "r-1".into(),
             time: Timestamp::default(),
             module: String::new(),

@@ -21,7 +21,9 @@ pub struct CapabilitiesSpec {
     pub http: Vec<HttpRuleSpec>,
 }
 
-/// Grants verbs on Kubernetes resources. In each list, `*` stands for any number of characters, and an empty list matches nothing.
+/// Grants verbs on Kubernetes resources. In each list, `*` stands for any number of characters, and an empty list matches nothing. Patterns do not
+/// match the API groups of RBAC, admission, certificates, the definitions of kinds and configurator.dev, nor subresources such as
+/// `pods/exec` and `serviceaccounts/token`: name them in full.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct KubernetesRuleSpec {

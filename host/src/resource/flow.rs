@@ -1,6 +1,8 @@
-//! The Flow resource: steps that several Configurators use.
+//! The resources Flow and ClusterFlow: steps that several Configurators use.
 
-use kube::CustomResource;
+use configurator_core::request::ObjectRef;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{CustomResource, CustomResourceExt as _, ResourceExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -8,7 +10,7 @@ use serde_json::{Value, json};
 use super::machine::FlowSpec;
 use crate::objects;
 
-/// A named sequence of steps that several Configurators can use.
+/// A named sequence of steps that several Configurators of its namespace can use.
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[kube(
     group = "configurator.dev",
@@ -16,8 +18,9 @@ use crate::objects;
     kind = "Flow",
     plural = "flows",
     shortname = "cfgrflow",
+    namespaced,
     category = "cfgrs",
-    doc = "A named sequence of steps that several Configurators can use.",
+    doc = "A named sequence of steps that several Configurators of its namespace can use.",
     printcolumn = r#"{"name":"Flow","type":"string","jsonPath":".spec.flowName"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
@@ -25,8 +28,43 @@ use crate::objects;
 #[schemars(transparent)]
 pub struct FlowResourceSpec(pub FlowSpec);
 
+/// A named sequence of steps that all Configurators can use.
+#[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[kube(
+    group = "configurator.dev",
+    version = "v1alpha1",
+    kind = "ClusterFlow",
+    plural = "clusterflows",
+    shortname = "ccfgrflow",
+    category = "cfgrs",
+    doc = "A named sequence of steps that all Configurators can use."
+)]
+#[serde(transparent)]
+#[schemars(transparent)]
+pub struct ClusterFlowSpec(pub FlowSpec);
+
+/// A Flow without a namespace.
+impl From<ClusterFlow> for Flow {
+    fn from(resource: ClusterFlow) -> Self {
+        let ClusterFlowSpec(spec) = resource.spec;
+        Self {
+            metadata: resource.metadata,
+            spec: FlowResourceSpec(spec),
+        }
+    }
+}
+
 impl Flow {
-    /// The name that it goes by, which need not be that of the resource, and what it says.
+    /// The namespace and name of the resource. A ClusterFlow has no namespace.
+    #[must_use]
+    pub fn key(&self) -> ObjectRef {
+        ObjectRef {
+            namespace: self.namespace().unwrap_or_default(),
+            name: self.name_any(),
+        }
+    }
+
+    /// The name that Configurators use, which need not be that of the resource, and the steps.
     #[must_use]
     pub fn named(self) -> (String, FlowSpec) {
         let FlowResourceSpec(spec) = self.spec;
@@ -35,7 +73,35 @@ impl Flow {
     }
 }
 
-/// A flow that is written down by itself, as `flowName` and `steps`, as the resource of that name: `CreateCluster` is the Flow
+/// The definition of ClusterFlow, with the columns of a Flow.
+pub(super) fn cluster_definition() -> CustomResourceDefinition {
+    let mut definition = ClusterFlow::crd();
+    let columns = Flow::crd().spec.versions.into_iter();
+    for (version, same) in definition.spec.versions.iter_mut().zip(columns) {
+        version.additional_printer_columns = same.additional_printer_columns;
+    }
+    definition
+}
+
+/// Reads a Flow or a ClusterFlow from a file. As with kubectl, a Flow without a namespace is in `default`.
+///
+/// # Errors
+/// When it has another form.
+pub fn read(object: Value) -> Result<Flow, serde_json::Error> {
+    if objects::text(&object, "/kind") == "ClusterFlow" {
+        let mut resource: ClusterFlow = serde_json::from_value(object)?;
+        resource.metadata.namespace = None;
+        return Ok(resource.into());
+    }
+    let mut resource: Flow = serde_json::from_value(object)?;
+    resource
+        .metadata
+        .namespace
+        .get_or_insert_with(|| "default".to_owned());
+    Ok(resource)
+}
+
+/// A flow that is written down by itself, as `flowName` and `steps`, as the resource of that name: `CreateCluster` is the ClusterFlow
 /// `create-cluster`. All else is returned as it is.
 #[must_use]
 pub fn resource_of(object: Value) -> Value {
@@ -56,7 +122,7 @@ pub fn resource_of(object: Value) -> Value {
     }
     json!({
         "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Flow",
+        "kind": "ClusterFlow",
         "metadata": {"name": resource.trim_matches('-')},
         "spec": object,
     })

@@ -54,8 +54,8 @@ impl ModuleSpec {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigMapSpec {
-    /// The namespace.
-    #[schemars(length(min = 1))]
+    /// The namespace. Defaults to that of the Configurator. A ClusterConfigurator must state it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     /// The name.
     #[schemars(length(min = 1))]
@@ -89,12 +89,12 @@ impl OciSpec {
     }
 }
 
-/// A Secret in a namespace.
+/// A Secret.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretReference {
-    /// The namespace.
-    #[schemars(length(min = 1))]
+    /// The namespace. Defaults to that of the Configurator. A ClusterConfigurator must state it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     /// The name.
     #[schemars(length(min = 1))]

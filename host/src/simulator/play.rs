@@ -10,7 +10,7 @@ use configurator_core::backoff::mix;
 use configurator_core::document::Document;
 use configurator_core::fault::Fault;
 use configurator_core::layers::Write;
-use configurator_core::request::api_version;
+use configurator_core::request::{ObjectRef, api_version};
 use configurator_core::time::Timestamp;
 use configurator_guest::bytes::ModuleBytes;
 use configurator_guest::runtime::GuestRuntime;
@@ -35,7 +35,7 @@ use crate::host::Host;
 use crate::module_source::{Fetched, ModuleDirectory, ModuleSource, SourceError};
 use crate::objects::{self, ObjectError, text};
 use crate::resource::flow::resource_of;
-use crate::resource::{Configurator, ModuleSpec, definitions};
+use crate::resource::{self, ModuleSpec, definitions};
 use crate::seal::StateKey;
 use crate::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
 use crate::sinks::secretstore::{
@@ -144,6 +144,7 @@ struct World<'a> {
     is_tried: bool,
     http: ScriptedHttp,
     configurator: Value,
+    key: ObjectRef,
     modules: PreparedModules,
 }
 
@@ -247,6 +248,7 @@ impl<'a> World<'a> {
             secrets: EmbeddedSecretStore::memory(&SealingKey::random()?),
             recorder,
             http: ScriptedHttp::new(&scenario.http),
+            key: resource::read(configurator.clone())?.key(),
             configurator,
             modules,
         })
@@ -308,7 +310,7 @@ impl<'a> World<'a> {
     /// Returns when what has just happened has reached everyone, and nothing is left to do.
     async fn settle(&self, running: &mut Running) -> Result<(), Failed> {
         tokio::time::sleep(A_MOMENT).await;
-        let name = text(&self.configurator, "/metadata/name").to_owned();
+        let name = self.key.to_string();
         running
             .report
             .wait_for(|report| {
@@ -464,12 +466,9 @@ impl<'a> World<'a> {
             .collect();
         events.sort();
         events.dedup();
-        let configurators: Api<Configurator> = Api::all(self.client.clone());
-        let configurator = configurators
-            .get(text(&self.configurator, "/metadata/name"))
-            .await?;
+        let configurator = resource::get(&self.client, &self.key).await?;
         let failures = configurator
-            .status
+            .and_then(|configurator| configurator.status)
             .map(|status| status.failures)
             .unwrap_or_default();
         Ok(Outcome {

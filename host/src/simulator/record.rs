@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use configurator_core::handler::{CallFault, CallLimits, HandlerInput, HandlerOutput};
-use configurator_core::request::{ObjectKey, Operation};
+use configurator_core::request::{ObjectKey, ObjectRef, Operation};
 use configurator_core::run::{Call, Chain, Finish, Pause, Run};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -256,7 +256,7 @@ impl RunObserver for Arc<Recorder> {
         });
     }
 
-    fn noticed(&self, _: &str, notice: &Notice) {
+    fn noticed(&self, _: &ObjectRef, notice: &Notice) {
         self.seen
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

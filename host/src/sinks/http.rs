@@ -100,7 +100,7 @@ impl HttpSink {
                 "the URL does not name its host plainly: {checked:?} is {seen:?}"
             )));
         }
-        let client = self.clients.client(&scope.configurator, &url);
+        let client = self.clients.client(&scope.configurator.to_string(), &url);
         let client = client.map_err(|error| unreachable(&seen, &error))?;
         let method = reqwest::Method::from_bytes(request.method.as_bytes())
             .map_err(|_| generic(format!("{:?} is no HTTP method", request.method)))?;

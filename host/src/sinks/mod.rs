@@ -13,7 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::fault::{Fault, FaultKind};
-use configurator_core::request::SinkName;
+use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::result::Answer;
 
 use self::configstore::Fence;
@@ -41,8 +41,8 @@ pub trait Sink: Send + Sync + 'static {
 /// On whose behalf an operation is executed.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
-    /// The Configurator's name.
-    pub configurator: String,
+    /// The Configurator's namespace and name.
+    pub configurator: ObjectRef,
     /// The Configurator as the owner of work in the background: the `owner` of its calls.
     pub owner: u128,
     /// The request's name.

@@ -127,7 +127,7 @@ async fn walk(world: &World, api: &Api<DynamicObject>, name: &str, flows: usize)
 /// How many flows have ended, as the host counts them.
 fn done(world: &World) -> usize {
     let line = world.metric(
-        "configurator_flows_total{configurator=\"walks\",flow=\"Walk\",outcome=\"completed\"}",
+        "configurator_flows_total{configurator_namespace=\"\",configurator=\"walks\",flow=\"Walk\",outcome=\"completed\"}",
     );
     let count = line.rsplit(' ').next().and_then(|count| count.parse().ok());
     count.unwrap_or_default()

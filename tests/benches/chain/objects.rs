@@ -167,7 +167,7 @@ async fn watch(world: &World, name: &str, selector: Value, event: &str) -> Resul
 /// Stops the host; the next one is not to find what this one did.
 async fn end(world: World, name: &str) -> Result<()> {
     let configurators = world
-        .objects("configurator.dev/v1alpha1", "Configurator", "")
+        .objects("configurator.dev/v1alpha1", "ClusterConfigurator", "")
         .await?;
     for name in [&format!("{name}-warm"), name] {
         configurators.delete(name, &DeleteParams::default()).await?;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use configurator_core::request::ObjectRef;
 use configurator_core::run::Run;
 use configurator_host::observer::{Notice, RunEnd, RunObserver};
 use configurator_tests::guests::{self, digest, variant};
@@ -47,7 +48,7 @@ impl RunObserver for Watcher {
         }
     }
 
-    fn noticed(&self, _: &str, notice: &Notice) {
+    fn noticed(&self, _: &ObjectRef, notice: &Notice) {
         if let Notice::Swapped { digest, .. } | Notice::Started { digest, .. } = notice {
             self.swapped.send_replace(digest.clone());
         }

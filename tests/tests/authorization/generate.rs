@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::chance::Chance;
 
-const GROUPS: [&str; 3] = ["", "apps", "example.dev"];
+const GROUPS: [&str; 4] = ["", "apps", "example.dev", "rbac.authorization.k8s.io"];
 const PLURALS: [&str; 4] = ["configmaps", "secrets", "namespaces", "pods"];
 const NAMESPACES: [&str; 3] = ["", "shop", "kube-system"];
 const NAMES: [&str; 4] = ["hello", "admin", "app-x", "system:node"];

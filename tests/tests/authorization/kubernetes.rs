@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::chance::Chance;
 use super::generate::{self, Case};
-use super::model::{CONFIGURATOR, Expected, expected};
+use super::model::{Expected, FIELD_MANAGER, expected};
 use super::server::{Arrived, CONTENT, Server};
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn execute(
     ceiling: &Capabilities,
 ) -> Result<Answer, Fault> {
     let caller = Caller {
-        configurator: CONFIGURATOR,
+        field_manager: FIELD_MANAGER,
         namespace: "shop",
         effect: "effect",
     };

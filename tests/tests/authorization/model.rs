@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::generate::{BodyFacts, Case};
 
-/// The name of the Configurator.
-pub const CONFIGURATOR: &str = "demo";
+/// The field manager of the requests.
+pub const FIELD_MANAGER: &str = "ccfgr/demo";
 /// Subresources that the server has, of each of its resources.
 pub const SERVED: [&str; 2] = ["status", "scale"];
 
@@ -202,7 +202,11 @@ fn permits(
     } else {
         request.name.as_str()
     };
+    // A group of rights is permitted by its name alone. The server has no subresource that is protected.
+    let is_named = |name: &str| rule.api_groups.iter().any(|group| group == name);
+    let is_of_rights = request.group == "rbac.authorization.k8s.io";
     rule.verbs.contains(&verb)
+        && (!is_of_rights || is_named(&request.group))
         && has(&rule.api_groups, &request.group)
         && has(&rule.resources, &request.plural)
         && match &request.subresource {
@@ -281,7 +285,7 @@ fn query(request: &KubernetesRequest) -> Vec<(String, String)> {
                     .map(|it| own("fieldSelector", it)),
             );
         }
-        _ => query.push(own("fieldManager", &format!("cfgr/{CONFIGURATOR}"))),
+        _ => query.push(own("fieldManager", FIELD_MANAGER)),
     }
     if request.verb == KubernetesVerb::Apply && request.force {
         query.push(own("force", "true"));

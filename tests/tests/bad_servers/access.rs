@@ -191,11 +191,14 @@ async fn a_host_that_may_do_nothing_says_so_until_it_may() -> Result<()> {
     cluster.grant("newcomer", "newcomer", rules).await?;
     // The definition is there already; what it may not do next is named.
     let told = host
-        .until_readiness("configurators.configurator.dev is forbidden", patience())
+        .until_readiness(
+            "clusterconfigurators.configurator.dev is forbidden",
+            patience(),
+        )
         .await?;
-    expect![[r#"not ready: waits for the cluster: configurators.configurator.dev is forbidden: User "system:serviceaccount:default:newcomer" cannot list resource "configurators" in API group "configurator.dev" at the cluster scope"#]].assert_eq(&told);
+    expect![[r#"not ready: waits for the cluster: clusterconfigurators.configurator.dev is forbidden: User "system:serviceaccount:default:newcomer" cannot list resource "clusterconfigurators" in API group "configurator.dev" at the cluster scope"#]].assert_eq(&told);
     let rules = json!([
-        {"apiGroups": ["configurator.dev"], "resources": ["configurators"], "verbs": ["list", "watch"]},
+        {"apiGroups": ["configurator.dev"], "resources": ["clusterconfigurators", "configurators"], "verbs": ["list", "watch"]},
     ]);
     cluster.grant("newcomer", "newcomer-lists", rules).await?;
     host.recovers(TOKEN_IS_READ_AGAIN).await

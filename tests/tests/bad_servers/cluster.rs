@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 use configurator_core::time::Timestamp;
 use configurator_host::clock::{Clock, SystemClock};
-use configurator_host::resource::{Configurator, definitions};
+use configurator_host::resource::{ClusterConfigurator, definitions};
 use configurator_host::{cluster, objects};
 use configurator_tests::controlplane::{About, ControlPlane};
 use configurator_tests::world::{PATIENCE, Servers};
@@ -43,7 +43,7 @@ impl Cluster {
         for definition in definitions() {
             cluster.apply(&definition).await?;
         }
-        let all: Api<Configurator> = Api::all(cluster.client.clone());
+        let all: Api<ClusterConfigurator> = Api::all(cluster.client.clone());
         all.delete_collection(&DeleteParams::default(), &ListParams::default())
             .await?;
         cluster
@@ -150,7 +150,7 @@ impl Cluster {
 
 /// A condition of a Configurator, in one line.
 pub async fn condition(client: &Client, configurator: &str, kind: &str) -> Result<String> {
-    let api: Api<Configurator> = Api::all(client.clone());
+    let api: Api<ClusterConfigurator> = Api::all(client.clone());
     let status = api.get(configurator).await?.status.unwrap_or_default();
     let mut conditions = status.conditions.into_iter();
     let found = conditions.find(|condition| condition.type_ == kind);

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use anyhow::Result;
 use bytes::Bytes;
-use configurator_host::resource::{Configurator, FailureStatus};
+use configurator_host::resource::{ClusterConfigurator, FailureStatus};
 use configurator_tests::configurator::{configurator, scripted};
 use configurator_tests::world::{PATIENCE, Place, Servers, World};
 use expect_test::expect;
@@ -24,8 +24,8 @@ use crate::cluster::{Cluster, Hurried, condition, until, until_condition};
 fn own(watched: &str) -> Value {
     json!([
         {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get", "create", "patch"]},
-        {"apiGroups": ["configurator.dev"], "resources": ["configurators"], "verbs": ["list", "watch"]},
-        {"apiGroups": ["configurator.dev"], "resources": ["configurators/status"], "verbs": ["patch"]},
+        {"apiGroups": ["configurator.dev"], "resources": ["clusterconfigurators", "configurators"], "verbs": ["list", "watch"]},
+        {"apiGroups": ["configurator.dev"], "resources": ["clusterconfigurators/status"], "verbs": ["patch"]},
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
         {"apiGroups": [""], "resources": [watched], "verbs": ["list", "watch"]},
@@ -45,7 +45,7 @@ fn greeting_rule() -> Value {
 
 /// The objects that were given up.
 async fn failures(client: &Client, configurator: &str) -> Result<Vec<FailureStatus>> {
-    let api: Api<Configurator> = Api::all(client.clone());
+    let api: Api<ClusterConfigurator> = Api::all(client.clone());
     let status = api.get(configurator).await?.status;
     Ok(status.unwrap_or_default().failures)
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use configurator_host::kubernetes_faults::is_of_another;
-use configurator_host::resource::Configurator;
+use configurator_host::resource::ClusterConfigurator;
 use configurator_tests::configurator::scripted;
 use configurator_tests::world::{Place, World};
 use expect_test::{Expect, expect};
@@ -40,7 +40,7 @@ async fn fields_of_the_wrong_type_are_given_up_and_park_nothing() -> Result<()> 
         "metadata": {"name": "wrong", "namespace": "default"}, "data": {"a": {"b": 1}}});
     let check = async |script: Value, expected: Expect| -> Result<()> {
         cluster.apply(&writing(script)).await?;
-        let all: Api<Configurator> = Api::all(cluster.client.clone());
+        let all: Api<ClusterConfigurator> = Api::all(cluster.client.clone());
         let mut told = String::new();
         cluster
             .until("it is given up", async || {

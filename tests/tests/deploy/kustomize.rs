@@ -51,6 +51,8 @@ async fn the_manifests_are_accepted_by_a_real_cluster() {
     let manifests = cluster.kubectl(&format!("kustomize {}", folder.display()), "");
     expect![[r#"
         namespace/configurator serverside-applied
+        customresourcedefinition.apiextensions.k8s.io/clusterconfigurators.configurator.dev serverside-applied
+        customresourcedefinition.apiextensions.k8s.io/clusterflows.configurator.dev serverside-applied
         customresourcedefinition.apiextensions.k8s.io/commands.configurator.dev serverside-applied
         customresourcedefinition.apiextensions.k8s.io/configurators.configurator.dev serverside-applied
         customresourcedefinition.apiextensions.k8s.io/flows.configurator.dev serverside-applied

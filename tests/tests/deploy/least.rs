@@ -107,7 +107,7 @@ async fn the_program_needs_no_more_rights_than_are_printed() {
     let definition = Program::new("crds").succeeds().unwrap();
     cluster.kubectl("apply --server-side -f -", &definition);
     cluster.kubectl(
-        "wait --for=condition=Established crd/configurators.configurator.dev",
+        "wait --for=condition=Established crd/clusterconfigurators.configurator.dev",
         "",
     );
     let manifest = pod_config.join("configurator.yaml");
@@ -142,7 +142,10 @@ async fn the_program_needs_no_more_rights_than_are_printed() {
     cluster
         .until("every Pod is configured", async || configured().await == 3)
         .await;
-    cluster.kubectl("wait --for=condition=Ready configurator/pod-config", "");
+    cluster.kubectl(
+        "wait --for=condition=Ready clusterconfigurator/pod-config",
+        "",
+    );
     cluster.kubectl(
         "delete deployment web --namespace least-shop --cascade=foreground",
         "",
@@ -162,11 +165,13 @@ async fn the_program_needs_no_more_rights_than_are_printed() {
         "get customresourcedefinitions apiextensions.k8s.io",
         "get deployments apps",
         "get namespaces",
+        "list clusterconfigurators configurator.dev",
         "list configurators configurator.dev",
         "list leases coordination.k8s.io",
         "patch configmaps",
-        "patch configurators/status configurator.dev",
+        "patch clusterconfigurators/status configurator.dev",
         "patch leases coordination.k8s.io",
+        "watch clusterconfigurators configurator.dev",
         "watch configurators configurator.dev",
         "watch leases coordination.k8s.io",
         "watch pods",
@@ -225,7 +230,7 @@ async fn what_is_applied_under_its_name_may_be_created_under_no_other() {
     let file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
     let text = "
 apiVersion: configurator.dev/v1alpha1
-kind: Configurator
+kind: ClusterConfigurator
 metadata: {name: named}
 spec:
   watch: {apiVersion: v1, kind: Pod, namespaces: [named-shop]}

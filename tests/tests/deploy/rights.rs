@@ -11,7 +11,7 @@ use crate::cluster::rbac;
 /// A Configurator with these lines in its spec.
 fn configurator(name: &str, lines: &str) -> String {
     format!(
-        "apiVersion: configurator.dev/v1alpha1\nkind: Configurator\nmetadata: {{name: {name}}}\nspec:\n  \
+        "apiVersion: configurator.dev/v1alpha1\nkind: ClusterConfigurator\nmetadata: {{name: {name}}}\nspec:\n  \
          module: {{file: a.wasm}}\n  chain: {{phases: [{{name: root}}]}}\n{lines}\n---\n"
     )
 }
@@ -131,12 +131,12 @@ fn every_verb_becomes_what_the_sink_sends() {
               patch namespaces/status
               create secrets
               delete,get,patch,update secrets named one,two
-              get customresourcedefinitions of apiextensions.k8s.io named commands.configurator.dev,configurators.configurator.dev,flows.configurator.dev
+              get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configurators.configurator.dev,flows.configurator.dev
               create,patch deployments of apps named web
               get,patch deployments/scale,deployments/status of apps
               create jobs of batch
-              list,watch configurators,flows of configurator.dev
-              patch configurators/status of configurator.dev named verbs
+              list,watch clusterconfigurators,clusterflows,configurators,flows of configurator.dev
+              patch clusterconfigurators/status of configurator.dev named verbs
               create,patch events of events.k8s.io
             ClusterRoleBinding configurator: ClusterRole configurator for ServiceAccount configurator/configurator
             Role configurator/configurator
@@ -190,6 +190,8 @@ fn what_has_a_namespace_is_granted_there() {
               resources:
               - customresourcedefinitions
               resourceNames:
+              - clusterconfigurators.configurator.dev
+              - clusterflows.configurator.dev
               - commands.configurator.dev
               - configurators.configurator.dev
               - flows.configurator.dev
@@ -198,6 +200,8 @@ fn what_has_a_namespace_is_granted_there() {
             - apiGroups:
               - configurator.dev
               resources:
+              - clusterconfigurators
+              - clusterflows
               - configurators
               - flows
               verbs:
@@ -206,7 +210,7 @@ fn what_has_a_namespace_is_granted_there() {
             - apiGroups:
               - configurator.dev
               resources:
-              - configurators/status
+              - clusterconfigurators/status
               resourceNames:
               - team
               verbs:
@@ -391,9 +395,9 @@ fn what_is_granted_everywhere_is_not_granted_again() {
               get namespaces named kube-system
               list,watch pods
               get pods named web
-              get customresourcedefinitions of apiextensions.k8s.io named commands.configurator.dev,configurators.configurator.dev,flows.configurator.dev
-              list,watch configurators,flows of configurator.dev
-              patch configurators/status of configurator.dev named all,one
+              get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configurators.configurator.dev,flows.configurator.dev
+              list,watch clusterconfigurators,clusterflows,configurators,flows of configurator.dev
+              patch clusterconfigurators/status of configurator.dev named all,one
               create,patch events of events.k8s.io
             ClusterRoleBinding configurator: ClusterRole configurator for ServiceAccount configurator/configurator
             Role configurator/configurator
@@ -445,9 +449,9 @@ fn kinds_of_ones_own_come_with_their_definition() {
             # `watch.namespaces` changes; so wheels are listed everywhere.
             ClusterRole configurator
               get namespaces named kube-system
-              get customresourcedefinitions of apiextensions.k8s.io named commands.configurator.dev,configurators.configurator.dev,flows.configurator.dev
-              list,watch configurators,flows of configurator.dev
-              patch configurators,configurators/status of configurator.dev named wheels
+              get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configurators.configurator.dev,flows.configurator.dev
+              list,watch clusterconfigurators,clusterflows,configurators,flows of configurator.dev
+              patch clusterconfigurators,clusterconfigurators/status of configurator.dev named wheels
               list wheels of shop.example
             ClusterRoleBinding configurator: ClusterRole configurator for ServiceAccount configurator/configurator
             Role configurator/configurator
@@ -530,6 +534,8 @@ fn values_of_the_chart_hold_the_same_rules() {
                 resources:
                 - customresourcedefinitions
                 resourceNames:
+                - clusterconfigurators.configurator.dev
+                - clusterflows.configurator.dev
                 - commands.configurator.dev
                 - configurators.configurator.dev
                 - flows.configurator.dev
@@ -538,6 +544,8 @@ fn values_of_the_chart_hold_the_same_rules() {
               - apiGroups:
                 - configurator.dev
                 resources:
+                - clusterconfigurators
+                - clusterflows
                 - configurators
                 - flows
                 verbs:
@@ -546,7 +554,7 @@ fn values_of_the_chart_hold_the_same_rules() {
               - apiGroups:
                 - configurator.dev
                 resources:
-                - configurators/status
+                - clusterconfigurators/status
                 resourceNames:
                 - one
                 verbs:

@@ -204,8 +204,13 @@ impl Scene {
         }
         let client = about.client().await?;
         // What an earlier scene has left. At first there is no such kind.
-        if let Ok(configurators) =
-            objects::api(&client, "configurator.dev/v1alpha1", "Configurator", "").await
+        if let Ok(configurators) = objects::api(
+            &client,
+            "configurator.dev/v1alpha1",
+            "ClusterConfigurator",
+            "",
+        )
+        .await
         {
             configurators
                 .delete_collection(&DeleteParams::default(), &ListParams::default())
@@ -297,7 +302,7 @@ impl Scene {
     pub async fn begin(&self) -> Result<()> {
         let api = self
             .world
-            .objects("configurator.dev/v1alpha1", "Configurator", "")
+            .objects("configurator.dev/v1alpha1", "ClusterConfigurator", "")
             .await?;
         let suspend = async |suspend: bool| {
             let patch = json!({"spec": {"suspend": suspend}});
@@ -582,7 +587,7 @@ impl Scene {
     pub async fn failures(&self) -> Result<Vec<Value>> {
         let configurators = self
             .world
-            .objects("configurator.dev/v1alpha1", "Configurator", "")
+            .objects("configurator.dev/v1alpha1", "ClusterConfigurator", "")
             .await?;
         let configurator = configurators.get(&self.name).await?;
         let failures = configurator.data.pointer("/status/failures");

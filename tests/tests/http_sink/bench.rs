@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use configurator_core::fault::Fault;
-use configurator_core::request::{HttpRequest, Operation};
+use configurator_core::request::{HttpRequest, ObjectRef, Operation};
 use configurator_core::result::Answer;
 use configurator_host::network::NameResolver;
 use configurator_host::sinks::Scope;
@@ -268,7 +268,7 @@ pub fn with_headers(mut request: HttpRequest, headers: &[(&str, &str)]) -> HttpR
 
 pub fn scope() -> Scope {
     Scope {
-        configurator: "hooks".into(),
+        configurator: ObjectRef::cluster_scoped("hooks"),
         idempotency_key: "key-of-this-entry".into(),
         ..Scope::default()
     }

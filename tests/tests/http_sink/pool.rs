@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use configurator_core::fault::FaultKind;
+use configurator_core::request::ObjectRef;
 use configurator_host::sinks::Scope;
 use configurator_host::sinks::http::{HttpOptions, HttpSink};
 
@@ -10,7 +11,7 @@ use crate::bench::{Names, Server, get, options, scope, send, send_as, sink_with}
 
 fn scope_of(configurator: &str) -> Scope {
     Scope {
-        configurator: configurator.into(),
+        configurator: ObjectRef::cluster_scoped(configurator),
         ..scope()
     }
 }

@@ -3,7 +3,7 @@
 use configurator_core::capability::{Capabilities, HttpRule};
 use configurator_core::plan::{EntryId, Kept, Plan, PlanRules};
 use configurator_core::request::{
-    HttpRequest, Operation, Request, Requests, SecretRequest, SecretVerb,
+    HttpRequest, ObjectRef, Operation, Request, Requests, SecretRequest, SecretVerb,
 };
 use configurator_core::time;
 use configurator_host::sinks::Sink as _;
@@ -284,7 +284,7 @@ fn the_plan_checks_method_and_host_before_the_sink_is_asked() {
         };
         let ceiling = Capabilities::everything();
         let rules = PlanRules {
-            configurator: "demo",
+            configurator: &ObjectRef::cluster_scoped("demo"),
             capabilities: &capabilities,
             ceiling: &ceiling,
             namespace: "shop",

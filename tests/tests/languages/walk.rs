@@ -210,7 +210,7 @@ fn check(way: &Way) -> Result<()> {
     fs::write(&declaration, narrower)?;
     dev.until_printed("configurator.yaml applied")?;
     let mut watched =
-        walk.command("get configurator greeter -o jsonpath={.spec.watch.fieldSelector}");
+        walk.command("get clusterconfigurator greeter -o jsonpath={.spec.watch.fieldSelector}");
     let watched = watched.output()?;
     ensure!(watched.stdout == b"metadata.name!=other", "{watched:?}");
     let builds = dev.stdout().matches(" kB, ").count();

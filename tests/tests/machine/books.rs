@@ -1,7 +1,7 @@
 //! The host's records of objects that stop matching and match again while their removal is under way.
 
 use anyhow::Result;
-use configurator_host::resource::Configurator;
+use configurator_host::resource::ClusterConfigurator;
 use configurator_tests::books::Books;
 use configurator_tests::configurator::scripted;
 use configurator_tests::machine::definition;
@@ -26,7 +26,7 @@ async fn start(servers: &Servers) -> Result<World> {
 
 /// Returns when the Configurator says that it has so many objects.
 async fn until_objects(client: &Client, name: &str, number: u64) -> Result<()> {
-    let api: Api<Configurator> = Api::all(client.clone());
+    let api: Api<ClusterConfigurator> = Api::all(client.clone());
     configurator_tests::world::until("the objects are counted", || async {
         let status = api.get(name).await?.status.unwrap_or_default();
         Ok(status.counts.is_some_and(|counts| counts.objects == number))

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use configurator_host::controller::pending::CommandLimits;
-use configurator_host::resource::command::CommandPhase;
+use configurator_host::resource::command::{CommandPhase, RequesterStatus};
 use configurator_tests::machine::definition;
 use configurator_tests::world::{Place, World};
 use expect_test::expect;
+use kube::ResourceExt;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
@@ -100,7 +101,7 @@ async fn a_step_can_be_skipped_with_a_reason() -> Result<()> {
           Work: done
             after: done
             before: done
-            pause: skipped, skipped "confirmed by phone (ann)", progress {"message":"waits for a person","percent":0}
+            pause: skipped, skipped "confirmed by phone; skipped by ann (unverified)", progress {"message":"waits for a person","percent":0}
     "#]].assert_eq(&things.drawn("one").await?);
     things.world.stop().await
 }
@@ -126,9 +127,18 @@ async fn the_mark_of_the_object_cancels() -> Result<()> {
 async fn a_command_is_for_the_object_that_it_names() -> Result<()> {
     let things = Things::with(waits_in_the_middle()).await?;
     until_it_waits(&things).await?;
-    let other = json!({"target": {"name": "one", "uid": "another"}});
+    let other = json!({"target": {"kind": "Thing", "name": "one", "uid": "another"}});
     expect!["refused: there is no Thing default/one with the uid another"]
         .assert_eq(&things.command("Cancel", other).await?);
+    let none = json!({"target": {"kind": "Thing", "name": "none"}});
+    expect!["refused: there is no Thing default/none"]
+        .assert_eq(&things.command("Cancel", none).await?);
+    let pod = json!({"target": {"kind": "Pod", "name": "one"}});
+    expect!["refused: the Configurator watches example.org/v1 Thing, not Pod"]
+        .assert_eq(&things.command("Cancel", pod).await?);
+    let older = json!({"target": {"apiVersion": "example.org/v0", "kind": "Thing", "name": "one"}});
+    expect!["refused: the Configurator watches example.org/v1 Thing, not example.org/v0 Thing"]
+        .assert_eq(&things.command("Cancel", older).await?);
     let error = things.command("Skip", json!({})).await.unwrap_err();
     assert!(
         error.to_string().contains("Skip needs a node and a reason"),
@@ -146,6 +156,68 @@ async fn a_command_may_come_as_soon_as_its_object() -> Result<()> {
     let go = json!({"signal": {"name": "go"}});
     assert_eq!(things.command("Signal", go).await?, "done");
     things.until_phase("Done").await?;
+    things.world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approval_without_a_uid_reaches_the_object_of_that_name() -> Result<()> {
+    let things = Things::with(json!({
+        "phases": [
+            {"name": "Work", "serial": [
+                steps("pause", json!([
+                    {"wait": {"signals": ["go"]}},
+                    {"wait": {"signals": ["approved"]}, "progress": [50, "waits for an approval"]},
+                    {"requests": [{"name": "put", "put": {"key": "pause", "value": "{cause}"}}]},
+                ])),
+            ], "onDone": "Done"},
+            {"name": "Done", "terminal": true},
+        ],
+    }))
+    .await?;
+    things
+        .until_node("Work/pause", |node| node.get("startTime").is_some())
+        .await?;
+    things.world.settled(&["things"]).await?;
+    let one = json!({"target": {"kind": "Thing", "name": "one"}});
+    expect!["refused: nothing waits for an approval"]
+        .assert_eq(&things.command("Approve", one.clone()).await?);
+    things
+        .command("Signal", json!({"signal": {"name": "go"}}))
+        .await?;
+    things
+        .until_node("Work/pause", |node| node.get("progress").is_some())
+        .await?;
+    let machine = things.machine().await?;
+    let order = machine.order("one", "Approve", one).await?;
+    things.until_phase("Done").await?;
+    expect![[r#"signal approved {"by":"ann","verified":false}"#]]
+        .assert_eq(&things.key("pause").await?.unwrap());
+    let status = machine.commands().get(&order).await?.status;
+    let status = status.unwrap_or_default();
+    assert_eq!(
+        status.target_uid,
+        things.all().await?.get("one").await?.uid()
+    );
+    assert_eq!(status.requester, Some(RequesterStatus::Unverified));
+    things.world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_may_ask_to_be_deleted_soon() -> Result<()> {
+    let things = Things::with(waits_in_the_middle()).await?;
+    until_it_waits(&things).await?;
+    let machine = things.machine().await?;
+    let kept = machine.order("one", "Cancel", json!({})).await?;
+    let soon = json!({"ttlSecondsAfterFinished": 0});
+    machine.order("one", "Resume", soon).await?;
+    things
+        .world
+        .until("the Command is gone", || async {
+            let commands = machine.commands().list(&ListParams::default()).await?;
+            let names: Vec<String> = commands.iter().map(ResourceExt::name_any).collect();
+            Ok(names == [kept.as_str()])
+        })
+        .await?;
     things.world.stop().await
 }
 

@@ -21,7 +21,7 @@ async fn a_flow_of_its_own_serves_whoever_names_it() -> Result<()> {
         .apply_yaml(
             "
 apiVersion: configurator.dev/v1alpha1
-kind: Flow
+kind: ClusterFlow
 metadata:
   name: create-cluster
 spec:
@@ -63,14 +63,14 @@ async fn a_flow_that_is_put_back_leaves_no_trouble_behind() -> Result<()> {
     let flow = |handler: &str| {
         json!({
             "apiVersion": "configurator.dev/v1alpha1",
-            "kind": "Flow",
+            "kind": "ClusterFlow",
             "metadata": {"name": "create-cluster"},
             "spec": {"flowName": "CreateCluster", "steps": [{"className": handler, "stepName": "Init"}]},
         })
     };
     let configurators = things
         .world
-        .objects("configurator.dev/v1alpha1", "Configurator", "")
+        .objects("configurator.dev/v1alpha1", "ClusterConfigurator", "")
         .await?;
     // What is said of the module. None ran before.
     let until_said = async |reason: &str| {
@@ -168,8 +168,7 @@ async fn an_unfinished_flow_is_given_up_where_the_next_says_so() -> Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flow_does_not_begin_beside_an_unfinished_one_where_it_says_so() -> Result<()> {
     let things = another_begins("Refuse").await?;
-    let refused =
-        "configurator_flows_total{configurator=\"things\",flow=\"modify\",outcome=\"refused\"}";
+    let refused = "configurator_flows_total{configurator_namespace=\"\",configurator=\"things\",flow=\"modify\",outcome=\"refused\"}";
     things
         .world
         .until("it is refused", || async {
@@ -279,7 +278,7 @@ async fn a_flow_whose_handler_has_gone_is_interrupted() -> Result<()> {
 struct Journal(Arc<Mutex<Vec<String>>>);
 
 impl RunObserver for Journal {
-    fn told(&self, _: &str, object: &ObjectRef, notice: &MachineNotice) {
+    fn told(&self, _: &ObjectRef, object: &ObjectRef, notice: &MachineNotice) {
         let notice = format!("{object}: {notice:?}");
         // Neither how long it took nor which Command it was.
         let told = notice

@@ -14,6 +14,7 @@ mod failures;
 mod flows;
 mod lineage;
 mod phases;
+mod requesters;
 mod restarts;
 mod stores;
 mod things;

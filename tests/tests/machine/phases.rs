@@ -136,7 +136,7 @@ async fn an_object_whose_first_phase_is_stable_shows_it() -> Result<()> {
     things.until_phase("Done").await?;
     for phase in ["Idle", "Done"] {
         let entered = format!(
-            "configurator_phases_entered_total{{configurator=\"things\",phase=\"{phase}\"}}"
+            "configurator_phases_entered_total{{configurator_namespace=\"\",configurator=\"things\",phase=\"{phase}\"}}"
         );
         // A phase is counted after the server has answered, so others can see it in the object before.
         let is_counted = || async { Ok(!things.world.metric(&entered).is_empty()) };

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use configurator_core::layers::Write;
-use configurator_host::resource::Configurator;
+use configurator_host::resource::ClusterConfigurator;
 use configurator_tests::configurator;
 use configurator_tests::machine::{Machine, definition};
 use configurator_tests::world::{Place, World};
@@ -100,7 +100,7 @@ impl Things {
 
     /// Returns when what runs is what is declared.
     pub async fn until_generation(&self) -> Result<()> {
-        let api: Api<Configurator> = Api::all(self.world.client.clone());
+        let api: Api<ClusterConfigurator> = Api::all(self.world.client.clone());
         self.world
             .until("the Configurator is taken over", || async {
                 let configurator = api.get("things").await?;
@@ -112,7 +112,7 @@ impl Things {
 
     /// The message of the failure that a Configurator shows.
     async fn failure_of(&self, configurator: &str) -> Result<Option<String>> {
-        let api: Api<Configurator> = Api::all(self.world.client.clone());
+        let api: Api<ClusterConfigurator> = Api::all(self.world.client.clone());
         let status = api.get(configurator).await?.status.unwrap_or_default();
         let failure = status.failures.first();
         Ok(failure.map(|failure| failure.message.clone()))
@@ -132,7 +132,7 @@ impl Things {
 
     /// Deletes the Configurator, and returns when its worker has ended.
     pub async fn drop_configurator(&self) -> Result<()> {
-        let api: Api<Configurator> = Api::all(self.world.client.clone());
+        let api: Api<ClusterConfigurator> = Api::all(self.world.client.clone());
         api.delete("things", &DeleteParams::default()).await?;
         let is_gone = || async { Ok(!self.world.report().keepers.contains_key("things")) };
         self.world.until("the Configurator is gone", is_gone).await

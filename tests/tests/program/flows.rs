@@ -32,7 +32,7 @@ spec:
               memento: {type: string}
 ---
 apiVersion: configurator.dev/v1alpha1
-kind: Configurator
+kind: ClusterConfigurator
 metadata: {name: moves}
 spec:
   watch: {apiVersion: example.org/v1, kind: Move}
@@ -278,15 +278,15 @@ fn a_person_sees_what_a_machine_does_and_tells_it_what_to_do() -> Result<()> {
             ✓ subnets  TIME
         ✓ InFlight  TIME
           ⤼ pause  TIME · entry 2
-              skipped: confirmed (kubernetes-admin)
+              skipped: confirmed; skipped by kubernetes-admin (unverified)
           ⤼ attach  TIME
-              skipped: by-hand (kubernetes-admin)
+              skipped: by-hand; skipped by kubernetes-admin (unverified)
           ✓ clean-up  TIME
         Succeeded, the end ◀
         history
           ✓ move in InFlight, THEN TIME
           ✗ move in InFlight, THEN :TIME it is attached elsewhere
-          ✗ move in InFlight, THEN :TIME cancelled by kubernetes-admin
+          ✗ move in InFlight, THEN :TIME cancelled by kubernetes-admin (unverified)
           ✗ move in InFlight, THEN :TIME it is attached elsewhere
 
     "#]],
@@ -301,7 +301,7 @@ fn a_person_sees_what_a_machine_does_and_tells_it_what_to_do() -> Result<()> {
     check(
         &host.refused("show others web")?,
         expect![[r#"
-        error: there is no Configurator "others"
+        error: there is no ClusterConfigurator "others"
     "#]],
     );
     Ok(())

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
-use configurator_host::resource::Configurator;
+use configurator_host::resource::ClusterConfigurator;
 use configurator_tests::guests;
 use configurator_tests::program::{PATIENCE, Running, until};
 use expect_test::expect;
@@ -83,31 +83,31 @@ fn ageless(table: &str) -> String {
 #[test]
 fn the_usual_commands_work_on_configurators() -> Result<()> {
     let c = Cluster::start("")?;
-    assert_eq!(c.kubectl("get configurators")?, "");
+    assert_eq!(c.kubectl("get clusterconfigurators")?, "");
     expect![[r#"
         namespace/shop created
         pod/web-1 created
         pod/web-2 created
-        configurator.configurator.dev/pod-config created
+        clusterconfigurator.configurator.dev/pod-config created
     "#]]
     .assert_eq(&c.kubectl("apply -f shop.yaml -f pod-config.yaml")?);
-    c.kubectl("wait --for=condition=Bootstrapped configurator/pod-config --timeout=30s")?;
-    c.kubectl("wait --for=condition=Ready configurator/pod-config --timeout=30s")?;
+    c.kubectl("wait --for=condition=Bootstrapped clusterconfigurator/pod-config --timeout=30s")?;
+    c.kubectl("wait --for=condition=Ready clusterconfigurator/pod-config --timeout=30s")?;
     let counted = || {
-        let counts = c.kubectl("get cfgr pod-config -o jsonpath={.status.counts.objects}")?;
+        let counts = c.kubectl("get ccfgr pod-config -o jsonpath={.status.counts.objects}")?;
         Ok::<_, anyhow::Error>((counts == "2").then_some(()))
     };
     until("both Pods are counted", PATIENCE, counted)?;
     expect![[r#"
         NAME         WATCHES   MODE    MODULE         OBJECTS   FAILED   SUSPENDED   READY   REASON    AGE
         pod-config   Pod       Chain   DIGEST         2         0        false       True    Running AGE"#]]
-    .assert_eq(&ageless(&c.kubectl("get cfgr")?));
+    .assert_eq(&ageless(&c.kubectl("get ccfgr")?));
     expect![[r#"
-        NAME                                       WATCHES   MODE    MODULE         OBJECTS   FAILED   SUSPENDED   READY   REASON    AGE
-        configurator.configurator.dev/pod-config   Pod       Chain   DIGEST         2         0        false       True    Running AGE"#]].assert_eq(&ageless(&c.kubectl("get cfgrs")?));
-    let described = c.kubectl("describe configurator pod-config")?;
+        NAME                                              WATCHES   MODE    MODULE         OBJECTS   FAILED   SUSPENDED   READY   REASON    AGE
+        clusterconfigurator.configurator.dev/pod-config   Pod       Chain   DIGEST         2         0        false       True    Running AGE"#]].assert_eq(&ageless(&c.kubectl("get cfgrs")?));
+    let described = c.kubectl("describe clusterconfigurator pod-config")?;
     for part in [
-        "Kind:         Configurator",
+        "Kind:         ClusterConfigurator",
         "Message:               runs start when objects change",
         "Message:               every object that existed at start has had its turn",
         "Reason:                AsExpected",
@@ -121,35 +121,35 @@ fn the_usual_commands_work_on_configurators() -> Result<()> {
         namespace/shop unchanged
         pod/web-1 unchanged
         pod/web-2 unchanged
-        configurator.configurator.dev/pod-config unchanged
+        clusterconfigurator.configurator.dev/pod-config unchanged
     "#]]
     .assert_eq(&c.kubectl("apply -f shop.yaml -f pod-config.yaml")?);
 
     expect![[r#"
-        configurator.configurator.dev/pod-config labeled
+        clusterconfigurator.configurator.dev/pod-config labeled
     "#]]
-    .assert_eq(&c.kubectl("label configurator pod-config team=shop")?);
+    .assert_eq(&c.kubectl("label clusterconfigurator pod-config team=shop")?);
     expect!["pod-config   Pod   Chain   DIGEST         2     0     false   True   Running AGE"]
-        .assert_eq(&ageless(&c.kubectl("get cfgr -l team=shop --no-headers")?));
-    c.kubectl(r#"patch cfgr pod-config --type=merge -p {"spec":{"suspend":true}}"#)?;
+        .assert_eq(&ageless(&c.kubectl("get ccfgr -l team=shop --no-headers")?));
+    c.kubectl(r#"patch ccfgr pod-config --type=merge -p {"spec":{"suspend":true}}"#)?;
     let ready = "{.status.conditions[?(@.type=='Ready')].reason}";
     let waits = |reason: &str| {
         c.kubectl(&format!(
-            "wait cfgr/pod-config --timeout=30s --for=jsonpath={ready}={reason}"
+            "wait ccfgr/pod-config --timeout=30s --for=jsonpath={ready}={reason}"
         ))
     };
     waits("Suspended")?;
-    let mut edit = c.command("edit cfgr pod-config");
+    let mut edit = c.command("edit ccfgr pod-config");
     edit.env("KUBE_EDITOR", "sed -i 's/suspend: true/suspend: false/'");
     let edited = edit.output()?;
     expect![[r#"
-        configurator.configurator.dev/pod-config edited
+        clusterconfigurator.configurator.dev/pod-config edited
     "#]]
     .assert_eq(&String::from_utf8(edited.stdout)?);
     waits("Running")?;
-    let nonsense = r#"patch cfgr pod-config --type=merge -p {"spec":{"chain":{"phases":[]}}}"#;
+    let nonsense = r#"patch ccfgr pod-config --type=merge -p {"spec":{"chain":{"phases":[]}}}"#;
     expect![[r#"
-        The Configurator "pod-config" is invalid: spec.chain.phases: Invalid value: 0: spec.chain.phases in body should have at least 1 items
+        The ClusterConfigurator "pod-config" is invalid: spec.chain.phases: Invalid value: 0: spec.chain.phases in body should have at least 1 items
     "#]].assert_eq(&c.refused(nonsense)?);
     Ok(())
 }
@@ -158,8 +158,11 @@ fn the_usual_commands_work_on_configurators() -> Result<()> {
 fn a_changed_manifest_is_applied_and_one_with_a_mistake_is_not() -> Result<()> {
     let c = Cluster::start("")?;
     let manifest = c.place.read("pod-config.yaml")?;
-    let field =
-        |name: &str| c.kubectl(&format!("get cfgr pod-config -o jsonpath={{.spec.{name}}}"));
+    let field = |name: &str| {
+        c.kubectl(&format!(
+            "get ccfgr pod-config -o jsonpath={{.spec.{name}}}"
+        ))
+    };
     for flags in ["", "--server-side --force-conflicts"] {
         let apply = format!("apply {flags} -f pod-config.yaml");
         c.place.write("pod-config.yaml", &manifest)?;
@@ -179,7 +182,7 @@ fn a_changed_manifest_is_applied_and_one_with_a_mistake_is_not() -> Result<()> {
             ".spec.chain.pases: field not declared in schema"
         };
         assert!(refused.contains(mistake), "apply {flags}: {refused}");
-        c.kubectl("delete configurator pod-config --timeout=30s")?;
+        c.kubectl("delete clusterconfigurator pod-config --timeout=30s")?;
     }
     Ok(())
 }
@@ -187,8 +190,8 @@ fn a_changed_manifest_is_applied_and_one_with_a_mistake_is_not() -> Result<()> {
 #[test]
 fn a_watch_shows_what_is_added_and_changed() -> Result<()> {
     let c = Cluster::start("-f pod-config.yaml")?;
-    c.kubectl("wait --for=condition=Ready cfgr/pod-config --timeout=30s")?;
-    let watching = Running::start(c.command("get cfgr --watch"))?;
+    c.kubectl("wait --for=condition=Ready ccfgr/pod-config --timeout=30s")?;
+    let watching = Running::start(c.command("get ccfgr --watch"))?;
     // The table grows wider with the names in it.
     let until_row = |words: &str| {
         watching.until_stdout(words, |text| {
@@ -205,7 +208,7 @@ fn a_watch_shows_what_is_added_and_changed() -> Result<()> {
     std::fs::copy(hello, c.place.path("hello.yaml"))?;
     c.kubectl("apply -f hello.yaml")?;
     until_row("rust-hello Namespace Chain DIGEST")?;
-    c.kubectl(r#"patch cfgr pod-config --type=merge -p {"spec":{"suspend":true}}"#)?;
+    c.kubectl(r#"patch ccfgr pod-config --type=merge -p {"spec":{"suspend":true}}"#)?;
     until_row("pod-config Pod Chain DIGEST 0 0 true False Suspended")?;
     Ok(())
 }
@@ -221,9 +224,9 @@ fn delete_waits_until_the_object_is_gone() -> Result<()> {
     c.host.until_printed("✓ pod-config shop/web-1 Deleted")?;
     c.kubectl("wait --for=delete configmap/web-1-config -n shop --timeout=30s")?;
     // The Configurator is held by its finalizer until its runs have ended.
-    let deleted = c.kubectl("delete configurator pod-config --wait --timeout=30s")?;
+    let deleted = c.kubectl("delete clusterconfigurator pod-config --wait --timeout=30s")?;
     assert!(deleted.contains("\"pod-config\" deleted"), "{deleted}");
-    assert_eq!(c.kubectl("get configurators")?, "");
+    assert_eq!(c.kubectl("get clusterconfigurators")?, "");
     c.host.until_printed("■ pod-config is gone")?;
     Ok(())
 }
@@ -231,7 +234,7 @@ fn delete_waits_until_the_object_is_gone() -> Result<()> {
 #[test]
 fn whoever_has_no_token_is_refused() -> Result<()> {
     let c = Cluster::start("")?;
-    let refused = c.refused("get configurators --token=wrong")?;
+    let refused = c.refused("get clusterconfigurators --token=wrong")?;
     assert!(
         refused.contains("error: You must be logged in to the server"),
         "{refused}"
@@ -244,7 +247,7 @@ fn whoever_has_no_token_is_refused() -> Result<()> {
     let answer = runtime.block_on(async {
         let options = KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-        let api: Api<Configurator> = Api::all(Client::try_from(config)?);
+        let api: Api<ClusterConfigurator> = Api::all(Client::try_from(config)?);
         Ok::<_, anyhow::Error>(api.list(&ListParams::default()).await)
     })?;
     match answer {
@@ -293,13 +296,17 @@ fn the_definition_that_the_program_prints_is_applied_by_kubectl() -> Result<()> 
     c.place.write("crds.yaml", &printed)?;
     expect![[r#"
         customresourcedefinition.apiextensions.k8s.io/configurators.configurator.dev serverside-applied
+        customresourcedefinition.apiextensions.k8s.io/clusterconfigurators.configurator.dev serverside-applied
         customresourcedefinition.apiextensions.k8s.io/flows.configurator.dev serverside-applied
+        customresourcedefinition.apiextensions.k8s.io/clusterflows.configurator.dev serverside-applied
         customresourcedefinition.apiextensions.k8s.io/commands.configurator.dev serverside-applied
     "#]].assert_eq(&c.kubectl("apply --server-side --force-conflicts -f crds.yaml")?);
-    c.kubectl("wait --for=condition=Established crd/configurators.configurator.dev --timeout=30s")?;
-    let explained = c.kubectl("explain configurator.spec.deletion.timeout")?;
+    c.kubectl(
+        "wait --for=condition=Established crd/clusterconfigurators.configurator.dev --timeout=30s",
+    )?;
+    let explained = c.kubectl("explain clusterconfigurator.spec.deletion.timeout")?;
     assert!(
-        explained.contains("KIND:       Configurator"),
+        explained.contains("KIND:       ClusterConfigurator"),
         "{explained}"
     );
     Ok(())

@@ -47,7 +47,7 @@ fn a_module_that_takes_too_long_to_compile_is_refused_and_others_run() -> Result
         "loops.yaml",
         r#"
 apiVersion: configurator.dev/v1alpha1
-kind: Configurator
+kind: ClusterConfigurator
 metadata: {name: loops}
 spec:
   watch: {apiVersion: v1, kind: ConfigMap}
@@ -71,7 +71,7 @@ fn handlers_that_allocate_leave_the_program_under_its_limit() -> Result<()> {
     let place = Place::new()?;
     let mut manifests = r#"
 apiVersion: configurator.dev/v1alpha1
-kind: Configurator
+kind: ClusterConfigurator
 metadata: {name: greedy}
 spec:
   watch: {apiVersion: v1, kind: ConfigMap, labelSelector: {matchLabels: {greedy: "yes"}}}

@@ -95,7 +95,7 @@ pub fn asking(server: std::net::SocketAddr) -> String {
     format!(
         r#"
 apiVersion: configurator.dev/v1alpha1
-kind: Configurator
+kind: ClusterConfigurator
 metadata: {{name: asking}}
 spec:
   watch: {{apiVersion: v1, kind: Namespace, fieldSelector: metadata.name=default}}

@@ -62,8 +62,9 @@ fn metrics_count_what_happened() -> Result<()> {
     let counted = || {
         let answer = get(&address, "/metrics")?;
         let objects = |state: &str, number: u32| {
-            let line =
-                format!("objects{{configurator=\"pod-config\",state=\"{state}\"}} {number}\n");
+            let line = format!(
+                "objects{{configurator_namespace=\"\",configurator=\"pod-config\",state=\"{state}\"}} {number}\n"
+            );
             answer.body.contains(&line)
         };
         let is_over = objects("existing", 2) && objects("running", 0);
@@ -107,10 +108,10 @@ fn metrics_count_what_happened() -> Result<()> {
         configurator_background_waiting 0
         # HELP configurator_call_cpu_seconds CPU time of a call.
         # TYPE configurator_call_cpu_seconds histogram
-        configurator_call_cpu_seconds_count{configurator="pod-config"} 4
+        configurator_call_cpu_seconds_count{configurator_namespace="",configurator="pod-config"} 4
         # HELP configurator_calls Calls of handlers, by how they ended.
         # TYPE configurator_calls counter
-        configurator_calls_total{configurator="pod-config",outcome="ok"} 4
+        configurator_calls_total{configurator_namespace="",configurator="pod-config",outcome="ok"} 4
         # HELP configurator_compilations_waiting Modules that wait to be compiled.
         # TYPE configurator_compilations_waiting gauge
         configurator_compilations_waiting 0
@@ -140,12 +141,12 @@ fn metrics_count_what_happened() -> Result<()> {
         configurator_lease_rollbacks_total 0
         # HELP configurator_objects Watched objects, by state.
         # TYPE configurator_objects gauge
-        configurator_objects{configurator="pod-config",state="delayed"} 0
-        configurator_objects{configurator="pod-config",state="existing"} 2
-        configurator_objects{configurator="pod-config",state="failed"} 0
-        configurator_objects{configurator="pod-config",state="queued"} 0
-        configurator_objects{configurator="pod-config",state="running"} 0
-        configurator_objects{configurator="pod-config",state="waiting"} 0
+        configurator_objects{configurator_namespace="",configurator="pod-config",state="delayed"} 0
+        configurator_objects{configurator_namespace="",configurator="pod-config",state="existing"} 2
+        configurator_objects{configurator_namespace="",configurator="pod-config",state="failed"} 0
+        configurator_objects{configurator_namespace="",configurator="pod-config",state="queued"} 0
+        configurator_objects{configurator_namespace="",configurator="pod-config",state="running"} 0
+        configurator_objects{configurator_namespace="",configurator="pod-config",state="waiting"} 0
         # HELP configurator_requests Requests, by sink and outcome.
         # TYPE configurator_requests counter
         configurator_requests_total{sink="configstore",outcome="ResourceNotFound"} 2
@@ -154,7 +155,7 @@ fn metrics_count_what_happened() -> Result<()> {
         configurator_requests_total{sink="secretstore",outcome="ok"} 2
         # HELP configurator_runs Runs that ended or rest, by how.
         # TYPE configurator_runs counter
-        configurator_runs_total{configurator="pod-config",outcome="succeeded"} 2
+        configurator_runs_total{configurator_namespace="",configurator="pod-config",outcome="succeeded"} 2
         # HELP configurator_shards Shards that are this host's, where hosts share the objects.
         # TYPE configurator_shards gauge
         configurator_shards 0

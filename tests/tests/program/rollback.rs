@@ -11,7 +11,7 @@ use crate::kubectl::Cluster;
 use crate::place::Place;
 
 /// The digest of the module that runs.
-const RUNS: &str = "get cfgr pod-config -o jsonpath={.status.moduleDigest}";
+const RUNS: &str = "get ccfgr pod-config -o jsonpath={.status.moduleDigest}";
 
 #[test]
 fn the_module_before_takes_over_again_and_stays() -> Result<()> {
@@ -69,7 +69,7 @@ fn the_module_before_takes_over_again_and_stays() -> Result<()> {
             .fails()?,
     ));
     expect![[r#"
-        error: there is no Configurator "none"
+        error: there is no ClusterConfigurator "none"
     "#]]
     .assert_eq(&rollback("none").fails()?);
 
@@ -79,13 +79,13 @@ fn the_module_before_takes_over_again_and_stays() -> Result<()> {
         .succeeds()?;
     runs(&two)?;
     // One that is pinned by other means is not yet for all objects at once.
-    c.kubectl("annotate cfgr pod-config configurator.dev/rollback-")?;
+    c.kubectl("annotate ccfgr pod-config configurator.dev/rollback-")?;
     rollback("pod-config")
         .arg(format!("--to={}", digest(&two)))
         .succeeds()?;
     runs(&two)?;
     c.kubectl(
-        r#"patch cfgr pod-config --type=json -p [{"op":"remove","path":"/spec/module/digest"}]"#,
+        r#"patch ccfgr pod-config --type=json -p [{"op":"remove","path":"/spec/module/digest"}]"#,
     )?;
     runs(&three)
 }

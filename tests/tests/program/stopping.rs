@@ -132,7 +132,7 @@ fn a_watching_client_does_not_keep_it_from_stopping() -> Result<()> {
     host.until_printed("had their turn")?;
     let mut kubectl = std::process::Command::new("kubectl");
     kubectl
-        .args(["get", "configurators", "--watch", "--kubeconfig"])
+        .args(["get", "clusterconfigurators", "--watch", "--kubeconfig"])
         .arg(place.path("data/kubeconfig"))
         .env("HOME", place.folder());
     let watching = Running::start(kubectl)?;

@@ -100,7 +100,7 @@ pub fn configurator(module: &Value) -> Value {
     let request = json!({"name": "put", "put": {"key": "seen/{name}", "value": "1"}});
     json!({
         "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
+        "kind": "ClusterConfigurator",
         "metadata": {"name": "scripted"},
         "spec": {
             "watch": {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": ["shop"]},
@@ -118,7 +118,7 @@ pub fn oci(server: &RegistryServer, name: &str) -> Value {
 
 pub async fn status(world: &World) -> Result<Value> {
     let api: Api<DynamicObject> = world
-        .objects("configurator.dev/v1alpha1", "Configurator", "")
+        .objects("configurator.dev/v1alpha1", "ClusterConfigurator", "")
         .await?;
     Ok(api.get("scripted").await?.data["status"].clone())
 }

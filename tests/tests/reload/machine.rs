@@ -39,7 +39,7 @@ fn put(key: &str) -> Value {
 fn configurator(work: Value, upgrade: &str) -> Value {
     json!({
         "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
+        "kind": "ClusterConfigurator",
         "metadata": {"name": "scripted"},
         "spec": {
             "watch": {"apiVersion": "example.org/v1", "kind": "Thing"},

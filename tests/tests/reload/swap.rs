@@ -29,7 +29,7 @@ pub fn configurator() -> Value {
     };
     json!({
         "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
+        "kind": "ClusterConfigurator",
         "metadata": {"name": "scripted"},
         "spec": {
             "watch": {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": ["shop"]},
@@ -62,7 +62,7 @@ pub async fn world(shelf: &Shelf, witness: &Witness) -> Result<World> {
 
 pub async fn status(world: &World) -> Result<Value> {
     let api: Api<DynamicObject> = world
-        .objects("configurator.dev/v1alpha1", "Configurator", "")
+        .objects("configurator.dev/v1alpha1", "ClusterConfigurator", "")
         .await?;
     Ok(api.get("scripted").await?.data["status"].clone())
 }

@@ -53,7 +53,7 @@ pub async fn instances_move(servers: Servers) -> Result<()> {
     expect![[r#"
         InFlight
           InFlight: begun, view "ObjectDetail", description "Move"
-            pause: begun, progress {"message":"waits for a person to confirm","percent":0}, description "Confirmation"
+            pause: begun, progress {"message":"waits for an approval","percent":0}, description "Confirmation"
           Initializing: done, description "Initialization"
           PreFlight: done, view "CheckList", description "Precheck"
             prechkAccount: done, description "Account checks"
@@ -67,8 +67,7 @@ pub async fn instances_move(servers: Servers) -> Result<()> {
               prechkVpcAppId: done, description "Both networks belong to the account"
     "#]].assert_eq(&migration.moves.drawn("web").await?);
     assert_eq!(migration.cloud.effects(), Vec::<String>::new());
-    let signal = json!({"signal": {"name": "confirmed"}});
-    let answer = migration.moves.command("web", "Signal", signal).await?;
+    let answer = migration.moves.command("web", "Approve", json!({})).await?;
     assert_eq!(answer, "done");
     migration.until("Succeeded").await?;
     expect![[r#"
@@ -79,7 +78,7 @@ pub async fn instances_move(servers: Servers) -> Result<()> {
             cloneENIs: done, progress {"message":"2 of 2","percent":100}, details {"objects":{"eni-1-second":"done","eni-2-second":"done"}}, description "Clone network interfaces"
             detachENIs: done, progress {"message":"2 of 2","percent":100}, details {"objects":{"eni-1-second":"done","eni-2-second":"done"}}, description "Detach network interfaces"
             migrateInstances: done, progress {"message":"2 of 2","percent":100}, details {"objects":{"ins-1":"done","ins-2":"done"}}, description "Change the network of the instances"
-            pause: done, progress {"message":"confirmed","percent":100}, description "Confirmation"
+            pause: done, progress {"message":"approved","percent":100}, description "Confirmation"
             unbindEIPs: done, progress {"message":"2 of 2","percent":100}, details {"objects":{"eip-1":"done","eip-2":"done"}}, description "Unbind public addresses"
           Initializing: done, description "Initialization"
           PreFlight: done, view "CheckList", description "Precheck"
@@ -263,8 +262,7 @@ async fn a_person_who_is_told_what_to_do_does_it_and_resumes() -> Result<()> {
     migration.ask(json!({"manuallyConfirm": true})).await?;
     migration.moves.until("web", "it waits", waits).await?;
     migration.cloud.occupy("vpc-new", "10.0.2.12");
-    let signal = json!({"signal": {"name": "confirmed"}});
-    migration.moves.command("web", "Signal", signal).await?;
+    migration.moves.command("web", "Approve", json!({})).await?;
     migration.until("InFlightFailed").await?;
     let status = migration.status().await?;
     expect![[r#"{"InFlight":"10.0.2.12 is taken in vpc-new"}"#]]

@@ -27,7 +27,7 @@ async fn every_transaction_of_the_bookkeeping_carries_a_fence() -> Result<()> {
     apply(&client, &definition("Thing")).await?;
     let machine = json!({
         "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
+        "kind": "ClusterConfigurator",
         "metadata": {"name": "things"},
         "spec": {
             "watch": {"apiVersion": "example.org/v1", "kind": "Thing"},
@@ -89,7 +89,8 @@ async fn every_transaction_of_the_bookkeeping_carries_a_fence() -> Result<()> {
         Ok(left("revisions/").await? == 4 && left("ledger/").await? == 4)
     })
     .await?;
-    let configurators: Api<configurator_host::resource::Configurator> = Api::all(client.clone());
+    let configurators: Api<configurator_host::resource::ClusterConfigurator> =
+        Api::all(client.clone());
     configurators
         .delete_collection(&DeleteParams::default(), &ListParams::default())
         .await?;

@@ -11,7 +11,7 @@ use configurator_core::time::Timestamp;
 use configurator_host::clock::VirtualClock;
 use configurator_host::controller::call_mode::CallMode;
 use configurator_host::module_source::ModuleDirectory;
-use configurator_host::resource::{Configurator, ConfiguratorStatus};
+use configurator_host::resource::{ClusterConfigurator, ConfiguratorStatus};
 use configurator_host::shards::Sharding;
 use configurator_host::sinks::configstore::ConfigStore;
 use configurator_store::Store;
@@ -130,7 +130,7 @@ impl Fleet {
         what: &str,
         holds: impl Fn(&ConfiguratorStatus) -> bool,
     ) -> Result<()> {
-        let api: Api<Configurator> = Api::all(self.servers.cluster.client.clone());
+        let api: Api<ClusterConfigurator> = Api::all(self.servers.cluster.client.clone());
         let anyone = self.hosts.values().next().context("a host")?;
         let is_so = async || {
             let status = api.get("shared").await?.status.unwrap_or_default();
@@ -349,7 +349,7 @@ impl Fleet {
 
     /// What the Configurator says, once it speaks of every object and host.
     pub async fn status(&self) -> Result<String> {
-        let api: Api<Configurator> = Api::all(self.servers.cluster.client.clone());
+        let api: Api<ClusterConfigurator> = Api::all(self.servers.cluster.client.clone());
         let anyone = self.hosts.values().next().context("a host")?;
         let read = async || anyhow::Ok(api.get("shared").await?.status.unwrap_or_default());
         anyone

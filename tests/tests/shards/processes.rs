@@ -255,8 +255,8 @@ async fn processes_that_are_killed_or_stopped_are_replaced_within_seconds() -> R
             group: "configurator.dev".into(),
             version: "v1alpha1".into(),
             api_version: "configurator.dev/v1alpha1".into(),
-            kind: "Configurator".into(),
-            plural: "configurators".into(),
+            kind: "ClusterConfigurator".into(),
+            plural: "clusterconfigurators".into(),
         },
     );
     fleet

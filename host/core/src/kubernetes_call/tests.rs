@@ -4,7 +4,7 @@ use super::*;
 use crate::fixtures::{document, kubernetes};
 
 fn prepare(request: &KubernetesRequest) -> Result<KubernetesCall, String> {
-    KubernetesCall::prepare(request, "c", "effect")
+    KubernetesCall::prepare(request, "cfgr/c", "effect")
 }
 
 /// The call as it is sent, or why it cannot be.
@@ -550,7 +550,7 @@ fn a_generated_name_is_the_same_for_each_attempt_of_one_effect() {
     };
     let request = open(r#"{"metadata": {"generateName": "job-"}}"#);
     let name = |effect| {
-        let call = KubernetesCall::prepare(&request, "c", effect).expect("it can be sent");
+        let call = KubernetesCall::prepare(&request, "cfgr/c", effect).expect("it can be sent");
         assert!(call.is_name_generated());
         call.request().name.clone()
     };

@@ -15,7 +15,7 @@ use expect_test::Expect;
 
 use super::action::{Action, Entry};
 use super::apply::{apply, deadline};
-use super::command::{Command, Verb};
+use super::command::{APPROVED, Command, Requester, Verb};
 use super::event::{End, Event, LeafFailure, LeafOutput};
 use super::phase::{Check, Machine, Phase, PhaseKind, When};
 use super::state::{NodeError, NodeState, State};
@@ -146,8 +146,15 @@ impl Play {
     }
 
     fn command(&mut self, uid: &str, verb: Verb) {
-        let (uid, by) = (uid.to_owned(), "ann".to_owned());
-        self.tell(Event::Command(Command { uid, by, verb }));
+        let requester = Requester {
+            name: "ann".to_owned(),
+            is_verified: true,
+        };
+        self.tell(Event::Command(Command {
+            uid: uid.to_owned(),
+            requester,
+            verb,
+        }));
     }
 
     /// The host has gone, with all that was under way, and another has the state.

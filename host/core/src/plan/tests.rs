@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::capability::{ConfigstoreRule, KubernetesRule};
-use crate::fixtures::{answered, apply, at, get, key, post, put, secret};
+use crate::fixtures::{answered, apply, at, configurator_key, get, key, post, put, secret};
 use crate::request::{BatchErrorStrategy, ConfigVerb, KubernetesVerb, SecretVerb};
 
 mod laws;
@@ -35,8 +35,9 @@ fn planned(
     capabilities: &Capabilities,
     ceiling: &Capabilities,
 ) -> Plan {
+    let configurator = configurator_key();
     let rules = PlanRules {
-        configurator: "c",
+        configurator: &configurator,
         capabilities,
         ceiling,
         namespace: "ns",

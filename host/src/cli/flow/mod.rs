@@ -14,7 +14,7 @@ use configurator_core::machine::state::{NodeState, State, Turn};
 use configurator_core::time::Timestamp;
 use futures::StreamExt;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use kube::api::{Api, DynamicObject, PostParams};
+use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch_kind};
 use kube::{Client, ResourceExt};
@@ -26,6 +26,7 @@ use super::terminal::{BAD, GOOD, NAME};
 use crate::clock::{Clock as _, SystemClock};
 use crate::controller::commands::namespace_beside;
 use crate::resource::command::{Command, CommandPhase, CommandSpec};
+use crate::resource::kind_of;
 
 /// How long the host may take to answer a Command.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
@@ -43,7 +44,7 @@ pub struct FlowArgs {
 /// An object of a Configurator.
 #[derive(Args)]
 pub struct Object {
-    /// Name of the Configurator.
+    /// Configurator: NAMESPACE/NAME, or NAME of a ClusterConfigurator.
     configurator: String,
     /// Object: NAMESPACE/NAME, or NAME in the namespace `default`.
     object: String,
@@ -52,9 +53,10 @@ pub struct Object {
 /// Who gives an order, and whether its answer is awaited.
 #[derive(Args)]
 pub struct Giver {
-    /// Name of the person who gives the order. Default: the user that the API server knows, or else the user of this shell.
-    #[arg(long)]
-    by: Option<String>,
+    /// User who makes the request. Default: the user that the API server knows, or else the user of this shell. The admission policy for Commands
+    /// accepts only the user that the API server knows.
+    #[arg(long, value_name = "USER")]
+    requested_by: Option<String>,
     /// Do not wait for the answer of the host.
     #[arg(long)]
     no_wait: bool,
@@ -74,6 +76,13 @@ enum Order {
     Show(Object),
     /// Show the steps again on every change, until the object reaches a terminal phase.
     Watch(Object),
+    /// Approve what an object waits for: send the signal `approved` to its steps.
+    Approve {
+        #[command(flatten)]
+        object: Object,
+        #[command(flatten)]
+        giver: Giver,
+    },
     /// Cancel the running work. It can be resumed.
     Cancel {
         #[command(flatten)]
@@ -147,6 +156,21 @@ pub fn flow(args: &FlowArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// `configurator approve`.
+///
+/// # Errors
+/// As [`flow`].
+pub fn approve(
+    kubeconfig: Option<PathBuf>,
+    object: Object,
+    giver: Giver,
+) -> anyhow::Result<ExitCode> {
+    flow(&FlowArgs {
+        kubeconfig,
+        order: Order::Approve { object, giver },
+    })
+}
+
 /// `configurator show`.
 ///
 /// # Errors
@@ -177,6 +201,7 @@ async fn follow(client: &Client, order: &Order) -> anyhow::Result<ExitCode> {
             watch(client, object).await?;
             return Ok(ExitCode::SUCCESS);
         }
+        Order::Approve { object, giver } => (object, giver, json!({"verb": "Approve"})),
         Order::Cancel { object, giver } => (object, giver, json!({"verb": "Cancel"})),
         Order::Resume {
             object,
@@ -228,14 +253,23 @@ async fn command(
     let key = target.key(&object.object)?;
     let found = target.get(&key).await?;
     let uid = found.uid().unwrap_or_default();
-    let by = match &giver.by {
-        Some(by) => by.clone(),
+    let requester = match &giver.requested_by {
+        Some(requester) => requester.clone(),
         None => user(client).await,
     };
     if let serde_json::Value::Object(fields) = &mut spec {
-        fields.insert("configurator".into(), object.configurator.clone().into());
-        fields.insert("target".into(), json!({"name": key.name, "uid": uid}));
-        fields.insert("by".into(), by.into());
+        let configurator = &target.configurator.key;
+        let kind = kind_of(configurator).kind;
+        fields.insert(
+            "configurator".into(),
+            json!({"kind": kind, "name": configurator.name}),
+        );
+        let ApiResource {
+            api_version, kind, ..
+        } = &target.resource;
+        let target = json!({"apiVersion": api_version, "kind": kind, "name": key.name, "uid": uid});
+        fields.insert("target".into(), target);
+        fields.insert("requestedBy".into(), requester.into());
         fields.retain(|_, value| !value.is_null());
     }
     let spec: CommandSpec = serde_json::from_value(spec)?;
@@ -312,7 +346,7 @@ async fn list(client: &Client, name: Option<&str>, unfinished: bool) -> anyhow::
                 Ok(state) => (state.phase.clone(), place_of(&state)),
                 Err(error) => ("?".to_owned(), error.to_string()),
             };
-            rows.push([target.configurator.name.clone(), key, phase, at]);
+            rows.push([target.configurator.key.to_string(), key, phase, at]);
         }
     }
     let widths = [0, 1, 2].map(|column: usize| {

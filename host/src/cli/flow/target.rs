@@ -1,5 +1,7 @@
 //! The object that a person speaks of, its machine, and what is stored of it.
 
+use std::fmt::Debug;
+
 use anyhow::{Context as _, bail, ensure};
 use configurator_core::configurator::{Configurator, MachineMode, StatePlace};
 use configurator_core::machine::state::State;
@@ -8,12 +10,14 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{self, Scope};
-use kube::{Client, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 
+use crate::cli::key_of;
 use crate::controller::{commands, state_store};
-use crate::declaration::{self, Flows};
+use crate::declaration::{self, FlowSet};
 use crate::resource;
-use crate::resource::flow::Flow;
+use crate::resource::flow::{ClusterFlow, Flow};
 
 /// A Configurator with a machine, and how its objects are served.
 pub(super) struct Target {
@@ -27,25 +31,23 @@ pub(super) struct Target {
 impl Target {
     /// Every Configurator with a machine, or the one of this name.
     pub(super) async fn all(client: &Client, name: Option<&str>) -> anyhow::Result<Vec<Self>> {
-        let api: Api<resource::Configurator> = Api::all(client.clone());
         let found = match name {
             Some(name) => {
-                let found = api
-                    .get_opt(name)
-                    .await
-                    .context("cannot read the Configurators")?;
-                vec![found.with_context(|| format!("there is no Configurator {name:?}"))?]
+                let key = key_of(name)?;
+                let found = resource::get(client, &key).await;
+                let found = found.context("cannot read the Configurators")?;
+                let kind = resource::kind_of(&key).kind;
+                vec![found.with_context(|| format!("there is no {kind} {name:?}"))?]
             }
-            None => {
-                let all = api.list(&ListParams::default()).await;
-                all.context("cannot read the Configurators")?.items
-            }
+            None => resource::list(client)
+                .await
+                .context("cannot read the Configurators")?,
         };
         let flows = flows(client).await?;
         let mut targets = Vec::new();
         for resource in found {
             let checked = declaration::check(&resource, &flows)
-                .with_context(|| format!("the Configurator {:?}", resource.name_any()));
+                .with_context(|| format!("the Configurator {}", resource.key()));
             let configurator = match checked {
                 Ok(configurator) => configurator,
                 Err(error) if name.is_some() => return Err(error),
@@ -54,8 +56,8 @@ impl Target {
             let Some(mode) = configurator.machine.clone() else {
                 ensure!(
                     name.is_none(),
-                    "the Configurator {:?} has a chain, which keeps nothing",
-                    configurator.name
+                    "the Configurator {} has a chain, which keeps nothing",
+                    configurator.key
                 );
                 continue;
             };
@@ -132,7 +134,7 @@ impl Target {
                 let namespace = commands::namespace_beside(&namespace);
                 let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
                 let uid = object.uid().unwrap_or_default();
-                let name = state_store::config_map_name(&self.configurator.name, &uid);
+                let name = state_store::config_map_name(&self.configurator.key, &uid);
                 match maps.get_opt(&name).await? {
                     Some(map) => serde_json::to_value(map)?,
                     None => return Ok(State::default()),
@@ -140,8 +142,8 @@ impl Target {
             }
             StatePlace::ConfigStore => {
                 bail!(
-                    "the states of {:?} are in the config store, which only the host can read",
-                    self.configurator.name
+                    "the states of {} are in the config store, which only the host can read",
+                    self.configurator.key
                 )
             }
         };
@@ -150,12 +152,22 @@ impl Target {
     }
 }
 
-async fn flows(client: &Client) -> anyhow::Result<Flows> {
-    let api: Api<Flow> = Api::all(client.clone());
-    let flows = match api.list(&ListParams::default()).await {
-        Ok(flows) => flows.items,
-        Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
-        Err(error) => return Err(error).context("cannot read the Flows"),
-    };
-    Ok(flows.into_iter().map(Flow::named).collect())
+async fn flows(client: &Client) -> anyhow::Result<FlowSet> {
+    let cluster = listed::<ClusterFlow>(client).await?;
+    let namespaced = listed::<Flow>(client).await?;
+    let cluster = cluster.into_iter().map(Flow::from);
+    Ok(cluster.chain(namespaced).collect())
+}
+
+/// Flows of one kind. A cluster without the kind has none.
+async fn listed<K>(client: &Client) -> anyhow::Result<Vec<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let api: Api<K> = Api::all(client.clone());
+    match api.list(&ListParams::default()).await {
+        Ok(flows) => Ok(flows.items),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+        Err(error) => Err(error).context("cannot read the Flows"),
+    }
 }

@@ -11,14 +11,14 @@ use configurator_guest::module::Module;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
-use kube::{Client, ResourceExt as _, discovery};
+use kube::{Client, discovery};
 
 use crate::controller::call_mode::CallMode;
 use crate::controller::canary;
 use crate::controller::earlier::Earlier;
 use crate::controller::state_schema;
 use crate::controller::status::Refusal;
-use crate::declaration::{self, Flows, format_bytes};
+use crate::declaration::{self, FlowSet, format_bytes};
 use crate::host::Shared;
 use crate::module_source::Fetched;
 use crate::objects;
@@ -42,11 +42,11 @@ pub(super) struct Loaded {
 /// Fetches the module, and checks it and the resource against each other and against the cluster.
 pub(super) async fn load(
     shared: &Shared,
-    flows: &Flows,
+    flows: &FlowSet,
     resource: &resource::Configurator,
     before: Option<String>,
 ) -> Result<Loaded, Refusal> {
-    let name = resource.name_any();
+    let key = resource.key();
     let mut configurator = declaration::check(resource, flows)
         .map_err(|error| refused("Invalid", error.to_string()))?;
     configurator.retry.max_retry_after = shared.max_retry_after;
@@ -54,7 +54,7 @@ pub(super) async fn load(
     check_memory(&configurator, shared.guest.memory().limit())?;
     let source = resource.spec.module.place();
     shared.observer.noticed(
-        &name,
+        &key,
         &Notice::Loading {
             module: source.clone(),
         },
@@ -75,7 +75,7 @@ pub(super) async fn load(
         recorder.keep_module(bytes.clone()).await;
     } else if configurator.record == Some(true) {
         tracing::warn!(
-            configurator = name,
+            configurator = %key,
             "its runs are not recorded: this host has no folder for recordings"
         );
     }
@@ -138,6 +138,13 @@ fn check_watch(
     policy: &Capabilities,
 ) -> Result<(), Refusal> {
     let watch = &configurator.watch;
+    if !watched.is_namespaced && !configurator.key.namespace.is_empty() {
+        let message = format!(
+            "spec.watch: objects of the kind {} have no namespace, and a Configurator watches only its namespace: use a ClusterConfigurator",
+            watch.kind
+        );
+        return Err(refused("WatchNotAllowed", message));
+    }
     let namespaces = match watched.is_namespaced {
         true => &watch.namespaces[..],
         false => &[],
@@ -203,7 +210,7 @@ pub(super) fn without_before(
     is: &str,
     why: &str,
 ) -> Refusal {
-    let name = resource.name_any();
+    let name = resource.key();
     let message = format!(
         "the module {candidate} {is}, but there is no module for the other objects: {why}. Make it available again, or choose a module for all objects: `configurator rollback {name} --to DIGEST`"
     );
@@ -334,12 +341,21 @@ fn check_capabilities(
     let wanted = serde_json::from_value(said.to_value())
         .map_err(|error| error.to_string())
         .and_then(|spec| declaration::capabilities(&spec).map_err(|error| error.to_string()));
-    let wanted = wanted.map_err(|error| {
+    let mut wanted = wanted.map_err(|error| {
         let message = format!(
             "the handler {name:?} of {place} says what it asks for in another form than spec.capabilities: {error}"
         );
         refused("ModuleInvalid", message)
     })?;
+    let own = &configurator.key.namespace;
+    if !own.is_empty() {
+        // All namespaces that a Configurator has are its own.
+        for rule in &mut wanted.kubernetes {
+            if rule.namespaces == ["*"] {
+                rule.namespaces = vec![own.clone()];
+            }
+        }
+    }
     let lacks = |rule: String, who: &str| {
         let message = format!("the handler {name:?} of {place} asks for {rule}, which {who}");
         refused("CapabilityMissing", message)

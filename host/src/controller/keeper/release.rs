@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use kube::api::{Api, ApiResource, Patch, PatchParams};
-use kube::{Client, ResourceExt as _, discovery};
+use configurator_core::request::ObjectRef;
+use kube::api::{ApiResource, Patch, PatchParams};
+use kube::discovery::{self, Scope};
+use kube::{Client, ResourceExt as _};
 use serde_json::json;
 
 use super::Keeper;
@@ -11,6 +13,7 @@ use crate::controller::finalizer::Finalizer;
 use crate::controller::report::KeeperReport;
 use crate::controller::status;
 use crate::kubernetes_faults::is_of_another;
+use crate::objects;
 use crate::resource;
 
 /// The finalizer that holds a Configurator until its own finalizers are removed from all objects.
@@ -32,7 +35,7 @@ impl Keeper {
         }
         if let Err(error) = self.release_objects(&resource, Some(kind)).await {
             tracing::warn!(
-                configurator = resource.name_any(),
+                configurator = %resource.key(),
                 error,
                 "the finalizers of an earlier generation could not be removed; the host retries at its next start"
             );
@@ -46,7 +49,7 @@ impl Keeper {
         kind: Option<ApiResource>,
     ) -> Result<(), String> {
         if let Some(kind) = kind {
-            Finalizer::new(self.shared.client.clone(), kind, &resource.name_any())
+            Finalizer::new(self.shared.client.clone(), kind, &resource.key())
                 .release_all()
                 .await
                 .map_err(|fault| fault.to_string())?;
@@ -67,7 +70,6 @@ impl Keeper {
             is_bootstrapped: true,
             is_settled: false,
         });
-        let name = resource.name_any();
         self.voice.fall_silent().await;
         if !is_held(resource) {
             return;
@@ -83,10 +85,14 @@ impl Keeper {
                 .ok(),
             None => None,
         };
+        // A Configurator with a namespace has no objects without one.
+        let is_possible =
+            |scope: &Scope| resource.key().namespace.is_empty() || *scope == Scope::Namespaced;
+        let kind = kind.filter(|(_, capabilities)| is_possible(&capabilities.scope));
         let kind = kind.map(|(kind, _)| kind);
         if let Err(error) = self.release_objects(resource, kind).await {
             tracing::warn!(
-                configurator = name,
+                configurator = %resource.key(),
                 error,
                 "the finalizers could not be removed; the host retries"
             );
@@ -102,38 +108,34 @@ fn is_held(resource: &resource::Configurator) -> bool {
         .any(|finalizer| finalizer == OWN_FINALIZER)
 }
 
-pub(super) async fn hold(client: &Client, name: &str) -> Result<(), kube::Error> {
-    let api: Api<resource::Configurator> = Api::all(client.clone());
+pub(super) async fn hold(client: &Client, key: &ObjectRef) -> Result<(), kube::Error> {
+    let kind = resource::kind_of(key);
     let body = json!({
-        "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
-        "metadata": {"name": name, "finalizers": [OWN_FINALIZER]},
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": key.name, "finalizers": [OWN_FINALIZER]},
     });
-    api.patch(
-        name,
-        &PatchParams::apply(status::MANAGER).force(),
-        &Patch::Apply(&body),
-    )
-    .await
-    .map(drop)
+    objects::of(client.clone(), &kind, &key.namespace)
+        .patch(
+            &key.name,
+            &PatchParams::apply(status::MANAGER).force(),
+            &Patch::Apply(&body),
+        )
+        .await
+        .map(drop)
 }
 
 async fn unhold(client: &Client, resource: &resource::Configurator) -> Result<(), kube::Error> {
-    let api: Api<resource::Configurator> = Api::all(client.clone());
+    let key = resource.key();
     let remaining: Vec<&String> = resource
         .finalizers()
         .iter()
         .filter(|finalizer| *finalizer != OWN_FINALIZER)
         .collect();
     let body = json!({"metadata": {"uid": resource.uid(), "finalizers": remaining}});
-    match api
-        .patch(
-            &resource.name_any(),
-            &PatchParams::default(),
-            &Patch::Merge(&body),
-        )
-        .await
-    {
+    let api = objects::of(client.clone(), &resource::kind_of(&key), &key.namespace);
+    let params = PatchParams::default();
+    match api.patch(&key.name, &params, &Patch::Merge(&body)).await {
         Err(kube::Error::Api(status)) if status.code == 404 || is_of_another(&status) => Ok(()),
         patched => patched.map(drop),
     }

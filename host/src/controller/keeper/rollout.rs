@@ -103,9 +103,9 @@ impl Keeper {
         };
         let digest = canary.candidate.digest().to_string();
         let percent = policy.fraction.percent();
-        let name = &worker.configurator.name;
-        tracing::info!(configurator = name, digest, percent, "a canary started");
-        let subject = Subject::configurator(name, &worker.configurator.uid);
+        let key = &worker.configurator.key;
+        tracing::info!(configurator = %key, digest, percent, "a canary started");
+        let subject = Subject::configurator(key, &worker.configurator.uid);
         let message = format!("new runs of {percent} % of the objects use {digest}");
         self.shared.publisher.publish(HostEvent {
             subject,
@@ -115,7 +115,7 @@ impl Keeper {
             message,
         });
         let notice = Notice::CanaryStarted { digest, percent };
-        self.shared.observer.noticed(name, &notice);
+        self.shared.observer.noticed(key, &notice);
         let own = canary.host_status(RunCounts::default(), None);
         let progress = canary::progress(&own, &self.voice.others());
         self.known.rolled_back = None;
@@ -210,14 +210,14 @@ impl Keeper {
     /// Rolls the canary back.
     fn roll_back(&mut self, rolled_back: RolledBackStatus) {
         let resource = self.desired.borrow().clone();
-        let name = resource.name_any();
-        let subject = Subject::configurator(&name, &resource.uid().unwrap_or_default());
+        let key = resource.key();
+        let subject = Subject::configurator(&key, &resource.uid().unwrap_or_default());
         let RolledBackStatus { digest, message } = rolled_back.clone();
-        tracing::warn!(configurator = name, "{message}");
+        tracing::warn!(configurator = %key, "{message}");
         let event = HostEvent::warning(subject, "ModuleRolledBack", message.clone());
         self.shared.publisher.publish(event);
         let notice = Notice::RolledBack { digest, message };
-        self.shared.observer.noticed(&name, &notice);
+        self.shared.observer.noticed(&key, &notice);
         self.end_canary(Some(rolled_back));
     }
 
@@ -238,9 +238,9 @@ impl Keeper {
             return;
         }
         self.known.previous = Some(before.clone());
-        let (name, uid) = (&worker.configurator.name, &worker.configurator.uid);
+        let (key, uid) = (&worker.configurator.key, &worker.configurator.uid);
         tracing::info!(
-            configurator = name,
+            configurator = %key,
             before,
             digest,
             "the module was swapped"
@@ -249,8 +249,8 @@ impl Keeper {
             before: before.clone(),
             digest: digest.clone(),
         };
-        self.shared.observer.noticed(name, &notice);
-        let subject = Subject::configurator(name, uid);
+        self.shared.observer.noticed(key, &notice);
+        let subject = Subject::configurator(key, uid);
         let message = format!("runs that begin are of {digest}, and no longer of {before}");
         self.shared.publisher.publish(HostEvent {
             subject,

@@ -1,9 +1,9 @@
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use super::Flows;
+use crate::declaration::FlowSet;
 use crate::resource::Configurator;
-use crate::resource::machine::FlowSpec;
+use crate::resource::flow::Flow;
 
 /// What is said of a machine with a change.
 #[track_caller]
@@ -23,7 +23,7 @@ fn check(change: impl FnOnce(&mut Value), expected: Expect) {
     change(&mut machine);
     let resource: Configurator = serde_json::from_value(json!({
         "apiVersion": "configurator.dev/v1alpha1",
-        "kind": "Configurator",
+        "kind": "ClusterConfigurator",
         "metadata": {"name": "things"},
         "spec": {
             "watch": {"apiVersion": "example.org/v1", "kind": "Thing"},
@@ -32,13 +32,18 @@ fn check(change: impl FnOnce(&mut Value), expected: Expect) {
         },
     }))
     .unwrap();
-    let bind: FlowSpec = serde_json::from_value(json!({
-        "flowName": "bind",
-        "recoverFromFirstStep": true,
-        "steps": [{"stepName": "unbind"}, {"stepName": "bind", "className": "eip.Bind", "once": true}],
+    let bind: Flow = serde_json::from_value(json!({
+        "apiVersion": "configurator.dev/v1alpha1",
+        "kind": "ClusterFlow",
+        "metadata": {"name": "bind"},
+        "spec": {
+            "flowName": "bind",
+            "recoverFromFirstStep": true,
+            "steps": [{"stepName": "unbind"}, {"stepName": "bind", "className": "eip.Bind", "once": true}],
+        },
     }))
     .unwrap();
-    let flows = Flows::from([("bind".to_owned(), bind)]);
+    let flows = FlowSet::from_iter([bind]);
     let told = match crate::declaration::check(&resource, &flows) {
         Ok(configurator) => {
             let machine = configurator.machine.as_ref().unwrap().machine.clone();

@@ -1,8 +1,12 @@
 //! What a person, or another controller, has told the machine to do.
 
+use serde_json::json;
+
 use super::Engine;
+use crate::document::Document;
+use crate::handler::Signal;
 use crate::machine::action::Notice;
-use crate::machine::command::{Command, Verb};
+use crate::machine::command::{APPROVED, Command, Requester, Verb};
 use crate::machine::phase::PhaseKind;
 use crate::machine::state::{MAX_COMMANDS, NodeState, State, push_bounded};
 
@@ -10,28 +14,42 @@ const CANNOT_CALL_OFF: &str = "requests are under way that may be sent but once"
 
 impl<'m> Engine<'m> {
     pub(super) fn command(&mut self, command: Command) {
-        let Command { uid, by, verb } = command;
+        let Command {
+            uid,
+            requester,
+            verb,
+        } = command;
         if self.state.commands.contains(&uid) {
             return;
         }
         self.is_dirty = true;
         push_bounded(&mut self.state.commands, uid.clone(), MAX_COMMANDS);
         let at = self.notices.len();
-        let notice = match self.carry_out(&by, verb) {
+        let notice = match self.carry_out(&requester, verb) {
             Ok(()) => Notice::CommandDone { uid },
             Err(why) => Notice::CommandRefused { uid, why },
         };
         self.notices.insert(at, notice);
     }
 
-    fn carry_out(&mut self, by: &str, verb: Verb) -> Result<(), String> {
+    fn carry_out(&mut self, requester: &Requester, verb: Verb) -> Result<(), String> {
         let phase = self.machine.phase(&self.state.phase);
         let kind = phase.map(|phase| &phase.kind);
         let is_active = matches!(kind, Some(PhaseKind::Active { .. }));
         let is_under_way = is_active && !self.state.is_halted;
         match verb {
+            Verb::Approve if self.is_awaited(APPROVED) => {
+                let Requester { name, is_verified } = requester;
+                let data = Document::of(&json!({"by": name, "verified": is_verified}));
+                self.signalled(Signal {
+                    name: APPROVED.to_owned(),
+                    data: Some(data.map_err(|error| error.to_string())?),
+                });
+                Ok(())
+            }
+            Verb::Approve => Err("nothing waits for an approval".to_owned()),
             Verb::Cancel if is_under_way => {
-                self.state.interrupt = Some(format!("cancelled by {by}"));
+                self.state.interrupt = Some(format!("cancelled by {requester}"));
                 self.settle();
                 Ok(())
             }
@@ -61,7 +79,9 @@ impl<'m> Engine<'m> {
                 self.signalled(signal);
                 Ok(())
             }
-            Verb::Skip { node, reason } => self.skip(&node, format!("{reason} ({by})")),
+            Verb::Skip { node, reason } => {
+                self.skip(&node, format!("{reason}; skipped by {requester}"))
+            }
         }
     }
 

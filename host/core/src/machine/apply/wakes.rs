@@ -151,6 +151,17 @@ impl<'m> Engine<'m> {
         }
     }
 
+    /// Whether a leaf of the current phase waits for this signal.
+    pub(super) fn is_awaited(&self, name: &str) -> bool {
+        let mut is_awaited = false;
+        if let Some(root) = self.state.root() {
+            root.each(&mut |node| {
+                is_awaited |= matches!(&node.leaf.turn, Turn::Waiting { signals, .. } if signals.iter().any(|signal| signal == name));
+            });
+        }
+        is_awaited
+    }
+
     pub(super) fn signalled(&mut self, signal: Signal) {
         let mut is_heard = false;
         self.in_tree(|_, _, root| {

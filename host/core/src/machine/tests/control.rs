@@ -100,7 +100,10 @@ fn a_node_can_be_skipped() {
         enter Work/c 1/1 Entered
     "#]],
     );
-    assert_eq!(play.node("Work/b").skipped.unwrap(), "by hand (ann)");
+    assert_eq!(
+        play.node("Work/b").skipped.unwrap(),
+        "by hand; skipped by ann"
+    );
     for (number, path) in ["Work/a", "Work/nothing", "Elsewhere/a"].iter().enumerate() {
         play.command(&format!("d{number}"), skip(path));
     }

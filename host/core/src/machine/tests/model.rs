@@ -4,7 +4,10 @@
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
+use serde_json::json;
+
 use super::*;
+use crate::document::Document;
 use crate::handler::{Cause, Signal};
 use crate::machine::memento::Memento;
 use crate::machine::phase::{ErrorCode, Remedy};
@@ -15,6 +18,9 @@ use crate::request::ObjectKey;
 const CASES: u32 = 100_000;
 /// The same in every run; the last byte tells the halves apart.
 const SEED: &[u8; 32] = b"phases, trees, flows and orders.";
+
+/// How the specification names the signal of an approval, which has data.
+const APPROVAL: &str = "approval";
 
 // ---- The specification ----
 
@@ -710,6 +716,12 @@ impl Spec {
                     self.go_on(machine, now);
                 }
             }
+            Verb::Approve => {
+                let is_it = |turn: &Does| matches!(turn, Does::Waits(_, signals, _) if signals.iter().any(|name| name == APPROVED));
+                if self.wake(machine, is_it, "again", Some(APPROVAL)) {
+                    self.go_on(machine, now);
+                }
+            }
             Verb::Signal(signal) => {
                 let name = &signal.name;
                 let is_it = |turn: &Does| matches!(turn, Does::Waits(_, signals, _) if signals.contains(name));
@@ -944,7 +956,7 @@ impl Both {
         self.spec.entered.clear();
         self.spec.moves = 0;
         self.play.log.clear();
-        let name = format!("s{}", which % 2);
+        let name = ["s0", "s1", APPROVED][usize::from(which % 3)].to_owned();
         let now = self.play.now;
         match what % 16 {
             0..=6 if some_running.is_some() => {
@@ -1024,12 +1036,13 @@ impl Both {
             13 | 14 => {
                 self.orders += usize::from(which != 7);
                 let uid = format!("c{}", self.orders);
-                let verb = match how % 8 {
+                let verb = match how % 9 {
                     0 => Verb::Cancel,
                     1 | 2 => Verb::Resume(None),
                     3 => Verb::Resume(Some(RecoverFrom::FirstStep)),
                     4 => Verb::Restart,
                     5 => Verb::Signal(Signal { name, data: None }),
+                    6 => Verb::Approve,
                     _ => {
                         let phase = match which % 4 {
                             0 => self.spec.unfinished.clone().unwrap_or_default(),
@@ -1224,6 +1237,10 @@ fn told(cause: &str) -> String {
         "timer" => Cause::Timer,
         "changed" => Cause::Changed(object()),
         "recovered" => Cause::Recovered,
+        signal if signal.ends_with(APPROVAL) => Cause::Signal(Signal {
+            name: APPROVED.into(),
+            data: Some(Document::of(&json!({"by": "ann", "verified": true})).unwrap()),
+        }),
         signal => Cause::Signal(Signal {
             name: signal.trim_start_matches("signal ").into(),
             data: None,

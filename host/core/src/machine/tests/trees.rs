@@ -132,6 +132,26 @@ fn again_and_waits_count_entries_and_failures_count_attempts() {
 }
 
 #[test]
+fn an_approval_counts_only_for_those_who_wait_for_it() {
+    let mut play = Play::begun(at_work(leaf("")));
+    play.take_log();
+    play.command("c1", Verb::Approve);
+    play.end("Work", wait_for(APPROVED));
+    play.command("c2", Verb::Approve);
+    check(
+        &mut play,
+        expect![[r#"
+        persist
+        CommandRefused { uid: "c1", why: "nothing waits for an approval" }
+        persist
+        persist
+        CommandDone { uid: "c2" }
+        enter Work 2/1 Signal(Signal { name: "approved", data: Some({"by":"ann","verified":true}) })
+    "#]],
+    );
+}
+
+#[test]
 fn a_signal_that_comes_early_is_kept() {
     let mut play = Play::begun(at_work(leaf("")));
     play.command("c1", Verb::Signal(signal("stop")));

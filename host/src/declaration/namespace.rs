@@ -1,0 +1,77 @@
+//! A Configurator does not reach beyond its namespace.
+
+use configurator_core::capability::Capabilities;
+use configurator_core::configurator::Watch;
+
+use super::{DeclarationError, wrong};
+use crate::resource::ModuleSpec;
+
+/// Limits what is watched to the namespace.
+pub(super) fn confine_watch(watch: &mut Watch, namespace: &str) -> Result<(), DeclarationError> {
+    check("spec.watch.namespaces", &watch.namespaces, namespace)?;
+    if !watch.exclude_namespaces.is_empty() {
+        return Err(wrong(
+            "spec.watch.excludeNamespaces",
+            &format!(
+                "a Configurator watches only its namespace, {namespace}: leave it out, or use a ClusterConfigurator"
+            ),
+        ));
+    }
+    watch.namespaces = vec![namespace.to_owned()];
+    Ok(())
+}
+
+/// Limits what requests may do to the namespace. A rule without namespaces grants its own.
+pub(super) fn confine_rules(
+    rules: &mut Capabilities,
+    namespace: &str,
+) -> Result<(), DeclarationError> {
+    for (index, rule) in rules.kubernetes.iter_mut().enumerate() {
+        let path = format!("spec.capabilities.kubernetes[{index}].namespaces");
+        check(&path, &rule.namespaces, namespace)?;
+        rule.namespaces = vec![namespace.to_owned()];
+    }
+    for (path, is_empty) in [
+        (
+            "spec.capabilities.configstore",
+            rules.configstore.is_empty(),
+        ),
+        (
+            "spec.capabilities.secretstore",
+            rules.secretstore.is_empty(),
+        ),
+    ] {
+        if !is_empty {
+            let message =
+                "the store has no part for this namespace alone: use a ClusterConfigurator";
+            return Err(wrong(path, message));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the module is not read from another namespace.
+pub(super) fn check_module(module: &ModuleSpec, namespace: &str) -> Result<(), DeclarationError> {
+    let map = module.config_map.as_ref().map(|map| &map.namespace);
+    check("spec.module.configMap.namespace", map, namespace)?;
+    let oci = module.oci.as_ref();
+    let secret = oci.and_then(|oci| oci.pull_secret.as_ref());
+    let secret = secret.map(|secret| &secret.namespace);
+    check("spec.module.oci.pullSecret.namespace", secret, namespace)
+}
+
+fn check<'a>(
+    path: &str,
+    named: impl IntoIterator<Item = &'a String>,
+    namespace: &str,
+) -> Result<(), DeclarationError> {
+    match named.into_iter().find(|named| *named != namespace) {
+        None => Ok(()),
+        Some(other) => Err(wrong(
+            path,
+            &format!(
+                "a Configurator reaches only its namespace, {namespace}, not {other:?}: leave it out, or use a ClusterConfigurator"
+            ),
+        )),
+    }
+}
