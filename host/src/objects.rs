@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use kube::Client;
+use configurator_core::request::ObjectRef;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::{GroupVersionKind, Status};
 use kube::discovery::{self, Scope};
+use kube::{Client, ResourceExt};
 use serde_json::Value;
 
 /// How long a new kind may take until it is served.
@@ -174,6 +175,15 @@ async fn served(client: &Client, definition: &Value) -> Result<(), ObjectError> 
         }
     }
     Ok(())
+}
+
+/// The namespace and name of an object. One without a namespace has an empty one.
+#[must_use]
+pub fn key_of(object: &impl ResourceExt) -> ObjectRef {
+    ObjectRef {
+        namespace: object.namespace().unwrap_or_default(),
+        name: object.name_any(),
+    }
 }
 
 /// The text at this pointer (RFC 6901); empty where there is none.

@@ -6,6 +6,7 @@ mod capabilities;
 mod chain;
 mod cluster;
 pub mod command;
+mod counterpart;
 mod deletion;
 pub mod flow;
 mod limits;
@@ -121,9 +122,9 @@ fn default_concurrency() -> u32 {
 pub fn definitions() -> Vec<serde_json::Value> {
     let definitions = [
         Configurator::crd(),
-        cluster::definition(),
+        counterpart::definition::<Configurator, ClusterConfigurator>(),
         flow::Flow::crd(),
-        flow::cluster_definition(),
+        counterpart::definition::<flow::Flow, flow::ClusterFlow>(),
         command::Command::crd(),
     ];
     let definitions = definitions.into_iter().map(|definition| {

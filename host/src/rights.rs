@@ -284,16 +284,18 @@ impl Rights {
                     &["delete", "list", "watch"],
                 );
                 self.grant(&beside, group, "commands/status", &[], &["patch"]);
-                // Whether the API server checks who creates Commands.
-                for resource in [
-                    "validatingadmissionpolicies",
-                    "validatingadmissionpolicybindings",
-                ] {
-                    let group = "admissionregistration.k8s.io";
-                    self.grant(&Scope::Everywhere, group, resource, &[], &["list"]);
-                }
             }
             self.events(scope);
+        }
+        if configurator.machine.is_some() {
+            // Whether the API server checks who creates Commands.
+            let group = "admissionregistration.k8s.io";
+            for resource in [
+                "validatingadmissionpolicies",
+                "validatingadmissionpolicybindings",
+            ] {
+                self.grant(&Scope::Everywhere, group, resource, &[], &["list"]);
+            }
         }
         if let Some(mode) = &configurator.machine
             && let StatePlace::Status { .. } = mode.place

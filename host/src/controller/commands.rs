@@ -115,14 +115,6 @@ pub(crate) struct Finished {
     pub(crate) ttl: Option<Duration>,
 }
 
-/// The namespace and name of a Command.
-pub(crate) fn key_of(command: &Command) -> ObjectRef {
-    ObjectRef {
-        namespace: command.namespace().unwrap_or_default(),
-        name: command.name_any(),
-    }
-}
-
 /// Returns when a Command was carried out or refused; `None` if it is still to be carried out.
 pub(crate) fn finished(command: &Command) -> Option<Finished> {
     let status = command.status.as_ref()?;

@@ -188,11 +188,8 @@ impl Finalizer {
                 .map_err(|error| fault_of("list for the finalizer", false, &error))?;
             for object in page.items {
                 if object.finalizers().contains(&self.name) {
-                    let key = ObjectRef {
-                        namespace: object.namespace().unwrap_or_default(),
-                        name: object.name_any(),
-                    };
-                    held.push((key, object.uid().unwrap_or_default()));
+                    let uid = object.uid().unwrap_or_default();
+                    held.push((objects::key_of(&object), uid));
                 }
             }
             match page.metadata.continue_.filter(|token| !token.is_empty()) {

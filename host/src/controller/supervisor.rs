@@ -18,7 +18,7 @@ use super::report::{HostReport, Reporter};
 use super::sweep::sweep;
 use crate::declaration::FlowSet;
 use crate::host::Shared;
-use crate::objects;
+use crate::objects::{self, key_of};
 use crate::resource::flow::{ClusterFlow, Flow};
 use crate::resource::{ClusterConfigurator, Configurator, HostStatus};
 use crate::shards::changed;
@@ -313,12 +313,5 @@ impl Supervisor {
             report.watch_error = error;
             is_new
         });
-    }
-}
-
-fn key_of(object: &impl ResourceExt) -> ObjectRef {
-    ObjectRef {
-        namespace: object.namespace().unwrap_or_default(),
-        name: object.name_any(),
     }
 }

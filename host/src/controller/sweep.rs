@@ -122,10 +122,8 @@ async fn configurators(shared: &Shared) -> Result<Names, Fault> {
         let listed = listed.map_err(|error| fault_of("the Configurators", false, &error))?;
         for configurator in listed {
             there.uids.extend(configurator.uid());
-            there.owners.insert(segment_of(&ObjectRef {
-                namespace: configurator.namespace().unwrap_or_default(),
-                name: configurator.name_any(),
-            }));
+            let key = objects::key_of(&configurator);
+            there.owners.insert(segment_of(&key));
         }
     }
     Ok(there)

@@ -1,7 +1,6 @@
 //! The resource ClusterConfigurator.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{CustomResource, CustomResourceExt as _};
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,14 +32,4 @@ impl From<ClusterConfigurator> for Configurator {
             status: resource.status,
         }
     }
-}
-
-/// The definition, with the columns of a Configurator.
-pub(super) fn definition() -> CustomResourceDefinition {
-    let mut definition = ClusterConfigurator::crd();
-    let columns = Configurator::crd().spec.versions.into_iter();
-    for (version, same) in definition.spec.versions.iter_mut().zip(columns) {
-        version.additional_printer_columns = same.additional_printer_columns;
-    }
-    definition
 }

@@ -1,12 +1,12 @@
 //! The resources Flow and ClusterFlow: steps that several Configurators use.
 
 use configurator_core::request::ObjectRef;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{CustomResource, CustomResourceExt as _, ResourceExt as _};
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::counterpart;
 use super::machine::FlowSpec;
 use crate::objects;
 
@@ -58,10 +58,7 @@ impl Flow {
     /// The namespace and name of the resource. A ClusterFlow has no namespace.
     #[must_use]
     pub fn key(&self) -> ObjectRef {
-        ObjectRef {
-            namespace: self.namespace().unwrap_or_default(),
-            name: self.name_any(),
-        }
+        objects::key_of(self)
     }
 
     /// The name that Configurators use, which need not be that of the resource, and the steps.
@@ -73,32 +70,12 @@ impl Flow {
     }
 }
 
-/// The definition of ClusterFlow, with the columns of a Flow.
-pub(super) fn cluster_definition() -> CustomResourceDefinition {
-    let mut definition = ClusterFlow::crd();
-    let columns = Flow::crd().spec.versions.into_iter();
-    for (version, same) in definition.spec.versions.iter_mut().zip(columns) {
-        version.additional_printer_columns = same.additional_printer_columns;
-    }
-    definition
-}
-
 /// Reads a Flow or a ClusterFlow from a file. As with kubectl, a Flow without a namespace is in `default`.
 ///
 /// # Errors
 /// When it has another form.
 pub fn read(object: Value) -> Result<Flow, serde_json::Error> {
-    if objects::text(&object, "/kind") == "ClusterFlow" {
-        let mut resource: ClusterFlow = serde_json::from_value(object)?;
-        resource.metadata.namespace = None;
-        return Ok(resource.into());
-    }
-    let mut resource: Flow = serde_json::from_value(object)?;
-    resource
-        .metadata
-        .namespace
-        .get_or_insert_with(|| "default".to_owned());
-    Ok(resource)
+    counterpart::read::<Flow, ClusterFlow>(object)
 }
 
 /// A flow that is written down by itself, as `flowName` and `steps`, as the resource of that name: `CreateCluster` is the ClusterFlow

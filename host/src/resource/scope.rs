@@ -5,7 +5,7 @@ use kube::api::{Api, ApiResource, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::Value;
 
-use super::{ClusterConfigurator, Configurator, ModuleSpec};
+use super::{ClusterConfigurator, Configurator, ModuleSpec, counterpart};
 use crate::objects;
 
 impl Configurator {
@@ -31,10 +31,7 @@ impl Configurator {
     /// The namespace and name. A ClusterConfigurator has no namespace.
     #[must_use]
     pub fn key(&self) -> ObjectRef {
-        ObjectRef {
-            namespace: self.namespace().unwrap_or_default(),
-            name: self.name_any(),
-        }
+        objects::key_of(self)
     }
 }
 
@@ -102,15 +99,6 @@ pub fn is_configurator(object: &Value) -> bool {
 /// # Errors
 /// When it has another form.
 pub fn read(object: Value) -> Result<Configurator, serde_json::Error> {
-    if objects::text(&object, "/kind") == "ClusterConfigurator" {
-        let mut resource: ClusterConfigurator = serde_json::from_value(object)?;
-        resource.metadata.namespace = None;
-        return Ok(resource.into());
-    }
-    let mut resource: Configurator = serde_json::from_value(object)?;
-    resource
-        .metadata
-        .namespace
-        .get_or_insert_with(|| "default".to_owned());
+    let resource = counterpart::read::<Configurator, ClusterConfigurator>(object)?;
     Ok(resource.resolved())
 }

@@ -62,11 +62,11 @@ impl Worker {
         }
         let now = self.now();
         if let Some(finished) = commands::finished(command) {
-            let (key, at) = (commands::key_of(command), finished.time.unwrap_or(now));
+            let (key, at) = (objects::key_of(command), finished.time.unwrap_or(now));
             return self.pending.finished(key, uid, at, finished.ttl);
         }
         let command_ref = CommandRef {
-            key: commands::key_of(command),
+            key: objects::key_of(command),
             is_verified: self.parts.requesters.are_verified(command).await,
             uid,
         };
