@@ -13,6 +13,7 @@ use configurator_core::backoff::RetryPolicy;
 use configurator_core::configurator::{Configurator, Deletion, DeletionBy};
 use configurator_core::document::Document;
 use configurator_core::handler::CallLimits;
+use configurator_core::partition::Partition;
 
 pub use self::capabilities::capabilities;
 pub use self::flows::{FlowSet, Flows};
@@ -79,7 +80,10 @@ pub fn check(
     };
     let mut watch = watch::watch(&spec.watch)?;
     let mut rules = capabilities(&spec.capabilities)?;
+    let mut partition = Partition::default();
     if !key.namespace.is_empty() {
+        // The uid of the namespace is yet to be looked up. No namespace has an empty one, so nothing is in this partition.
+        partition = Partition::of_namespace(&key.namespace, "");
         namespace::check_module(&spec.module, &key.namespace)?;
         namespace::confine_watch(&mut watch, &key.namespace)?;
         namespace::confine_rules(&mut rules, &key.namespace)?;
@@ -98,6 +102,7 @@ pub fn check(
     let parameters = serde_json::Value::Object(spec.parameters.clone().into_iter().collect());
     Ok(Configurator {
         key,
+        partition,
         uid: resource.metadata.uid.clone().unwrap_or_default(),
         generation: resource.metadata.generation.unwrap_or_default(),
         suspend: spec.suspend,

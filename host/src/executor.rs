@@ -301,6 +301,7 @@ fn owner<'a>(step: &PlannedStep, run: &'a Run) -> Option<&'a Member> {
 fn scope(step: &PlannedStep, run: &Run, keys: &IdempotencyKeys) -> Scope {
     Scope {
         configurator: run.configurator().key.clone(),
+        partition: run.configurator().partition.clone(),
         owner: run.configurator().limits.owner,
         request_name: step.request.name.clone(),
         object: owner(step, run)

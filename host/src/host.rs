@@ -21,6 +21,7 @@ use crate::clock::{Clock, SharedClock, SystemClock};
 use crate::cluster::{self, Cluster};
 use crate::controller::call_mode::CallMode;
 use crate::controller::parking::{Availability, Prober};
+use crate::controller::partitions;
 use crate::controller::pending::CommandLimits;
 use crate::controller::report::HostReport;
 use crate::controller::requesters::Requesters;
@@ -51,6 +52,7 @@ use crate::tasks::{TaskKind, Tasks};
 pub(crate) struct Shared {
     pub(crate) client: Client,
     pub(crate) config_store: Arc<dyn ConfigStore>,
+    pub(crate) secret_store: Arc<dyn SecretStore>,
     pub(crate) answers: AnswerBudget,
     pub(crate) guest: GuestRuntime,
     pub(crate) call_mode: CallMode,
@@ -365,7 +367,7 @@ impl HostBuilder {
         let sinks = Sinks {
             kubernetes: Arc::new(kubernetes),
             configstore: Arc::new(ConfigstoreSink::new(config_store.clone())),
-            secretstore: Arc::new(SecretstoreSink::new(secret_store, generator)),
+            secretstore: Arc::new(SecretstoreSink::new(secret_store.clone(), generator)),
             http: self.http_sink.unwrap_or(default_http),
         };
         let sinks = match self.sink_decorator {
@@ -414,6 +416,7 @@ impl HostBuilder {
             flows: watch::Sender::new(None),
             client: own_client,
             config_store,
+            secret_store,
             guest,
             call_mode: self.call_mode,
             modules: Arc::new(Permitted {
@@ -516,6 +519,10 @@ impl Host {
             );
             tasks.spawn(TaskKind::Election, election.run(tasks.clone()));
         }
+        tasks.spawn(
+            TaskKind::Worker,
+            partitions::run(shared.clone(), tasks.clone()),
+        );
         tasks.spawn(
             TaskKind::Worker,
             Supervisor::new(shared, tasks.clone(), reports).run(),

@@ -192,10 +192,8 @@ mod tests {
 
     use async_trait::async_trait;
     use configurator_core::fault::FaultKind;
-    use configurator_core::request::ConfigOperation;
-
     use super::*;
-    use crate::sinks::configstore::{EmbeddedConfigStore, Transacted};
+    use crate::sinks::configstore::{ConfigTransaction, EmbeddedConfigStore, Transacted};
 
     /// Notes what is written, unless it is away.
     #[derive(Default)]
@@ -206,12 +204,7 @@ mod tests {
 
     #[async_trait]
     impl ConfigStore for Noting {
-        async fn transact(
-            &self,
-            _: &[ConfigOperation],
-            _: &str,
-            _: &[Fence],
-        ) -> Result<Transacted, Fault> {
+        async fn transact(&self, _: ConfigTransaction) -> Result<Transacted, Fault> {
             Ok(Transacted::default())
         }
 

@@ -17,7 +17,6 @@ use kube::discovery::{ApiCapabilities, Scope as KindScope};
 use crate::resource;
 use crate::resource::command::Command;
 use crate::resource::flow::{ClusterFlow, Flow};
-use crate::sinks::configstore::CLUSTER;
 
 /// Where Events are about what has no namespace.
 const EVENTS_OF_CLUSTER: &str = "default";
@@ -190,8 +189,9 @@ impl Rights {
         ] {
             self.grant(everywhere, group, resource, &[], &["list", "watch"]);
         }
-        // Whose a config store on etcd is.
-        self.grant(everywhere, "", "namespaces", &[CLUSTER], &["get"]);
+        // Whose a config store on etcd is, and which partitions of the stores belong to namespaces that are gone.
+        let verbs = ["get", "list", "watch"];
+        self.grant(everywhere, "", "namespaces", &[], &verbs);
         let home = &Scope::Namespace(namespace.to_owned());
         let leases = "coordination.k8s.io";
         // One for each shard and host; the names of hosts are not known before.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use configurator_core::fault::Fault;
 use configurator_core::layers::Write;
-use configurator_core::request::ConfigOperation;
-use configurator_host::sinks::configstore::{Condition, ConfigStore, Fence, Transacted};
+use configurator_host::sinks::configstore::{
+    Condition, ConfigStore, ConfigTransaction, Fence, Transacted,
+};
 
 /// Sees the writes of a config store.
 #[async_trait]
@@ -47,14 +48,10 @@ impl<I: Interceptor> Intercepted<I> {
 
 #[async_trait]
 impl<I: Interceptor> ConfigStore for Intercepted<I> {
-    async fn transact(
-        &self,
-        operations: &[ConfigOperation],
-        default_namespace: &str,
-        fences: &[Fence],
-    ) -> Result<Transacted, Fault> {
-        let write = self.inner.transact(operations, default_namespace, fences);
-        self.show(&[], fences, write).await
+    async fn transact(&self, transaction: ConfigTransaction) -> Result<Transacted, Fault> {
+        let fences = transaction.standing().to_vec();
+        let write = self.inner.transact(transaction);
+        self.show(&[], &fences, write).await
     }
 
     async fn scan(&self, prefix: &str) -> Result<Vec<(String, String)>, Fault> {

@@ -15,6 +15,7 @@ use anyhow::Result;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::layers::{MAX_OPERATIONS, Write};
+use configurator_core::partition::Partition;
 use configurator_core::request::{
     ConfigAppConf, ConfigBasic, ConfigOperation, ConfigRequest, ConfigResource, ConfigTwoLayers,
     ConfigType, ConfigVerb, Operation, SecretRequest, SecretVerb,
@@ -22,7 +23,8 @@ use configurator_core::request::{
 use configurator_host::sinks::Scope;
 use configurator_host::sinks::configstore::etcd::EtcdConfigStore;
 use configurator_host::sinks::configstore::{
-    Condition, ConfigStore, ConfigstoreSink, EmbeddedConfigStore, Fence, StandingFence,
+    Condition, ConfigStore, ConfigTransaction, ConfigstoreSink, EmbeddedConfigStore, Fence,
+    StandingFence,
 };
 use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, VaultSecretStore};
 use configurator_host::sinks::secretstore::{
@@ -270,7 +272,7 @@ async fn nothing_comes_through_past_a_later_fence() -> Result<()> {
         let write = async |fence: &Fence, value: &str| {
             let fences = std::slice::from_ref(fence);
             let leaf = two(Create, "leaf", Some(value));
-            let transacted = store.transact(&[leaf], "shop", fences).await.map(drop);
+            let transacted = store.transact(transaction(&[leaf]).fences(fences)).await.map(drop);
             let put = Write::Put("ledger/a/1".into(), value.into());
             let written = store.write(vec![put], fences).await;
             match (transacted, written) {
@@ -318,6 +320,11 @@ async fn nothing_comes_through_past_a_later_fence() -> Result<()> {
     Ok(())
 }
 
+/// Operations for an object of the namespace `shop`.
+fn transaction(operations: &[ConfigOperation]) -> ConfigTransaction {
+    ConfigTransaction::new(operations, "shop")
+}
+
 /// What so many come to that write at the same time, each in a task of its own.
 async fn at_once<T, F>(writers: usize, write: impl Fn(usize) -> F) -> Result<Vec<T>, Fault>
 where
@@ -337,13 +344,13 @@ async fn many_writers_of_one_layer_lose_nothing() -> Result<()> {
             async move {
                 let leaf = format!("leaf-{number}");
                 store
-                    .transact(&[two(Create, &leaf, Some("1"))], "shop", &[])
+                    .transact(transaction(&[two(Create, &leaf, Some("1"))]))
                     .await?;
                 store
-                    .transact(&[two(Delete, &leaf, None)], "shop", &[])
+                    .transact(transaction(&[two(Delete, &leaf, None)]))
                     .await?;
                 store
-                    .transact(&[conf(Update, &leaf, Some("1"))], "shop", &[])
+                    .transact(transaction(&[conf(Update, &leaf, Some("1"))]))
                     .await
             }
         })
@@ -391,7 +398,7 @@ async fn many_writers_of_different_keys_do_not_disturb_each_other() -> Result<()
                 store.write(vec![record], &[]).await?;
                 let mut changes = Vec::new();
                 for uid in ["u1", "u1", "u2"] {
-                    let written = store.transact(&[pod(uid)], "shop", &[]).await?;
+                    let written = store.transact(transaction(&[pod(uid)])).await?;
                     changes.push(written.changed);
                 }
                 Ok(changes)
@@ -440,6 +447,76 @@ async fn what_is_written_to_etcd_at_the_same_time_goes_in_few_requests() -> Resu
     Ok(())
 }
 
+/// A leaf, its layer, and an entry with what hangs on it, in each of three partitions.
+#[tokio::test]
+async fn partitions_do_not_meet() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let partitions = [
+        Partition::default(),
+        Partition::of_namespace("shop", "uid-1"),
+        Partition::of_namespace("shop", "uid-2"),
+    ];
+    let operations = |verb: ConfigVerb, value: Option<&str>| {
+        [
+            two(verb, "leaf", value),
+            pod(verb, "uid", value),
+            conf(verb, "key", value),
+        ]
+    };
+    for (name, store) in config_stores(folder.path()).await? {
+        for (number, partition) in partitions.iter().enumerate() {
+            let value = number.to_string();
+            let written = transaction(&operations(Create, Some(&value)));
+            store.transact(written.partition(partition.clone())).await?;
+        }
+        let gone = &partitions[1];
+        let deleted = transaction(&[two(Delete, "leaf", None), pod(Delete, "uid", None)]);
+        store.transact(deleted.partition(gone.clone())).await?;
+        assert_eq!(store.scan(gone.prefix()).await?, [], "{name}");
+        for (number, partition) in partitions.iter().enumerate() {
+            let read = transaction(&[two(Get, "leaf", None)]).partition(partition.clone());
+            let answer = store.transact(read).await;
+            match (number, answer) {
+                (1, answer) => assert!(answer.is_err(), "{name}: {answer:?}"),
+                (_, answer) => {
+                    let answer = answer?.answers[0].to_value();
+                    assert_eq!(answer["value"], number.to_string(), "{name}");
+                    assert!(!answer["key"].as_str().unwrap().contains("uid-"), "{name}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Names that a store may hold in another form.
+#[tokio::test]
+async fn folders_of_secrets_are_listed_and_deleted() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (name, store) in secret_stores(folder.path()).await? {
+        let all = ["f/a/1/x", "f/a/1/y/z", "f/a/1/a b", "f/a/12/x", "f/b/1/x", "f/b", "f"];
+        for secret in all {
+            store.create(secret, Document::of(&1)?).await?;
+        }
+        let folders: Vec<String> = store.folders("f/").await?.into_iter().collect();
+        assert_eq!(folders, ["a", "b"], "{name}");
+        assert_eq!(store.folders("none/").await?, BTreeSet::new(), "{name}");
+        store.delete_all("f/a/1/").await?;
+        store.delete_all("none/").await?;
+        let mut left = Vec::new();
+        for secret in all {
+            if store.get(secret).await?.is_some() {
+                left.push(secret);
+            }
+        }
+        assert_eq!(left, ["f/a/12/x", "f/b/1/x", "f/b", "f"], "{name}");
+        for secret in left {
+            store.delete(secret).await?;
+        }
+    }
+    Ok(())
+}
+
 /// An entry and its keys: everything that is written is also looked at.
 #[tokio::test]
 async fn a_pod_with_as_many_keys_as_there_may_be_is_replaced() -> Result<()> {
@@ -450,7 +527,7 @@ async fn a_pod_with_as_many_keys_as_there_may_be_is_replaced() -> Result<()> {
             operations.extend(
                 (0..MAX_OPERATIONS - 1).map(|n| conf(Update, &format!("{n:03}"), Some(uid))),
             );
-            let written = store.transact(&operations, "shop", &[]).await?;
+            let written = store.transact(transaction(&operations)).await?;
             assert!(written.changed, "{name}");
             let stored = store.scan("appconf/").await?;
             assert_eq!(stored.len(), MAX_OPERATIONS - 1, "{name}");

@@ -7,13 +7,14 @@ use crate::fault::{Fault, FaultKind};
 use crate::glob;
 use crate::kubernetes_call::KubernetesCall;
 use crate::layers;
+use crate::partition;
 use crate::request::{
     ConfigOperation, ConfigVerb, HttpRequest, KubernetesRequest, KubernetesVerb, ObjectKey,
     ObjectRef, SecretVerb,
 };
 
-/// How the names of the host's own secrets begin. No rule reaches them.
-pub const RESERVED_SECRETS: &str = "configurator.dev/";
+/// How names of secrets begin that no rule reaches: those of the host itself, and those of the partitions of namespaces.
+pub const RESERVED_SECRETS: [&str; 2] = ["configurator.dev/", partition::NAMESPACES];
 
 /// The rules of one Configurator, or the ceiling that the operator of the host has set.
 ///
@@ -318,7 +319,8 @@ impl Capabilities {
             .secretstore
             .iter()
             .any(|rule| rule.verbs.contains(&verb) && any(&rule.names, name));
-        if allowed && !name.starts_with(RESERVED_SECRETS) {
+        let is_reserved = RESERVED_SECRETS.iter().any(|prefix| name.starts_with(prefix));
+        if allowed && !is_reserved {
             return Ok(());
         }
         Err(missing(&format!(

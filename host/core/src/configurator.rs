@@ -9,6 +9,7 @@ use crate::document::Document;
 use crate::glob;
 use crate::handler::{CallLimits, WatchEvent};
 use crate::machine::phase::Machine;
+use crate::partition::Partition;
 use crate::projection::Projection;
 use crate::request::ObjectRef;
 
@@ -17,6 +18,8 @@ use crate::request::ObjectRef;
 pub struct Configurator {
     /// Its namespace and name. A ClusterConfigurator has no namespace.
     pub key: ObjectRef,
+    /// The part of the stores that it reaches.
+    pub partition: Partition,
     /// `metadata.uid`.
     pub uid: String,
     /// `metadata.generation`.

@@ -32,6 +32,7 @@ pub(crate) fn configurator() -> Configurator {
     };
     Configurator {
         key: configurator_key(),
+        partition: Partition::default(),
         uid: "c-uid".into(),
         generation: 1,
         suspend: false,

@@ -32,6 +32,7 @@ pub mod machine;
 pub mod module;
 pub mod output;
 pub mod parking;
+pub mod partition;
 pub mod plan;
 pub mod projection;
 pub mod queue;

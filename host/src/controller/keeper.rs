@@ -98,6 +98,8 @@ pub(crate) struct Keeper {
     /// The kind whose objects may have finalizers of an earlier generation, which the current one does not place.
     kind_to_release: Option<ApiResource>,
     flows: watch::Receiver<Option<Arc<FlowSet>>>,
+    /// How often they had changed when they were last looked at.
+    flow_changes: u64,
 }
 
 /// What a keeper deals with next.
@@ -158,6 +160,7 @@ impl Keeper {
         let flows = shared.flows.subscribe();
         Self {
             flows,
+            flow_changes: 0,
             shared,
             tasks,
             desired,
@@ -209,6 +212,7 @@ impl Keeper {
     async fn begin(&mut self) {
         let resource = self.desired.borrow_and_update().clone();
         self.flows.mark_unchanged();
+        self.has_other_flows(&resource);
         self.retried = resource.annotations().get(RETRY_ANNOTATION).cloned();
         self.goes_back(&resource);
         self.take_over(&resource).await;
@@ -259,7 +263,7 @@ impl Keeper {
             }
             News::Flows => {
                 let resource = self.desired.borrow().clone();
-                if self.may_be_of_other_flows(&resource) {
+                if self.has_other_flows(&resource) && self.may_be_of_other_flows(&resource) {
                     self.look_again = None;
                     self.load(&resource);
                     self.say().await;
@@ -299,6 +303,12 @@ impl Keeper {
     /// The flows that are resources of their own.
     fn shared_flows(&self) -> Arc<FlowSet> {
         self.flows.borrow().clone().unwrap_or_default()
+    }
+
+    /// Whether flows that the Configurator can use have changed since this was asked last.
+    fn has_other_flows(&mut self, resource: &resource::Configurator) -> bool {
+        let changes = self.shared_flows().changes(&resource.key().namespace);
+        std::mem::replace(&mut self.flow_changes, changes) != changes
     }
 
     /// Whether the Configurator says something else with the flows as they are now than what runs, or what is loaded or was refused may have been of

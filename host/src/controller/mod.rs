@@ -20,6 +20,7 @@ mod machine_run;
 mod mailbox;
 mod notices;
 pub mod parking;
+pub(crate) mod partitions;
 pub mod pending;
 mod places;
 pub mod report;

@@ -31,22 +31,6 @@ pub(super) fn confine_rules(
         check(&path, &rule.namespaces, namespace)?;
         rule.namespaces = vec![namespace.to_owned()];
     }
-    for (path, is_empty) in [
-        (
-            "spec.capabilities.configstore",
-            rules.configstore.is_empty(),
-        ),
-        (
-            "spec.capabilities.secretstore",
-            rules.secretstore.is_empty(),
-        ),
-    ] {
-        if !is_empty {
-            let message =
-                "the store has no part for this namespace alone: use a ClusterConfigurator";
-            return Err(wrong(path, message));
-        }
-    }
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::partition::Partition;
 use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::result::Answer;
 
@@ -43,6 +44,8 @@ pub trait Sink: Send + Sync + 'static {
 pub struct Scope {
     /// The Configurator's namespace and name.
     pub configurator: ObjectRef,
+    /// The part of the stores that it reaches.
+    pub partition: Partition,
     /// The Configurator as the owner of work in the background: the `owner` of its calls.
     pub owner: u128,
     /// The request's name.

@@ -1,5 +1,6 @@
 //! Requests to the config store and to the secret store.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -14,7 +15,7 @@ use configurator_core::request::{
 };
 use configurator_core::result::Answer;
 use configurator_host::sinks::configstore::{
-    Condition, ConfigStore, ConfigstoreSink, Fence, Transacted,
+    Condition, ConfigStore, ConfigTransaction, ConfigstoreSink, Fence, Transacted,
 };
 use configurator_host::sinks::secretstore::{RandomSecrets, Secret, SecretStore, SecretstoreSink};
 use configurator_host::sinks::{Scope, Sink};
@@ -36,13 +37,10 @@ fn answer(text: &str) -> Document {
 
 #[async_trait]
 impl ConfigStore for Recorded {
-    async fn transact(
-        &self,
-        operations: &[ConfigOperation],
-        default_namespace: &str,
-        _: &[Fence],
-    ) -> Result<Transacted, Fault> {
-        let key = |operation: &ConfigOperation| key(operation, default_namespace).unwrap();
+    async fn transact(&self, transaction: ConfigTransaction) -> Result<Transacted, Fault> {
+        let operations = transaction.operations();
+        let namespace = transaction.default_namespace();
+        let key = |operation: &ConfigOperation| key(operation, namespace).unwrap();
         *self.0.lock().unwrap() = operations.iter().map(key).collect();
         let value = format!(r#"{{"key":"k","uid":"u","value":"{CONTENT}"}}"#);
         Ok(Transacted {
@@ -83,6 +81,14 @@ impl SecretStore for Recorded {
     async fn delete(&self, name: &str) -> Result<bool, Fault> {
         self.0.lock().unwrap().push(name.to_owned());
         Ok(true)
+    }
+
+    async fn delete_all(&self, _: &str) -> Result<(), Fault> {
+        panic!("no request deletes a folder")
+    }
+
+    async fn folders(&self, _: &str) -> Result<BTreeSet<String>, Fault> {
+        panic!("no request lists folders")
     }
 
     async fn probe(&self) -> Result<(), Fault> {
@@ -267,7 +273,8 @@ async fn the_config_store_is_asked_for_nothing_that_no_rule_allows() {
 
 #[tokio::test]
 async fn the_secret_store_is_asked_for_nothing_that_no_rule_allows() {
-    const RESERVED: &str = "configurator.dev/";
+    const OWN: &str = "configurator.dev/";
+    const OF_NAMESPACES: &str = "namespaces/";
     let seed = super::seed();
     let store = Recorded::default();
     let sink = SecretstoreSink::new(Arc::new(store.clone()), Arc::new(RandomSecrets));
@@ -276,14 +283,14 @@ async fn the_secret_store_is_asked_for_nothing_that_no_rule_allows() {
         let mut chance = Chance::of(seed, number);
         let mut name = chance.pick(&NAMES).to_owned();
         if chance.one_in(4) {
-            name.insert_str(0, chance.pick(&[RESERVED, "configurator.dev", "pod-"]));
+            name.insert_str(0, chance.pick(&[OWN, OF_NAMESPACES, "configurator.dev", "namespaces", "pod-"]));
         }
         let verb = SecretVerb::ALL[chance.below(3)];
         let rules = [(); 2].map(|()| {
             let rule = |chance: &mut Chance| SecretstoreRule {
                 names: vec![
                     chance
-                        .pick(&["*", "pod-a", name.as_str(), RESERVED])
+                        .pick(&["*", "pod-a", name.as_str(), OWN, OF_NAMESPACES])
                         .to_owned(),
                 ],
                 verbs: SecretVerb::ALL
@@ -297,7 +304,7 @@ async fn the_secret_store_is_asked_for_nothing_that_no_rule_allows() {
             }
         });
         let allows = |verb: SecretVerb| {
-            !name.starts_with(RESERVED)
+            ![OWN, OF_NAMESPACES].iter().any(|it| name.starts_with(it))
                 && rules.iter().all(|rules| {
                     rules.secretstore.iter().any(|rule| {
                         let names = |pattern: &String| *pattern == "*" || *pattern == name;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use configurator_core::fault::Fault;
 use configurator_core::request::{ConfigOperation, ConfigTwoLayers, ConfigVerb};
-use configurator_host::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
+use configurator_host::sinks::configstore::{
+    ConfigStore as _, ConfigTransaction, EmbeddedConfigStore,
+};
 use configurator_store::Store;
 use configurator_store::testing::{Dice, Disk};
 
@@ -94,7 +96,7 @@ fn number(text: &str) -> u64 {
 impl Config {
     async fn answer(&self, operation: &Operation) -> Result<Answer, Fault> {
         let transact = async |operations: Vec<ConfigOperation>| {
-            let transacted = self.config.transact(&operations, "", &[]).await?;
+            let transacted = self.config.transact(ConfigTransaction::new(&operations, "")).await?;
             Ok::<_, Fault>(transacted.answers)
         };
         Ok(match operation {

@@ -8,4 +8,5 @@
     reason = "tests"
 )]
 
+mod partitions;
 mod scopes;

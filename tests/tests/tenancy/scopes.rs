@@ -13,7 +13,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
-const TEAMS: [&str; 2] = ["team-a", "team-b"];
+pub const TEAMS: [&str; 2] = ["team-a", "team-b"];
 
 /// A Configurator of ConfigMaps in this namespace; without one, a ClusterConfigurator. Its requests are those of the script.
 fn greeter(namespace: Option<&str>, script: Value) -> Value {
@@ -29,7 +29,7 @@ fn greeter(namespace: Option<&str>, script: Value) -> Value {
     greeter
 }
 
-fn place(configurator: &mut Value, namespace: Option<&str>) {
+pub fn place(configurator: &mut Value, namespace: Option<&str>) {
     match namespace {
         Some(namespace) => {
             configurator["kind"] = "Configurator".into();
@@ -55,7 +55,7 @@ fn config_map(namespace: &str, name: &str) -> Value {
     })
 }
 
-async fn with_teams(servers: Servers) -> Result<World> {
+pub async fn with_teams(servers: Servers) -> Result<World> {
     let world = World::start_on(servers, |builder| builder).await?;
     for name in TEAMS {
         let namespace =

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use configurator_core::capability::Capabilities;
 use configurator_core::configurator::{Configurator, StatePlace};
 use configurator_core::handler::{Accepts, CallLimits, HandlerDescription};
+use configurator_core::partition::Partition;
 use configurator_core::request::api_version;
 use configurator_guest::digest::Digest;
 use configurator_guest::module::Module;
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::ApiResource;
+use kube::api::{Api, ApiResource};
 use kube::core::GroupVersionKind;
 use kube::{Client, discovery};
 
@@ -51,6 +53,10 @@ pub(super) async fn load(
         .map_err(|error| refused("Invalid", error.to_string()))?;
     configurator.retry.max_retry_after = shared.max_retry_after;
     configurator.limits.status_size = shared.max_status_size;
+    if !key.namespace.is_empty() {
+        let uid = namespace_uid(&shared.client, &key.namespace).await?;
+        configurator.partition = Partition::of_namespace(&key.namespace, &uid);
+    }
     check_memory(&configurator, shared.guest.memory().limit())?;
     let source = resource.spec.module.place();
     shared.observer.noticed(
@@ -129,6 +135,23 @@ pub(super) async fn load(
         watched,
         resource,
     })
+}
+
+/// The uid of a namespace, which its partitions of the stores are named after.
+async fn namespace_uid(client: &Client, name: &str) -> Result<String, Refusal> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let found = namespaces.get_metadata(name).await;
+    let found = found.map_err(|error| Refusal {
+        may_change: true,
+        ..refused(
+            "NamespaceUnknown",
+            format!(
+                "the namespace {name} cannot be read; the host retries: {}",
+                objects::explained(&error)
+            ),
+        )
+    })?;
+    Ok(found.metadata.uid.unwrap_or_default())
 }
 
 /// Checks that the operator of the host lets the Configurator read what it watches.

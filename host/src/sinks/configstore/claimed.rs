@@ -5,12 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::layers::Write;
-use configurator_core::request::ConfigOperation;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt as _};
 use tokio::sync::OnceCell;
 
-use super::{Condition, ConfigStore, Fence, Transacted};
+use super::{Condition, ConfigStore, ConfigTransaction, Fence, Transacted};
 use crate::objects;
 
 /// The namespace whose uid names a cluster: it is as old as the cluster, and cannot be deleted.
@@ -54,14 +53,9 @@ impl ClaimedStore {
 
 #[async_trait]
 impl ConfigStore for ClaimedStore {
-    async fn transact(
-        &self,
-        operations: &[ConfigOperation],
-        default_namespace: &str,
-        fences: &[Fence],
-    ) -> Result<Transacted, Fault> {
+    async fn transact(&self, transaction: ConfigTransaction) -> Result<Transacted, Fault> {
         let store = self.store().await?;
-        store.transact(operations, default_namespace, fences).await
+        store.transact(transaction).await
     }
 
     async fn scan(&self, prefix: &str) -> Result<Vec<(String, String)>, Fault> {

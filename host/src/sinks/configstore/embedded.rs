@@ -44,50 +44,32 @@ impl EmbeddedConfigStore {
 
 #[async_trait]
 impl ConfigStore for EmbeddedConfigStore {
-    async fn transact(
-        &self,
-        operations: &[ConfigOperation],
-        default_namespace: &str,
-        fences: &[Fence],
-    ) -> Result<Transacted, Fault> {
-        let fenced = Fenced {
-            operations,
-            default_namespace,
-            fences,
-        };
-        let reads = fenced.reads()?;
+    async fn transact(&self, transaction: ConfigTransaction) -> Result<Transacted, Fault> {
+        let reads = transaction.reads()?;
         // Most runs find everything as it should be: that is seen without a place in the writers' queue.
         let stored = self
             .store
             .read(|view| look_up(view, &reads))
             .and_then(|stored| stored)
             .map_err(|error| unavailable(&error))?;
-        let plan = fenced.plan(&stored)?;
+        let plan = transaction.plan(&stored)?;
         if plan.writes.is_empty() {
             return Ok(Transacted {
                 answers: plan.answers,
                 changed: false,
             });
         }
-        let operations = operations.to_vec();
-        let default_namespace = default_namespace.to_owned();
-        let fences = fences.to_vec();
-        let transaction = move |transaction: &mut Transaction<'_>| {
-            let stored = look_up(transaction, &reads).map_err(|error| unavailable(&error))?;
-            let fenced = Fenced {
-                operations: &operations,
-                default_namespace: &default_namespace,
-                fences: &fences,
-            };
-            let plan = fenced.plan(&stored)?;
+        let write = move |stored: &mut Transaction<'_>| {
+            let found = look_up(stored, &reads).map_err(|error| unavailable(&error))?;
+            let plan = transaction.plan(&found)?;
             let changed = !plan.writes.is_empty();
-            carry_out(transaction, plan.writes).map_err(|error| unavailable(&error))?;
+            carry_out(stored, plan.writes).map_err(|error| unavailable(&error))?;
             Ok(Transacted {
                 answers: plan.answers,
                 changed,
             })
         };
-        self.store.write(transaction).await.map_err(fault_of)
+        self.store.write(write).await.map_err(fault_of)
     }
 
     async fn scan(&self, prefix: &str) -> Result<Vec<(String, String)>, Fault> {

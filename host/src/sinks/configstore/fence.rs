@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use configurator_core::fault::{Fault, FaultKind};
-use configurator_core::layers::{self, ConfigPlan, Read, Write};
+use configurator_core::layers::{Read, Write};
 use configurator_core::request::ConfigOperation;
 
 use super::{Condition, ConfigStore};
@@ -135,27 +135,5 @@ impl Fence {
                 self.key
             ),
         )
-    }
-}
-
-/// Operations, and the fences that must stand for them.
-pub(super) struct Fenced<'a> {
-    pub(super) operations: &'a [ConfigOperation],
-    pub(super) default_namespace: &'a str,
-    pub(super) fences: &'a [Fence],
-}
-
-impl Fenced<'_> {
-    /// What [`plan`](Self::plan) needs to see.
-    pub(super) fn reads(&self) -> Result<Vec<Read>, Fault> {
-        let mut reads = layers::reads(self.operations, self.default_namespace)?;
-        reads.extend(self.fences.iter().map(Fence::read));
-        Ok(reads)
-    }
-
-    /// What the operations come to, where every fence stands.
-    pub(super) fn plan(&self, stored: &BTreeMap<String, String>) -> Result<ConfigPlan, Fault> {
-        Fence::check(self.fences, stored)?;
-        layers::plan(self.operations, self.default_namespace, stored)
     }
 }

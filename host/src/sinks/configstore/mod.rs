@@ -5,6 +5,7 @@ mod embedded;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 mod fence;
+mod transaction;
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -15,12 +16,13 @@ use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::layers::{Read, Write};
-use configurator_core::request::{ConfigOperation, Operation, SinkName};
+use configurator_core::request::{Operation, SinkName};
 use configurator_core::result::Answer;
 
 pub(crate) use self::claimed::{CLUSTER, ClaimedStore};
 pub use self::embedded::EmbeddedConfigStore;
 pub use self::fence::{Fence, StandingFence};
+pub use self::transaction::ConfigTransaction;
 use super::{Scope, Sink, misrouted};
 
 /// Keeps configuration.
@@ -32,13 +34,8 @@ use super::{Scope, Sink, misrouted};
 /// - Nothing is written unless every [`Fence`] stands, as seen by the transaction that writes.
 #[async_trait]
 pub trait ConfigStore: Send + Sync + 'static {
-    /// Executes the operations. `default_namespace` is that of the object being handled.
-    async fn transact(
-        &self,
-        operations: &[ConfigOperation],
-        default_namespace: &str,
-        fences: &[Fence],
-    ) -> Result<Transacted, Fault>;
+    /// Executes the operations.
+    async fn transact(&self, transaction: ConfigTransaction) -> Result<Transacted, Fault>;
 
     /// Every key that begins with `prefix`, in order, with its value.
     async fn scan(&self, prefix: &str) -> Result<Vec<(String, String)>, Fault>;
@@ -77,15 +74,8 @@ pub trait ConfigStore: Send + Sync + 'static {
 /// A store that is chosen at run time.
 #[async_trait]
 impl ConfigStore for Arc<dyn ConfigStore> {
-    async fn transact(
-        &self,
-        operations: &[ConfigOperation],
-        default_namespace: &str,
-        fences: &[Fence],
-    ) -> Result<Transacted, Fault> {
-        (**self)
-            .transact(operations, default_namespace, fences)
-            .await
+    async fn transact(&self, transaction: ConfigTransaction) -> Result<Transacted, Fault> {
+        (**self).transact(transaction).await
     }
 
     async fn scan(&self, prefix: &str) -> Result<Vec<(String, String)>, Fault> {
@@ -205,10 +195,10 @@ impl Sink for ConfigstoreSink {
             return Err(misrouted(operation, SinkName::Configstore));
         };
         let timeout = scope.timeout.unwrap_or(self.timeout);
-        let transacting =
-            self.store
-                .as_ref()
-                .transact(&request.operations, operation.namespace(), &scope.fences);
+        let transaction = ConfigTransaction::new(&request.operations, operation.namespace())
+            .partition(scope.partition.clone())
+            .fences(&scope.fences);
+        let transacting = self.store.as_ref().transact(transaction);
         let transacted = tokio::time::timeout(timeout, transacting)
             .await
             .unwrap_or_else(|_| {

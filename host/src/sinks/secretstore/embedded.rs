@@ -1,5 +1,6 @@
 //! The secret store in one file, or in memory.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use async_trait::async_trait;
@@ -214,6 +215,20 @@ impl SecretStore for EmbeddedSecretStore {
             Ok(true)
         };
         self.store.write(write).await.map_err(fault_of)
+    }
+
+    async fn delete_all(&self, folder: &str) -> Result<(), Fault> {
+        let names = self.names().await?.into_iter();
+        for name in names.filter(|name| name.starts_with(folder)) {
+            self.delete(&name).await?;
+        }
+        Ok(())
+    }
+
+    async fn folders(&self, folder: &str) -> Result<BTreeSet<String>, Fault> {
+        let names = self.names().await?.into_iter();
+        let below = |name: &str| Some(name.strip_prefix(folder)?.split_once('/')?.0.to_owned());
+        Ok(names.filter_map(|name| below(&name)).collect())
     }
 
     async fn probe(&self) -> Result<(), Fault> {

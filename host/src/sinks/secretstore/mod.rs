@@ -5,6 +5,7 @@ mod sealing_key;
 #[cfg(feature = "vault")]
 pub mod vault;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::partition::Partition;
 use configurator_core::request::{Operation, SecretVerb, SinkName};
 use configurator_core::result::Answer;
 use serde::Serialize;
@@ -64,6 +66,13 @@ pub trait SecretStore: Send + Sync + 'static {
     /// Removes the secret; an absent one is success. Returns whether there was one.
     async fn delete(&self, name: &str) -> Result<bool, Fault>;
 
+    /// Removes every secret whose name begins with `folder`, which ends with a `/`. When it fails, some may be left.
+    async fn delete_all(&self, folder: &str) -> Result<(), Fault>;
+
+    /// The names up to the next `/` of the secrets that begin with `folder`, which ends with a `/`. Names without a further `/` are left
+    /// out.
+    async fn folders(&self, folder: &str) -> Result<BTreeSet<String>, Fault>;
+
     /// Whether the store can be reached.
     async fn probe(&self) -> Result<(), Fault>;
 }
@@ -81,6 +90,14 @@ impl SecretStore for Arc<dyn SecretStore> {
 
     async fn delete(&self, name: &str) -> Result<bool, Fault> {
         (**self).delete(name).await
+    }
+
+    async fn delete_all(&self, folder: &str) -> Result<(), Fault> {
+        (**self).delete_all(folder).await
+    }
+
+    async fn folders(&self, folder: &str) -> Result<BTreeSet<String>, Fault> {
+        (**self).folders(folder).await
     }
 
     async fn probe(&self) -> Result<(), Fault> {
@@ -123,10 +140,12 @@ impl SecretstoreSink {
 
     async fn run(
         &self,
+        partition: &Partition,
         name: &str,
         verb: SecretVerb,
         value: Option<&Document>,
     ) -> Result<Answer, Fault> {
+        let stored = partition.secret(name);
         if name.len() > MAX_NAME {
             return Err(generic(format!(
                 "the name of a secret has {} bytes; {MAX_NAME} are allowed",
@@ -135,7 +154,7 @@ impl SecretstoreSink {
         }
         match verb {
             SecretVerb::Get => {
-                let secret = self.store.as_ref().get(name).await?.ok_or_else(|| {
+                let secret = self.store.as_ref().get(&stored).await?.ok_or_else(|| {
                     Fault::new(
                         FaultKind::ResourceNotFound,
                         format!("the secret store has no {name:?}"),
@@ -155,11 +174,11 @@ impl SecretstoreSink {
                     Some(value) => value.clone(),
                     None => self.generator.generate(name)?,
                 };
-                let (secret, changed) = self.store.as_ref().create(name, value).await?;
+                let (secret, changed) = self.store.as_ref().create(&stored, value).await?;
                 answer(name, &secret, changed)
             }
             SecretVerb::Delete => {
-                let changed = self.store.as_ref().delete(name).await?;
+                let changed = self.store.as_ref().delete(&stored).await?;
                 Ok(Answer {
                     changed,
                     ..Answer::default()
@@ -180,7 +199,8 @@ impl Sink for SecretstoreSink {
             return Err(misrouted(operation, SinkName::Secretstore));
         };
         let timeout = scope.timeout.unwrap_or(DEFAULT_TIMEOUT);
-        let running = self.run(&request.name, request.verb, request.value.as_ref());
+        let value = request.value.as_ref();
+        let running = self.run(&scope.partition, &request.name, request.verb, value);
         tokio::time::timeout(timeout, running)
             .await
             .unwrap_or_else(|_| {

@@ -19,7 +19,6 @@ use async_trait::async_trait;
 use configurator_core::backoff::jittered;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::layers::{MAX_READS, Read, Write};
-use configurator_core::request::ConfigOperation;
 use etcd_client::{Compare, CompareOp, GetOptions, KvClient, Txn, TxnOp, TxnResponse};
 use tokio::time::Instant;
 
@@ -28,8 +27,7 @@ use self::connection::Connection;
 use self::errors::{classify, is_transient};
 pub use self::options::EtcdOptions;
 use self::snapshot::Snapshot;
-use super::fence::Fenced;
-use super::{Condition, ConfigStore, Fence, Transacted};
+use super::{Condition, ConfigStore, ConfigTransaction, Fence, Transacted};
 use crate::gather::{Gather, Question};
 
 /// How often a transaction is decided anew because others changed what it rests on.
@@ -214,25 +212,15 @@ impl EtcdConfigStore {
 
 #[async_trait]
 impl ConfigStore for EtcdConfigStore {
-    async fn transact(
-        &self,
-        operations: &[ConfigOperation],
-        default_namespace: &str,
-        fences: &[Fence],
-    ) -> Result<Transacted, Fault> {
-        let fenced = Fenced {
-            operations,
-            default_namespace,
-            fences,
-        };
-        let reads = fenced.reads()?.into();
+    async fn transact(&self, transaction: ConfigTransaction) -> Result<Transacted, Fault> {
+        let reads = transaction.reads()?.into();
         let mut snapshot = self.read_together(&reads).await?;
         let mut conflicts = 0;
         let mut retry = Retry::new(self.patience);
         // An earlier attempt may have been carried out although its answer was lost.
         let mut may_be_written = false;
         loop {
-            let plan = fenced.plan(&snapshot.stored)?;
+            let plan = transaction.plan(&snapshot.stored)?;
             if plan.writes.is_empty() {
                 return Ok(Transacted {
                     answers: plan.answers,

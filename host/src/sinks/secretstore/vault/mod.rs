@@ -8,6 +8,7 @@ mod options;
 mod session;
 mod trouble;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -79,6 +80,11 @@ struct Gone {
 #[derive(Deserialize)]
 struct Metadata {
     version: u64,
+}
+
+#[derive(Deserialize)]
+struct Keys {
+    keys: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -249,6 +255,28 @@ impl VaultSecretStore {
         ))
     }
 
+    /// The path of a folder, which ends with a `/` here, but not there.
+    fn folder(&self, folder: &str) -> String {
+        self.path("metadata", folder.trim_end_matches('/'))
+    }
+
+    /// The keys in a folder. Those that are folders end with a `/`.
+    async fn list(&self, what: &str, folder: &str) -> Result<Vec<String>, Fault> {
+        let list = Method::from_bytes(b"LIST").map_err(|error| generic(error.to_string()))?;
+        let reply = self.ask(what, &list, folder, None).await?;
+        match reply.status {
+            200 => {
+                let listed: Data<Keys> = reply
+                    .read()
+                    .map_err(|trouble: Trouble| trouble.fault(Step::Request, what))?;
+                Ok(listed.data.map(|listed| listed.keys).unwrap_or_default())
+            }
+            404 if reply.said() == Said::NoHandler => Err(self.no_mount(what)),
+            404 => Ok(Vec::new()),
+            _ => Err(refusal(what, &reply)),
+        }
+    }
+
     fn path(&self, kind: &str, name: &str) -> String {
         let below = path_of(&self.prefix, name);
         format!("{}/{kind}/{below}", plain(&self.mount))
@@ -353,6 +381,33 @@ impl SecretStore for VaultSecretStore {
         } else {
             Err(refusal(&what, &reply))
         }
+    }
+
+    async fn delete_all(&self, folder: &str) -> Result<(), Fault> {
+        let what = format!("delete the secrets below {folder:?}");
+        let mut folders = vec![self.folder(folder)];
+        while let Some(folder) = folders.pop() {
+            for key in self.list(&what, &folder).await? {
+                let path = format!("{folder}/{}", plain(key.trim_end_matches('/')));
+                if key.ends_with('/') {
+                    folders.push(path);
+                    continue;
+                }
+                // With all of its versions.
+                let reply = self.ask(&what, &Method::DELETE, &path, None).await?;
+                if !reply.is_success() && reply.status != 404 {
+                    return Err(refusal(&what, &reply));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn folders(&self, folder: &str) -> Result<BTreeSet<String>, Fault> {
+        let what = format!("list the secrets below {folder:?}");
+        let keys = self.list(&what, &self.folder(folder)).await?;
+        let folders = keys.iter().filter_map(|key| key.strip_suffix('/'));
+        Ok(folders.map(str::to_owned).collect())
     }
 
     async fn probe(&self) -> Result<(), Fault> {

@@ -1,0 +1,106 @@
+//! Partitions of the config store and the secret store.
+//!
+//! The Configurators of a namespace share a partition, and so do all ClusterConfigurators. Keys and names of a request are those within the
+//! partition, so no request can address another one.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::layers::{Read, Write};
+
+/// How the keys and names of the partitions of namespaces begin. No key of another partition begins so, nor does a secret that a request may
+/// name.
+pub const NAMESPACES: &str = "namespaces/";
+
+/// A partition. The default is that of the ClusterConfigurators.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Partition {
+    prefix: String,
+}
+
+impl Partition {
+    /// The partition of a namespace, by its name and uid. A namespace that is created again has another uid, so another partition.
+    #[must_use]
+    pub fn of_namespace(name: &str, uid: &str) -> Self {
+        Self {
+            prefix: format!("{NAMESPACES}{name}/{uid}/"),
+        }
+    }
+
+    /// What the store has before each key, or name, of the partition.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The name in the store of a secret with this name.
+    #[must_use]
+    pub fn secret(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    /// The read in the store.
+    #[must_use]
+    pub fn read(&self, read: Read) -> Read {
+        match read {
+            Read::Key(key) => Read::Key(self.prefix.clone() + &key),
+            Read::First { prefix, limit } => Read::First {
+                prefix: self.prefix.clone() + &prefix,
+                limit,
+            },
+        }
+    }
+
+    /// The write in the store.
+    #[must_use]
+    pub fn write(&self, write: Write) -> Write {
+        let place = |key: String| self.prefix.clone() + &key;
+        match write {
+            Write::Put(key, value) => Write::Put(place(key), value),
+            Write::Delete(key) => Write::Delete(place(key)),
+            Write::DeletePrefix(prefix) => Write::DeletePrefix(place(prefix)),
+        }
+    }
+
+    /// What is stored in the partition, by the keys within it.
+    #[must_use]
+    pub fn stored<'s>(
+        &self,
+        stored: &'s BTreeMap<String, String>,
+    ) -> Cow<'s, BTreeMap<String, String>> {
+        if self.prefix.is_empty() {
+            return Cow::Borrowed(stored);
+        }
+        let own = stored.iter().filter_map(|(key, value)| {
+            let key = key.strip_prefix(&self.prefix)?;
+            Some((key.to_owned(), value.clone()))
+        });
+        Cow::Owned(own.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_has_its_own_keys() {
+        let team = Partition::of_namespace("team-a", "uid-1");
+        let again = Partition::of_namespace("team-a", "uid-2");
+        let stored: BTreeMap<String, String> = [&Partition::default(), &team, &again]
+            .into_iter()
+            .filter_map(|partition| match partition.write(Write::Put("basic/a".into(), partition.prefix().into())) {
+                Write::Put(key, value) => Some((key, value)),
+                Write::Delete(_) | Write::DeletePrefix(_) => None,
+            })
+            .collect();
+        assert_eq!(stored.len(), 3);
+        let own = team.stored(&stored).into_owned();
+        let expected = [("basic/a".to_owned(), "namespaces/team-a/uid-1/".to_owned())];
+        assert_eq!(own, BTreeMap::from(expected));
+        assert_eq!(
+            team.read(Read::Key("basic/a".into())),
+            Read::Key("namespaces/team-a/uid-1/basic/a".into())
+        );
+    }
+}
