@@ -14,6 +14,7 @@ use configurator_core::configurator::{Configurator, Deletion, DeletionBy};
 use configurator_core::document::Document;
 use configurator_core::handler::CallLimits;
 use configurator_core::partition::Partition;
+use configurator_core::service_account::ServiceAccount;
 
 pub use self::capabilities::capabilities;
 pub use self::flows::{FlowSet, Flows};
@@ -30,6 +31,16 @@ pub struct DeclarationError {
     pub path: String,
     /// What is wrong, and what to do.
     pub message: String,
+}
+
+/// As whom a Configurator acts; `None`: as the host.
+///
+/// # Errors
+/// When it names no ServiceAccount that there can be.
+pub fn service_account(
+    resource: &resource::Configurator,
+) -> Result<Option<ServiceAccount>, DeclarationError> {
+    namespace::service_account(&resource.spec, &resource.key().namespace)
 }
 
 /// Checks the resource, everything but its module. `flows` are those that are resources of their own.
@@ -103,6 +114,7 @@ pub fn check(
     Ok(Configurator {
         key,
         partition,
+        service_account: service_account(resource)?,
         uid: resource.metadata.uid.clone().unwrap_or_default(),
         generation: resource.metadata.generation.unwrap_or_default(),
         suspend: spec.suspend,
@@ -397,9 +409,7 @@ mod tests {
                 let rule = json!({"prefixes": ["resources/"], "verbs": ["get"]});
                 spec["capabilities"]["configstore"] = json!([rule]);
             }),
-            expect![
-                "spec.capabilities.configstore: the store has no part for this namespace alone: use a ClusterConfigurator"
-            ],
+            expect![[r#"team-a/pods watches Pod in ["team-a"]"#]],
         );
         check(
             team(|spec| {
@@ -424,6 +434,14 @@ mod tests {
                 spec["module"] = json!({"configMap": {"name": "module"}, "digest": "sha256:0"});
             }),
             expect![[r#"team-a/pods watches Pod in ["team-a"]"#]],
+        );
+        check(
+            team(|spec| spec["serviceAccountName"] = json!("kube:admin")),
+            expect![[""]],
+        );
+        check(
+            |object| object["spec"]["serviceAccountName"] = json!("robot"),
+            expect![[""]],
         );
     }
 }

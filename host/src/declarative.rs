@@ -14,6 +14,7 @@ use configurator_core::plan::Failure;
 use configurator_core::request::Operation;
 use configurator_core::result::Answer;
 use configurator_core::retry::{self, Decision, Tries};
+use configurator_core::service_account::ServiceAccount;
 
 use crate::answers::AnswerBudget;
 use crate::clock::SharedClock;
@@ -288,10 +289,13 @@ impl DeclarativeRequests {
 }
 
 /// What a request is about: a later one for the same supersedes it.
+/// Names what a request changes, and on whose behalf: a request of a team never supersedes one of others.
 fn target_of(job: &DeclarativeJob) -> String {
+    let partition = job.scope.partition.prefix();
     match job.operation.operation() {
         Operation::Kubernetes(request) => format!(
-            "kubernetes {}/{} {}/{} {}",
+            "kubernetes {} {}/{} {}/{} {}",
+            job.scope.service_account.as_ref().map(ServiceAccount::user).unwrap_or_default(),
             request.group,
             request.plural,
             request.namespace,
@@ -304,9 +308,9 @@ fn target_of(job: &DeclarativeJob) -> String {
                 .iter()
                 .filter_map(|operation| layers::key_of(operation, job.operation.namespace()).ok())
                 .collect();
-            format!("configstore {}", keys.join(" "))
+            format!("configstore {partition} {}", keys.join(" "))
         }
-        Operation::Secret(request) => format!("secretstore {}", request.name),
+        Operation::Secret(request) => format!("secretstore {partition} {}", request.name),
         Operation::Http(request) => {
             let owner = job
                 .owner

@@ -302,6 +302,7 @@ fn scope(step: &PlannedStep, run: &Run, keys: &IdempotencyKeys) -> Scope {
     Scope {
         configurator: run.configurator().key.clone(),
         partition: run.configurator().partition.clone(),
+        service_account: run.configurator().service_account.clone(),
         owner: run.configurator().limits.owner,
         request_name: step.request.name.clone(),
         object: owner(step, run)

@@ -23,6 +23,7 @@ use crate::controller::call_mode::CallMode;
 use crate::controller::parking::{Availability, Prober};
 use crate::controller::partitions;
 use crate::controller::pending::CommandLimits;
+use crate::controller::rbac_changes::{self, RbacChanges};
 use crate::controller::report::HostReport;
 use crate::controller::requesters::Requesters;
 use crate::controller::supervisor::Supervisor;
@@ -70,6 +71,7 @@ pub(crate) struct Shared {
     pub(crate) max_status_size: u64,
     pub(crate) command_limits: CommandLimits,
     pub(crate) requesters: Arc<Requesters>,
+    pub(crate) rbac_changes: RbacChanges,
     pub(crate) state_retention: Duration,
     pub(crate) seed: u64,
     /// Where hosts share the objects: which are this host's.
@@ -440,6 +442,7 @@ impl HostBuilder {
             max_status_size: self.max_status_size.unwrap_or(DEFAULT_MAX_STATUS_SIZE),
             command_limits: self.command_limits,
             requesters,
+            rbac_changes: RbacChanges::default(),
             state_retention: self.state_retention.unwrap_or(DEFAULT_STATE_RETENTION),
             seed,
         });
@@ -519,6 +522,10 @@ impl Host {
             );
             tasks.spawn(TaskKind::Election, election.run(tasks.clone()));
         }
+        tasks.spawn(
+            TaskKind::Worker,
+            rbac_changes::run(shared.clone(), tasks.clone()),
+        );
         tasks.spawn(
             TaskKind::Worker,
             partitions::run(shared.clone(), tasks.clone()),

@@ -15,6 +15,7 @@ pub mod declarative;
 pub mod executor;
 mod gather;
 mod idempotency;
+mod impersonation;
 pub mod kubernetes_faults;
 pub mod ledger;
 pub mod recording;

@@ -101,6 +101,11 @@ pub struct ConfiguratorSpec {
     /// Rules that grant what requests may do, up to the policy of the host. Requests that no rule grants are refused.
     #[serde(default)]
     pub capabilities: CapabilitiesSpec,
+    /// The ServiceAccount of the namespace as which the Configurator reads and writes objects. Defaults to `default`. A ClusterConfigurator has
+    /// none: it acts as the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub service_account_name: Option<String>,
     /// Limits of each call of a handler.
     #[serde(default)]
     pub limits: LimitsSpec,

@@ -1,4 +1,4 @@
-//! The rights that the host needs in a cluster, for itself and for each Configurator.
+//! The rights that the host needs in a cluster for itself and for each Configurator, and those that the ServiceAccounts of Configurators need.
 //!
 //! They follow from what the host sends: for itself (the supervisor, statuses, finalizers, Events), and by the kubernetes
 //! sink for each verb of a capability. What RBAC cannot express, the host's own check of capabilities goes on to hold;
@@ -137,7 +137,7 @@ pub struct On {
 }
 
 /// Everything that is granted.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Rights {
     /// By where it holds.
     pub granted: BTreeMap<Scope, BTreeMap<On, BTreeSet<&'static str>>>,
@@ -189,6 +189,11 @@ impl Rights {
         ] {
             self.grant(everywhere, group, resource, &[], &["list", "watch"]);
         }
+        // Whether the rights of a ServiceAccount that the host acts as have changed.
+        let rbac = "rbac.authorization.k8s.io";
+        for resource in ["clusterrolebindings", "clusterroles", "rolebindings", "roles"] {
+            self.grant(everywhere, rbac, resource, &[], &["list", "watch"]);
+        }
         // Whose a config store on etcd is, and which partitions of the stores belong to namespaces that are gone.
         let verbs = ["get", "list", "watch"];
         self.grant(everywhere, "", "namespaces", &[], &verbs);
@@ -204,8 +209,8 @@ impl Rights {
         self.grant(scope, "events.k8s.io", "events", &[], &["create", "patch"]);
     }
 
-    /// What the Configurator itself is written for.
-    pub fn configurator(&mut self, configurator: &Configurator) {
+    /// What the host itself does for a Configurator: it writes its status, publishes Events, and reads Commands.
+    pub fn configurator(&mut self, configurator: &Configurator, watched: &Watched) {
         let ObjectRef { namespace, name } = &configurator.key;
         let name = name.as_str();
         let scope = match namespace.as_str() {
@@ -217,6 +222,43 @@ impl Rights {
         self.grant(&scope, &group, &status, &[name], &["patch"]);
         if configurator.deletion.by == DeletionBy::Finalizer {
             self.grant(&scope, &group, &plural, &[name], &["patch"]);
+        }
+        if let Some(account) = &configurator.service_account {
+            let scope = Scope::Namespace(account.namespace.clone());
+            self.grant(&scope, "", "serviceaccounts", &[&account.name], &["impersonate"]);
+        }
+        for scope in watched_scopes(configurator, watched) {
+            if configurator.machine.is_some() {
+                let beside = beside(&scope, watched);
+                let verbs = ["delete", "list", "watch"];
+                self.grant(&beside, &group, "commands", &[], &verbs);
+                self.grant(&beside, &group, "commands/status", &[], &["patch"]);
+            }
+            self.events(&scope);
+        }
+        if !watched.is_namespaced {
+            self.events(&Scope::Namespace(EVENTS_OF_CLUSTER.to_owned()));
+        }
+        let Some(mode) = &configurator.machine else {
+            return;
+        };
+        // Whether the API server checks who creates Commands.
+        let admission = "admissionregistration.k8s.io";
+        for resource in [
+            "validatingadmissionpolicies",
+            "validatingadmissionpolicybindings",
+        ] {
+            self.grant(&Scope::Everywhere, admission, resource, &[], &["list"]);
+        }
+        if let StatePlace::Status { .. } = mode.place {
+            let definition = format!("{}.{}", watched.plural, configurator.watch.group);
+            self.grant(
+                &Scope::Everywhere,
+                "apiextensions.k8s.io",
+                "customresourcedefinitions",
+                &[&definition],
+                &["get"],
+            );
         }
     }
 
@@ -233,28 +275,23 @@ impl Rights {
         }
     }
 
-    /// What its watch, and what the host writes to the watched objects, needs. `statuses` says whether handlers write
+    /// What its watch needs.
+    pub fn reads(&mut self, configurator: &Configurator, watched: &Watched) {
+        let group = &configurator.watch.group;
+        for scope in watched_scopes(configurator, watched) {
+            self.grant(&scope, group, &watched.plural, &[], &["list", "watch"]);
+        }
+    }
+
+    /// What its watch, and what is written to the watched objects, needs. `statuses` says whether handlers write
     /// `statuses`.
     pub fn watch(&mut self, configurator: &Configurator, watched: &Watched, statuses: bool) {
+        self.reads(configurator, watched);
         let watch = &configurator.watch;
-        let scopes = match watched.is_namespaced && !watch.namespaces.is_empty() {
-            true => watch
-                .namespaces
-                .iter()
-                .map(|namespace| Scope::Namespace(namespace.clone()))
-                .collect(),
-            false => vec![Scope::Everywhere],
-        };
+        let scopes = watched_scopes(configurator, watched);
         let status = format!("{}/status", watched.plural);
         let is_held = configurator.deletion.by == DeletionBy::Finalizer;
         for scope in &scopes {
-            self.grant(
-                scope,
-                &watch.group,
-                &watched.plural,
-                &[],
-                &["list", "watch"],
-            );
             if statuses && watched.has_status {
                 self.grant(scope, &watch.group, &status, &[], &["patch"]);
             }
@@ -266,48 +303,11 @@ impl Rights {
                 if let StatePlace::Status { .. } = mode.place {
                     self.grant(scope, &watch.group, &status, &[], &["patch"]);
                 }
-                // Beside an object without a namespace, where its Events are.
-                let beside = match watched.is_namespaced {
-                    true => scope.clone(),
-                    false => Scope::Namespace(EVENTS_OF_CLUSTER.to_owned()),
-                };
                 if mode.place == StatePlace::ConfigMap {
                     let verbs = ["create", "get", "patch"];
-                    self.grant(&beside, "", "configmaps", &[], &verbs);
+                    self.grant(&beside(scope, watched), "", "configmaps", &[], &verbs);
                 }
-                let group = "configurator.dev";
-                self.grant(
-                    &beside,
-                    group,
-                    "commands",
-                    &[],
-                    &["delete", "list", "watch"],
-                );
-                self.grant(&beside, group, "commands/status", &[], &["patch"]);
             }
-            self.events(scope);
-        }
-        if configurator.machine.is_some() {
-            // Whether the API server checks who creates Commands.
-            let group = "admissionregistration.k8s.io";
-            for resource in [
-                "validatingadmissionpolicies",
-                "validatingadmissionpolicybindings",
-            ] {
-                self.grant(&Scope::Everywhere, group, resource, &[], &["list"]);
-            }
-        }
-        if let Some(mode) = &configurator.machine
-            && let StatePlace::Status { .. } = mode.place
-        {
-            let definition = format!("{}.{}", watched.plural, watch.group);
-            self.grant(
-                &Scope::Everywhere,
-                "apiextensions.k8s.io",
-                "customresourcedefinitions",
-                &[&definition],
-                &["get"],
-            );
         }
         // A Configurator has no objects outside its namespace.
         if is_held && scopes != [Scope::Everywhere] && configurator.key.namespace.is_empty() {
@@ -318,9 +318,6 @@ impl Rights {
                  `watch.namespaces` changes; so {} are listed everywhere.",
                 configurator.key, watched.plural
             ));
-        }
-        if !watched.is_namespaced {
-            self.events(&Scope::Namespace(EVENTS_OF_CLUSTER.to_owned()));
         }
     }
 
@@ -481,6 +478,23 @@ impl Rights {
             }
         }
         rights
+    }
+}
+
+/// Where the watched objects are.
+fn watched_scopes(configurator: &Configurator, watched: &Watched) -> Vec<Scope> {
+    let namespaces = &configurator.watch.namespaces;
+    match watched.is_namespaced && !namespaces.is_empty() {
+        true => namespaces.iter().cloned().map(Scope::Namespace).collect(),
+        false => vec![Scope::Everywhere],
+    }
+}
+
+/// Where the Commands and the stored states of the objects of a scope are. Those of an object without a namespace are where its Events are.
+fn beside(scope: &Scope, watched: &Watched) -> Scope {
+    match watched.is_namespaced {
+        true => scope.clone(),
+        false => Scope::Namespace(EVENTS_OF_CLUSTER.to_owned()),
     }
 }
 

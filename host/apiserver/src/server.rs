@@ -366,7 +366,7 @@ async fn answer(
     };
     if call.resource.review {
         return if *method == Method::POST && call.path.name.is_none() {
-            review::create(&call).map(Reply::into_response)
+            review::create(&call, headers).map(Reply::into_response)
         } else {
             Err(Status::method_not_allowed())
         };

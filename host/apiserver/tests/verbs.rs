@@ -570,6 +570,23 @@ async fn rights_are_answered() {
 }
 
 #[tokio::test]
+async fn a_user_is_told_who_it_is() {
+    let api = Api::new().await;
+    let review = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let account = "system:serviceaccount:team-a:default";
+    let mut answers = Vec::new();
+    for user in [None, Some(account), Some("jane")] {
+        let mut headers = vec![("content-type", "application/json")];
+        headers.extend(user.map(|user| ("impersonate-user", user)));
+        let answer = api.request("POST", path, &headers, review.to_string()).await.ok();
+        let user = &answer["status"]["userInfo"];
+        answers.push(format!("{} of {}", user["username"], user["groups"]));
+    }
+    expect![[""]].assert_eq(&answers.join("\n"));
+}
+
+#[tokio::test]
 async fn secrets_take_plain_text() {
     let api = Api::new().await;
     let secret = json!({"metadata": {"name": "s"}, "stringData": {"password": "secret"}});

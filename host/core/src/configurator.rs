@@ -12,6 +12,7 @@ use crate::machine::phase::Machine;
 use crate::partition::Partition;
 use crate::projection::Projection;
 use crate::request::ObjectRef;
+use crate::service_account::ServiceAccount;
 
 /// A checked declaration. Cannot be invalid: phases are not empty and no two share a name.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +21,8 @@ pub struct Configurator {
     pub key: ObjectRef,
     /// The part of the stores that it reaches.
     pub partition: Partition,
+    /// As whom it reads and writes objects. `None`: as the host.
+    pub service_account: Option<ServiceAccount>,
     /// `metadata.uid`.
     pub uid: String,
     /// `metadata.generation`.

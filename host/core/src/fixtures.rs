@@ -33,6 +33,7 @@ pub(crate) fn configurator() -> Configurator {
     Configurator {
         key: configurator_key(),
         partition: Partition::default(),
+        service_account: None,
         uid: "c-uid".into(),
         generation: 1,
         suspend: false,

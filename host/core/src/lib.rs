@@ -39,3 +39,4 @@ pub mod queue;
 pub mod retry;
 pub mod ring;
 pub mod run;
+pub mod service_account;

@@ -1,4 +1,4 @@
-//! `configurator rbac`: the rights that the host needs in a cluster to run these Configurators, and no others.
+//! `configurator rbac`: the rights that the host and the ServiceAccounts of these Configurators need in a cluster, and no others.
 //!
 //! The module `rights` derives them; here they become roles. What RBAC cannot express is said in comments.
 
@@ -10,6 +10,7 @@ use anyhow::{Context as _, bail, ensure};
 use clap::{Args, ValueEnum};
 use configurator_core::configurator::Watch;
 use configurator_core::request::api_version;
+use configurator_core::service_account::ServiceAccount;
 use kube::Client;
 use kube::core::GroupVersionKind;
 use kube::discovery;
@@ -24,13 +25,14 @@ use crate::{declaration, objects};
 /// The longest line of a comment.
 const WIDTH: usize = 110;
 
-/// Print the rights that the host needs in a cluster.
+/// Print the rights that the host needs in a cluster, and those of the ServiceAccounts that Configurators act as.
 #[derive(Args)]
 pub struct RbacArgs {
     /// Files or folders with Configurators and with the CustomResourceDefinitions of the kinds they watch. Repeatable.
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Name of the ServiceAccount that gets the rights, and of every printed object.
+    /// Name of the ServiceAccount of the host, and of every printed object with its rights. Those with the rights of another ServiceAccount are
+    /// named NAME-ACCOUNT.
     #[arg(long, default_value = "configurator")]
     name: String,
     /// Namespace of the ServiceAccount.
@@ -73,7 +75,7 @@ pub fn rbac(args: &RbacArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn rights(args: &RbacArgs) -> anyhow::Result<Rights> {
+async fn rights(args: &RbacArgs) -> anyhow::Result<AllRights> {
     let mut manifests = manifests::read(&args.files)?;
     let flows = manifests::flows(&manifests)?;
     let configurators: Vec<Manifest> = manifests
@@ -84,8 +86,8 @@ async fn rights(args: &RbacArgs) -> anyhow::Result<Rights> {
         "there is no Configurator in these files"
     );
     let client = kinds(args.kubeconfig.as_deref(), manifests).await?;
-    let mut rights = Rights::default();
-    rights.own(&args.namespace);
+    let mut all = AllRights::default();
+    all.host.own(&args.namespace);
     for manifest in configurators {
         let named = format!("{} {}", manifest.file.display(), manifest.name());
         let read = manifest.configurator().with_context(|| named.clone())?;
@@ -93,7 +95,12 @@ async fn rights(args: &RbacArgs) -> anyhow::Result<Rights> {
         let watched = watched(&client, &configurator.watch)
             .await
             .with_context(|| named.clone())?;
-        rights.configurator(&configurator);
+        all.host.configurator(&configurator, &watched);
+        all.host.module(&read.spec.module);
+        let rights = match &configurator.service_account {
+            Some(account) => all.accounts.entry(account.clone()).or_default(),
+            None => &mut all.host,
+        };
         rights.module(&read.spec.module);
         rights.watch(&configurator, &watched, !args.no_statuses);
         for (index, rule) in configurator.capabilities.kubernetes.iter().enumerate() {
@@ -102,8 +109,9 @@ async fn rights(args: &RbacArgs) -> anyhow::Result<Rights> {
             rights.capability(&configurator.key.to_string(), &path, rule);
         }
     }
-    rights.simplify();
-    Ok(rights)
+    all.host.simplify();
+    all.accounts.values_mut().for_each(Rights::simplify);
+    Ok(all)
 }
 
 /// Who knows how kinds are served: the cluster that was named, or an embedded API with the definitions of the files.
@@ -133,6 +141,13 @@ async fn watched(client: &Client, watch: &Watch) -> anyhow::Result<Watched> {
         found => found.context("the cluster cannot be asked for its kinds")?,
     };
     Ok(Watched::of(&resource, &capabilities))
+}
+
+/// The rights of the host, and of each ServiceAccount that it acts as.
+#[derive(Default)]
+struct AllRights {
+    host: Rights,
+    accounts: BTreeMap<ServiceAccount, Rights>,
 }
 
 impl Rights {
@@ -178,8 +193,8 @@ impl Rights {
         merged
     }
 
-    /// Roles and their bindings.
-    fn manifests(&self, name: &str, namespace: &str) -> anyhow::Result<String> {
+    /// Roles for the ServiceAccount of a namespace, and their bindings.
+    fn manifests(&self, name: &str, account: &ServiceAccount) -> anyhow::Result<Vec<String>> {
         let mut documents = Vec::new();
         for (scope, granted) in &self.granted {
             let (role, binding, metadata) = match scope {
@@ -217,28 +232,48 @@ impl Rights {
                 },
                 subjects: vec![Subject {
                     kind: "ServiceAccount",
-                    name: name.to_owned(),
-                    namespace: namespace.to_owned(),
+                    name: account.name.clone(),
+                    namespace: account.namespace.clone(),
                 }],
             })?);
+        }
+        Ok(documents)
+    }
+}
+
+impl AllRights {
+    /// Roles and their bindings. `name` and `namespace` are those of the host's ServiceAccount.
+    fn manifests(&self, name: &str, namespace: &str) -> anyhow::Result<String> {
+        let host = ServiceAccount {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        };
+        let mut documents = self.host.manifests(name, &host)?;
+        for (account, rights) in &self.accounts {
+            let name = format!("{name}-{}", account.name);
+            documents.extend(rights.manifests(&name, account)?);
         }
         Ok(format!("{}{}", self.comments(), documents.join("---\n")))
     }
 
     /// The same as values of the Helm chart.
     fn values(&self) -> anyhow::Result<String> {
-        let mut rbac = Values {
-            cluster: Vec::new(),
-            namespaces: BTreeMap::new(),
-        };
-        for (scope, granted) in &self.granted {
-            let rules = Self::rules(granted);
+        let mut rbac = Values::default();
+        for (scope, granted) in &self.host.granted {
+            let rules = Rights::rules(granted);
             match scope {
                 Scope::Everywhere => rbac.cluster = rules,
                 Scope::Namespace(namespace) => {
                     rbac.namespaces.insert(namespace.clone(), rules);
                 }
             }
+        }
+        for (account, rights) in &self.accounts {
+            let accounts = rbac.service_accounts.entry(account.namespace.clone());
+            // A Configurator has no rights outside its namespace.
+            let granted = rights.granted.values();
+            let rules = granted.flat_map(Rights::rules).collect();
+            accounts.or_default().insert(account.name.clone(), rules);
         }
         let values = BTreeMap::from([("rbac", rbac)]);
         Ok(format!(
@@ -252,7 +287,12 @@ impl Rights {
         let mut text =
             "# Made by `configurator rbac`: make it again when a Configurator changes.\n"
                 .to_owned();
-        for note in &self.notes {
+        let accounts = self.accounts.values();
+        let notes: BTreeSet<&String> = accounts
+            .chain([&self.host])
+            .flat_map(|rights| &rights.notes)
+            .collect();
+        for note in notes {
             text.push_str("#\n");
             let mut line = String::from("#");
             for word in note.split_whitespace() {
@@ -325,8 +365,12 @@ struct Subject {
     namespace: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
+#[serde(rename_all = "camelCase")]
 struct Values {
     cluster: Vec<Rule>,
     namespaces: BTreeMap<String, Vec<Rule>>,
+    /// By namespace, then by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    service_accounts: BTreeMap<String, BTreeMap<String, Vec<Rule>>>,
 }

@@ -60,8 +60,10 @@ pub struct RunContext {
     pub suspects: SuspectRequests,
     /// The time.
     pub clock: SharedClock,
-    /// Writes statuses.
+    /// Reads objects and writes their statuses, as the Configurator's ServiceAccount.
     pub client: Client,
+    /// Answers Commands, as the host.
+    pub host_client: Client,
     /// The watched kind.
     pub resource: ApiResource,
     /// Records the objects that are handled; with `deletion.by: Ledger` and something to do at a deletion.

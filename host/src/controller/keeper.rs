@@ -1,5 +1,6 @@
 //! Keeps one Configurator running: loads its module, replaces its worker when it changes, writes its status.
 
+mod account;
 mod load;
 mod release;
 mod rollout;
@@ -24,6 +25,7 @@ use super::canary::{Canary, ROLLBACK_ANNOTATION};
 use super::driver::RunContext;
 use super::finalizer::Finalizer;
 use super::machine_run::MachineContext;
+use super::rbac_changes::NamespaceRbac;
 use super::report::{KeeperReport, Reporter};
 use super::rights::{Reviewed, RightsReview, Verdict, wait_for_rights};
 use super::rollout::Rollout;
@@ -37,6 +39,7 @@ use crate::declaration::{self, FlowSet};
 use crate::events::{HostEvent, Subject};
 use crate::host::Shared;
 use crate::idempotency::Effects;
+use crate::impersonation::acting_as;
 use crate::ledger::Ledger;
 use crate::module_source::SourceError;
 use crate::observer::Notice;
@@ -45,6 +48,8 @@ use crate::shards::changed;
 use crate::suspect_requests::SuspectRequests;
 use crate::tasks::{TaskKind, Tasks};
 
+/// The wait after a change of rights, which often come several at a time, before what is missing is looked for again.
+const AFTER_RBAC: Duration = Duration::from_millis(500);
 /// The longest wait before a module or a kind that was missing is looked for again.
 const MAX_LOOK_AGAIN: Duration = Duration::from_secs(15);
 /// A new value of this annotation has every object that was given up tried again at once.
@@ -100,6 +105,8 @@ pub(crate) struct Keeper {
     flows: watch::Receiver<Option<Arc<FlowSet>>>,
     /// How often they had changed when they were last looked at.
     flow_changes: u64,
+    /// Changes of the rights of its ServiceAccount; `None` if it acts as the host.
+    rbac: Option<NamespaceRbac>,
 }
 
 /// What a keeper deals with next.
@@ -108,6 +115,8 @@ enum News {
     Desired,
     /// Flows that are resources of their own have changed.
     Flows,
+    /// The rights of its ServiceAccount may have changed.
+    Rbac,
     /// Rights have been reviewed.
     Reviewed(Reviewed),
     /// The worker has reported.
@@ -158,7 +167,10 @@ impl Keeper {
         let rights = RightsReview::new(shared.client.clone(), shared.clock.clone(), shared.seed);
         let voice = Voice::new(&shared, &desired.borrow(), said);
         let flows = shared.flows.subscribe();
+        let namespace = desired.borrow().key().namespace;
+        let rbac = (!namespace.is_empty()).then(|| shared.rbac_changes.of_namespace(&namespace));
         Self {
+            rbac,
             flows,
             flow_changes: 0,
             shared,
@@ -234,6 +246,7 @@ impl Keeper {
                 Err(_) => Err(End::Deleted),
             },
             Ok(()) = self.flows.changed() => Ok(News::Flows),
+            () = rbac_changed(self.rbac.as_mut()) => Ok(News::Rbac),
             reviewed = self.rights.next() => Ok(News::Reviewed(reviewed)),
             report = next_report(self.worker.as_mut()) => Ok(News::Report(report)),
             () = changed(changes.as_mut()) => Ok(News::Shards),
@@ -269,8 +282,17 @@ impl Keeper {
                     self.say().await;
                 }
             }
+            News::Rbac => {
+                self.rights.look_again();
+                // What it is refused for may have been granted.
+                let now = self.shared.clock.now();
+                self.look_again = self.look_again.map(|due| due.min(now.after(AFTER_RBAC)));
+            }
             News::Reviewed(reviewed) => {
                 self.on_reviewed(reviewed);
+                if self.rights.refuse_watching() {
+                    self.stop_watching().await;
+                }
                 self.write_status().await;
             }
             News::Report(report) => {
@@ -371,6 +393,17 @@ impl Keeper {
             let event = HostEvent::warning(subject, "RightsRefused", message);
             self.shared.publisher.publish(event);
         }
+    }
+
+    /// Ends what runs, since its ServiceAccount may not read the watched objects any more. An API server checks that only when a watch begins.
+    async fn stop_watching(&mut self) {
+        if let Some(worker) = self.worker.take() {
+            worker.stop().await;
+        }
+        self.known.running = None;
+        self.rights.end();
+        let resource = self.desired.borrow().clone();
+        self.load(&resource);
     }
 
     /// The Configurator is gone: nothing of its books is needed any more.
@@ -603,11 +636,12 @@ impl Keeper {
         let shared = &self.shared;
         let ledger = needs_ledger(&configurator)
             .then(|| Ledger::new(shared.config_store.clone(), &configurator.uid));
+        let client = acting_as(&shared.client, configurator.service_account.as_ref());
         let finalizer =
-            by_finalizer.then(|| Finalizer::new(shared.client.clone(), resource.clone(), &key));
+            by_finalizer.then(|| Finalizer::new(client.clone(), resource.clone(), &key));
         let configurator = Arc::new(configurator);
         let store = StateStore::new(
-            shared.client.clone(),
+            client.clone(),
             resource.clone(),
             &configurator,
             shared.config_store.clone(),
@@ -626,7 +660,8 @@ impl Keeper {
             answers: shared.answers.clone(),
             suspects: SuspectRequests::new(configurator.concurrency),
             clock: shared.clock.clone(),
-            client: shared.client.clone(),
+            client: client.clone(),
+            host_client: shared.client.clone(),
             resource: resource.clone(),
             effects: Effects::new(
                 shared.config_store.clone(),
@@ -662,7 +697,8 @@ impl Keeper {
             context,
             resource,
             is_namespaced,
-            client: shared.client.clone(),
+            client,
+            host_client: shared.client.clone(),
             declarative: shared.declarative.clone(),
             publisher: shared.publisher.clone(),
             availability: shared.availability.clone(),
@@ -711,6 +747,14 @@ fn known_before(resource: &resource::Configurator) -> Known {
         previous: status.previous_module_digest,
         rolled_back: status.rolled_back,
         ..Known::default()
+    }
+}
+
+/// Returns when the rights of a ServiceAccount may have changed; never without one.
+async fn rbac_changed(rbac: Option<&mut NamespaceRbac>) {
+    match rbac {
+        Some(rbac) => rbac.changed().await,
+        None => std::future::pending().await,
     }
 }
 

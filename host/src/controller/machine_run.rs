@@ -995,7 +995,7 @@ impl MachineRun {
         };
         if let Some(resource) = self.standing.commands.remove(uid) {
             let now = self.context.clock.now();
-            commands::answer(&self.context.client, &resource, answer, now).await;
+            commands::answer(&self.context.host_client, &resource, answer, now).await;
         }
     }
 

@@ -23,6 +23,7 @@ pub mod parking;
 pub(crate) mod partitions;
 pub mod pending;
 mod places;
+pub(crate) mod rbac_changes;
 pub mod report;
 pub(crate) mod requesters;
 pub mod rights;

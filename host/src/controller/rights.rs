@@ -4,12 +4,14 @@
 //! learn of a missing right before an object fails for it; and for the objects that were given up, which are tried again
 //! once it is there.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use configurator_core::backoff::jittered;
 use configurator_core::configurator::Configurator;
 use configurator_core::fault::FaultKind;
+use configurator_core::service_account::ServiceAccount;
 use configurator_core::time::Timestamp;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
@@ -21,6 +23,7 @@ use kube::api::{Api, PostParams};
 
 use super::worker::{MAX_LISTED, WorkerReport};
 use crate::clock::{SharedClock, until};
+use crate::impersonation::acting_as;
 use crate::objects;
 use crate::resource::FailureStatus;
 use crate::rights::{Right, Rights, Watched};
@@ -36,6 +39,28 @@ const AGAIN: Duration = Duration::from_secs(300);
 /// The wait while something is refused, or the cluster cannot be asked.
 const REFUSED_AGAIN: Duration = Duration::from_secs(20);
 
+/// A right, and who needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NeededRight {
+    /// What is needed.
+    pub right: Right,
+    /// `None`: the host.
+    pub account: Option<ServiceAccount>,
+}
+
+impl fmt::Display for NeededRight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.right.fmt(f)?;
+        match &self.account {
+            Some(account) => write!(f, " for the {account}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The wait after a change of rights, which often come several at a time.
+const CHANGED_AGAIN: Duration = Duration::from_secs(1);
+
 /// What came of asking the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
@@ -47,7 +72,7 @@ pub enum Verdict {
     /// Something is not.
     Refused {
         /// What.
-        rights: Vec<Right>,
+        rights: Vec<NeededRight>,
         /// Rights that are needed.
         needed: usize,
     },
@@ -69,7 +94,7 @@ impl Verdict {
             }
             Self::Refused { rights, needed } => {
                 let mut named: Vec<String> =
-                    rights.iter().take(NAMED).map(Right::to_string).collect();
+                    rights.iter().take(NAMED).map(NeededRight::to_string).collect();
                 if let Some(more @ 1..) = rights.len().checked_sub(NAMED) {
                     named.push(format!("{more} more"));
                 }
@@ -126,10 +151,12 @@ pub struct RightsReview {
     subject: Option<Subject>,
     verdict: Option<Verdict>,
     /// What was refused when the cluster could last be asked.
-    refused: Vec<Right>,
+    refused: Vec<NeededRight>,
     /// In a mutex that is never locked, since such a future cannot be shared between threads, and a keeper is.
     under_way: Option<Mutex<BoxFuture<'static, Verdict>>>,
     due: Option<Timestamp>,
+    /// Whether rights have changed since the one under way began.
+    is_outdated: bool,
     /// When the last one ended.
     last: Timestamp,
     /// Objects that were given up for a missing right, as far as they are known.
@@ -149,6 +176,7 @@ impl RightsReview {
             refused: Vec::new(),
             under_way: None,
             due: None,
+            is_outdated: false,
             last: Timestamp::default(),
             given_up: 0,
         }
@@ -197,6 +225,26 @@ impl RightsReview {
         }
     }
 
+    /// Rights may have changed: they are asked for again, at most every second.
+    pub fn look_again(&mut self) {
+        self.is_outdated = self.under_way.is_some();
+        let soon = self.last.after(CHANGED_AGAIN).max(self.clock.now());
+        self.due = self.due.map(|due| due.min(soon));
+    }
+
+    /// Whether the ServiceAccount may not read the watched objects any more. Of the host itself this is never said: its watch ends by itself.
+    #[must_use]
+    pub fn refuse_watching(&self) -> bool {
+        let Some(subject) = &self.subject else {
+            return false;
+        };
+        let mut reads = Rights::default();
+        reads.reads(&subject.configurator, &subject.watched);
+        let reads = reads.each();
+        let is_read = |needed: &NeededRight| needed.account.is_some() && reads.contains(&needed.right);
+        self.refused.iter().any(is_read)
+    }
+
     /// Returns when a review has ended. What was under way when this is dropped goes on with the next call.
     pub async fn next(&mut self) -> Reviewed {
         let verdict = loop {
@@ -223,7 +271,11 @@ impl RightsReview {
         };
         // Many Configurators, and many hosts of one cluster, must not ask at the same moment.
         let jitter = self.seed ^ self.last.as_millis().unsigned_abs();
-        self.due = Some(self.last.after(jittered(wait, jitter)));
+        let wait = match std::mem::take(&mut self.is_outdated) {
+            true => CHANGED_AGAIN,
+            false => jittered(wait, jitter),
+        };
+        self.due = Some(self.last.after(wait));
         let has_granted = self.refused.iter().any(|right| !refused.contains(right));
         self.refused = refused;
         let is_news = self.verdict.as_ref() != Some(&verdict);
@@ -245,15 +297,21 @@ fn is_refusal(failed: &FailureStatus) -> bool {
     failed.kind == FaultKind::ResourcePermission.name()
 }
 
-/// What is asked for: first what the host needs to watch, then what the capabilities list.
-fn needed(subject: &Subject) -> Vec<Right> {
+/// What is asked for: what the host needs for itself, then what watching needs, then what the capabilities list.
+fn needed(subject: &Subject) -> Vec<NeededRight> {
     let Subject {
         configurator,
         watched,
         writes_statuses,
     } = subject;
-    let mut rights = Rights::default();
-    rights.configurator(configurator);
+    let mut host = Rights::default();
+    host.configurator(configurator, watched);
+    let account = &configurator.service_account;
+    // Without a ServiceAccount, all of them are rights of the host.
+    let mut rights = match account {
+        Some(_) => Rights::default(),
+        None => host.clone(),
+    };
     rights.watch(configurator, watched, *writes_statuses);
     let own = rights.each();
     for (index, rule) in configurator.capabilities.kubernetes.iter().enumerate() {
@@ -263,7 +321,19 @@ fn needed(subject: &Subject) -> Vec<Right> {
     rights.simplify();
     let mut all = rights.each();
     all.sort_by_key(|right| !own.contains(right));
-    all
+    let all = all.into_iter().map(|right| NeededRight {
+        right,
+        account: account.clone(),
+    });
+    let of_host = match account {
+        Some(_) => host.each(),
+        None => Vec::new(),
+    };
+    let of_host = of_host.into_iter().map(|right| NeededRight {
+        right,
+        account: None,
+    });
+    of_host.chain(all).collect()
 }
 
 async fn review(client: Client, subject: Subject) -> Verdict {
@@ -271,17 +341,17 @@ async fn review(client: Client, subject: Subject) -> Verdict {
     let needed = rights.len();
     rights.truncate(MAX_QUESTIONS);
     let asking = stream::iter(rights).map(|right| {
-        let client = client.clone();
+        let client = acting_as(&client, right.account.as_ref());
         async move {
-            let is_allowed = ask(client, &right).await?;
+            let is_allowed = is_allowed(&client, &right.right).await?;
             Ok::<_, kube::Error>((!is_allowed).then_some(right))
         }
     });
     // In their order, so that the same refusals read the same.
-    let refused: Result<Vec<Option<Right>>, _> = asking.buffered(CONCURRENCY).try_collect().await;
+    let refused: Result<Vec<Option<NeededRight>>, _> = asking.buffered(CONCURRENCY).try_collect().await;
     match refused {
         Ok(refused) => {
-            let rights: Vec<Right> = refused.into_iter().flatten().collect();
+            let rights: Vec<NeededRight> = refused.into_iter().flatten().collect();
             match rights.is_empty() {
                 true => Verdict::Allowed { needed },
                 false => Verdict::Refused { rights, needed },
@@ -293,7 +363,8 @@ async fn review(client: Client, subject: Subject) -> Verdict {
     }
 }
 
-async fn ask(client: Client, right: &Right) -> Result<bool, kube::Error> {
+/// Asks the API server whether it allows this to the user of the client.
+pub(super) async fn is_allowed(client: &Client, right: &Right) -> Result<bool, kube::Error> {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let review = SelfSubjectAccessReview {
         spec: SelfSubjectAccessReviewSpec {
@@ -310,7 +381,7 @@ async fn ask(client: Client, right: &Right) -> Result<bool, kube::Error> {
         },
         ..SelfSubjectAccessReview::default()
     };
-    let answer = Api::all(client)
+    let answer = Api::all(client.clone())
         .create(&PostParams::default(), &review)
         .await?;
     Ok(answer.status.is_some_and(|status| status.allowed))

@@ -85,8 +85,10 @@ pub struct WorkerParts {
     pub resource: ApiResource,
     /// Whether its objects have namespaces.
     pub is_namespaced: bool,
-    /// Watches.
+    /// Watches, as the Configurator's ServiceAccount.
     pub client: Client,
+    /// Reads and answers Commands, as the host.
+    pub host_client: Client,
     /// Sends declarative requests.
     pub declarative: DeclarativeRequests,
     /// Publishes Events.
@@ -322,7 +324,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         standings: HashMap::new(),
         pending: PendingCommands::new(parts.command_limits),
         errands: Errands::new(
-            parts.client.clone(),
+            parts.host_client.clone(),
             parts.context.machine.clone(),
             parts.context.clock.clone(),
         ),

@@ -2,9 +2,44 @@
 
 use configurator_core::capability::Capabilities;
 use configurator_core::configurator::Watch;
+use configurator_core::service_account::ServiceAccount;
 
 use super::{DeclarationError, wrong};
-use crate::resource::ModuleSpec;
+use crate::resource::{ConfiguratorSpec, ModuleSpec};
+
+/// The ServiceAccount of a Configurator that names none.
+const DEFAULT_ACCOUNT: &str = "default";
+
+/// As whom it acts. A ClusterConfigurator, which has no namespace, acts as the host.
+pub(super) fn service_account(
+    spec: &ConfiguratorSpec,
+    namespace: &str,
+) -> Result<Option<ServiceAccount>, DeclarationError> {
+    const PATH: &str = "spec.serviceAccountName";
+    let named = spec.service_account_name.as_deref();
+    if namespace.is_empty() {
+        return match named {
+            None => Ok(None),
+            Some(_) => Err(wrong(
+                PATH,
+                "a ClusterConfigurator acts as the host: leave it out, or use a Configurator",
+            )),
+        };
+    }
+    let name = named.unwrap_or(DEFAULT_ACCOUNT);
+    // Nothing else can be the name of an object, nor be sent as another user.
+    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
+    if name.is_empty() || name.len() > 253 || !name.bytes().all(is_name) {
+        return Err(wrong(
+            PATH,
+            &format!("{name:?} is no name of a ServiceAccount: use up to 253 lower-case letters, digits, - and ."),
+        ));
+    }
+    Ok(Some(ServiceAccount {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    }))
+}
 
 /// Limits what is watched to the namespace.
 pub(super) fn confine_watch(watch: &mut Watch, namespace: &str) -> Result<(), DeclarationError> {

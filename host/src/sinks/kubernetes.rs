@@ -167,6 +167,7 @@ impl Sink for KubernetesSink {
             may_read: operation.may_read(),
             room: &scope.answer,
             owner: scope.owner,
+            service_account: scope.service_account.as_ref(),
         };
         tokio::time::timeout(timeout, sender.send_all())
             .await

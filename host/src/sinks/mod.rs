@@ -16,6 +16,7 @@ use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::partition::Partition;
 use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::result::Answer;
+use configurator_core::service_account::ServiceAccount;
 
 use self::configstore::Fence;
 use crate::answers::AnswerRoom;
@@ -46,6 +47,8 @@ pub struct Scope {
     pub configurator: ObjectRef,
     /// The part of the stores that it reaches.
     pub partition: Partition,
+    /// As whom it reaches Kubernetes. `None`: as the host.
+    pub service_account: Option<ServiceAccount>,
     /// The Configurator as the owner of work in the background: the `owner` of its calls.
     pub owner: u128,
     /// The request's name.

@@ -8,5 +8,34 @@
     reason = "tests"
 )]
 
+mod accounts;
 mod partitions;
 mod scopes;
+
+use anyhow::Result;
+use configurator_tests::world::World;
+use serde_json::{Value, json};
+
+/// Grants rights in a namespace to a ServiceAccount of it, by a Role and a RoleBinding of this name.
+async fn grant(
+    world: &World,
+    namespace: &str,
+    name: &str,
+    account: &str,
+    rules: Value,
+) -> Result<()> {
+    let of = |kind: &str| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind,
+            "metadata": {"name": name, "namespace": namespace},
+        })
+    };
+    let mut role = of("Role");
+    role["rules"] = rules;
+    world.apply(&role).await?;
+    let mut binding = of("RoleBinding");
+    binding["roleRef"] = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name});
+    binding["subjects"] =
+        json!([{"kind": "ServiceAccount", "name": account, "namespace": namespace}]);
+    world.apply(&binding).await
+}

@@ -13,6 +13,8 @@ use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
+use super::grant;
+
 pub const TEAMS: [&str; 2] = ["team-a", "team-b"];
 
 /// A Configurator of ConfigMaps in this namespace; without one, a ClusterConfigurator. Its requests are those of the script.
@@ -61,6 +63,11 @@ pub async fn with_teams(servers: Servers) -> Result<World> {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         world.apply(&namespace).await?;
+        let rules = json!([
+            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch"]},
+            {"apiGroups": ["example.org"], "resources": ["things"], "verbs": ["get", "list", "watch", "patch"]},
+        ]);
+        grant(&world, name, "configurator", "default", rules).await?;
     }
     Ok(world)
 }

@@ -15,6 +15,7 @@ use kube::api::{Api, ApiResource};
 use kube::core::GroupVersionKind;
 use kube::{Client, discovery};
 
+use super::account::{check_account, check_watching};
 use crate::controller::call_mode::CallMode;
 use crate::controller::canary;
 use crate::controller::earlier::Earlier;
@@ -53,6 +54,7 @@ pub(super) async fn load(
         .map_err(|error| refused("Invalid", error.to_string()))?;
     configurator.retry.max_retry_after = shared.max_retry_after;
     configurator.limits.status_size = shared.max_status_size;
+    check_account(shared, &configurator, &resource.spec.module).await?;
     if !key.namespace.is_empty() {
         let uid = namespace_uid(&shared.client, &key.namespace).await?;
         configurator.partition = Partition::of_namespace(&key.namespace, &uid);
@@ -126,6 +128,7 @@ pub(super) async fn load(
         })?;
     let watched = Watched::of(&resource, &capabilities);
     check_watch(&configurator, &watched, &shared.policy)?;
+    check_watching(shared, &configurator, &watched).await?;
     check_state(&shared.client, &configurator, &resource).await?;
     Ok(Loaded {
         copied,
@@ -263,7 +266,7 @@ pub(super) fn earlier(
     .recorder(recorder)
 }
 
-fn refused(reason: &'static str, message: String) -> Refusal {
+pub(super) fn refused(reason: &'static str, message: String) -> Refusal {
     Refusal {
         reason,
         message,

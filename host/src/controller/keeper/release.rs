@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::ObjectRef;
 use kube::api::{ApiResource, Patch, PatchParams};
 use kube::discovery::{self, Scope};
@@ -12,6 +13,8 @@ use super::Keeper;
 use crate::controller::finalizer::Finalizer;
 use crate::controller::report::KeeperReport;
 use crate::controller::status;
+use crate::declaration;
+use crate::impersonation::acting_as;
 use crate::kubernetes_faults::is_of_another;
 use crate::objects;
 use crate::resource;
@@ -49,14 +52,33 @@ impl Keeper {
         kind: Option<ApiResource>,
     ) -> Result<(), String> {
         if let Some(kind) = kind {
-            Finalizer::new(self.shared.client.clone(), kind, &resource.key())
-                .release_all()
+            self.release_of_kind(resource, kind)
                 .await
                 .map_err(|fault| fault.to_string())?;
         }
         unhold(&self.shared.client, resource)
             .await
             .map_err(|error| error.to_string())
+    }
+
+    /// Removes the finalizer as its ServiceAccount, or else as the host: if a namespace is deleted, the rights of the ServiceAccount can go first.
+    async fn release_of_kind(
+        &self,
+        resource: &resource::Configurator,
+        kind: ApiResource,
+    ) -> Result<(), Fault> {
+        let host = &self.shared.client;
+        let account = declaration::service_account(resource).ok().flatten();
+        let release = |client: Client| {
+            let finalizer = Finalizer::new(client, kind.clone(), &resource.key());
+            async move { finalizer.release_all().await }
+        };
+        match release(acting_as(host, account.as_ref())).await {
+            Err(fault) if account.is_some() && fault.kind == FaultKind::ResourcePermission => {
+                release(host.clone()).await
+            }
+            released => released,
+        }
     }
 
     /// Releases a Configurator that is being deleted: removes the finalizers from its objects, then its own.

@@ -24,7 +24,7 @@ pub(super) fn orders(parts: &WorkerParts) -> OrderStream {
         (true, watch) => watch.namespaces.clone(),
         (false, _) => vec![CLUSTER_NAMESPACE.to_owned()],
     };
-    commands::watched(&parts.client, &namespaces, parts.seed).boxed()
+    commands::watched(&parts.host_client, &namespaces, parts.seed).boxed()
 }
 
 impl Worker {

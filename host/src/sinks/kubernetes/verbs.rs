@@ -5,6 +5,7 @@ use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::kubernetes_call::KubernetesCall;
 use configurator_core::request::{KubernetesRequest, KubernetesVerb, api_version};
 use configurator_core::result::Answer;
+use configurator_core::service_account::ServiceAccount;
 use http::{Request, StatusCode, header};
 use kube::client::Body;
 use serde::Deserialize;
@@ -13,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::{KubernetesSink, MAX_ANSWER, document, generic};
 use crate::answers::AnswerRoom;
+use crate::impersonation::impersonate;
 use crate::kubernetes_faults::{Told, classify, is_mismatch};
 
 /// What a server says of an object that it has already.
@@ -31,6 +33,8 @@ pub(super) struct Sender<'a> {
     pub(super) room: &'a AnswerRoom,
     /// The owner of work in the background.
     pub(super) owner: u128,
+    /// As whom it is sent. `None`: as the host.
+    pub(super) service_account: Option<&'a ServiceAccount>,
 }
 
 /// An answer that is no success.
@@ -270,6 +274,10 @@ impl Sender<'_> {
             header::ACCEPT,
             header::HeaderValue::from_static("application/json"),
         );
+        if let Some(account) = self.service_account {
+            impersonate(outgoing.headers_mut(), account)
+                .map_err(|error| generic(format!("{what}: {error}")))?;
+        }
         let (parts, body) = self
             .sink
             .exchange(&what, outgoing, self.room, held, self.owner)

@@ -1,0 +1,82 @@
+//! Checks that a Configurator can act as its ServiceAccount, and that this may read what the host reads for it.
+
+use configurator_core::configurator::Configurator;
+
+use super::load::refused;
+use crate::controller::rights::is_allowed;
+use crate::controller::status::Refusal;
+use crate::host::Shared;
+use crate::impersonation::{self, acting_as};
+use crate::objects;
+use crate::resource::ModuleSpec;
+use crate::rights::{Rights, Watched};
+
+/// Checks that the API server takes its requests as those of the ServiceAccount, and that this may read its module.
+pub(super) async fn check_account(
+    shared: &Shared,
+    configurator: &Configurator,
+    module: &ModuleSpec,
+) -> Result<(), Refusal> {
+    let Some(account) = &configurator.service_account else {
+        return Ok(());
+    };
+    let client = acting_as(&shared.client, Some(account));
+    impersonation::check(&client, account)
+        .await
+        .map_err(|why| {
+            let message = format!("the host cannot act as the {account}; it retries: {why}");
+            for_now("CannotImpersonate", message)
+        })?;
+    let mut rights = Rights::default();
+    rights.module(module);
+    check_rights(shared, configurator, &rights).await
+}
+
+/// Checks that the ServiceAccount may read the objects that are watched.
+pub(super) async fn check_watching(
+    shared: &Shared,
+    configurator: &Configurator,
+    watched: &Watched,
+) -> Result<(), Refusal> {
+    let mut rights = Rights::default();
+    rights.reads(configurator, watched);
+    check_rights(shared, configurator, &rights).await
+}
+
+async fn check_rights(
+    shared: &Shared,
+    configurator: &Configurator,
+    rights: &Rights,
+) -> Result<(), Refusal> {
+    let Some(account) = &configurator.service_account else {
+        return Ok(());
+    };
+    let client = acting_as(&shared.client, Some(account));
+    for right in rights.each() {
+        match is_allowed(&client, &right).await {
+            Ok(true) => {}
+            Ok(false) => {
+                let message = format!(
+                    "the {account} may not {right}: grant it by a Role and a RoleBinding; the host asks again"
+                );
+                return Err(for_now("ServiceAccountForbidden", message));
+            }
+            Err(error) => {
+                let message = format!(
+                    "the API cannot be asked whether the {account} may {right}; it is asked again: {}",
+                    objects::explained(&error)
+                );
+                return Err(for_now("CannotAsk", message));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A refusal of something that may change.
+fn for_now(reason: &'static str, message: String) -> Refusal {
+    Refusal {
+        may_change: true,
+        ..refused(reason, message)
+    }
+}

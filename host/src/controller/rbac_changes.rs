@@ -1,0 +1,118 @@
+//! Tells Configurators that the rights of ServiceAccounts may have changed.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream::{BoxStream, SelectAll};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use kube::Client;
+use kube::api::{Api, PartialObjectMeta, Resource};
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt as _, metadata_watcher};
+use serde::de::DeserializeOwned;
+use tokio::sync::broadcast;
+
+use crate::cluster::WatchBackoff;
+use crate::host::Shared;
+use crate::objects;
+use crate::tasks::Tasks;
+
+/// Changes that are kept for a receiver that is slow. One that has missed some takes it that everything has changed.
+const KEPT: usize = 64;
+
+/// The namespaces in which roles or their bindings change; empty: all namespaces.
+#[derive(Debug, Clone)]
+pub(crate) struct RbacChanges(broadcast::Sender<Arc<str>>);
+
+impl Default for RbacChanges {
+    fn default() -> Self {
+        Self(broadcast::channel(KEPT).0)
+    }
+}
+
+impl RbacChanges {
+    /// What changes in this namespace from now on.
+    pub(crate) fn of_namespace(&self, namespace: &str) -> NamespaceRbac {
+        NamespaceRbac {
+            namespace: namespace.to_owned(),
+            changes: self.0.subscribe(),
+        }
+    }
+}
+
+/// Changes of the rights in one namespace.
+#[derive(Debug)]
+pub(crate) struct NamespaceRbac {
+    namespace: String,
+    changes: broadcast::Receiver<Arc<str>>,
+}
+
+impl NamespaceRbac {
+    /// Returns when rights in the namespace may have changed.
+    pub(crate) async fn changed(&mut self) {
+        loop {
+            match self.changes.recv().await {
+                Ok(changed) if !changed.is_empty() && *changed != *self.namespace => {}
+                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return,
+                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+            }
+        }
+    }
+}
+
+/// Watches roles and their bindings until the host drains.
+pub(crate) async fn run(shared: Arc<Shared>, tasks: Tasks) {
+    let drain = tasks.drain_token().clone();
+    let watching = async {
+        let (client, seed) = (&shared.client, shared.seed);
+        let mut changes = SelectAll::new();
+        changes.push(watched::<Role>(client, seed));
+        changes.push(watched::<RoleBinding>(client, seed));
+        changes.push(watched::<ClusterRole>(client, seed));
+        changes.push(watched::<ClusterRoleBinding>(client, seed));
+        while let Some(namespace) = changes.next().await {
+            // Nobody may listen.
+            let _ = shared.rbac_changes.0.send(namespace);
+        }
+    };
+    tokio::select! {
+        () = drain.cancelled() => {}
+        () = watching => {}
+    }
+}
+
+/// The namespaces of what changes; empty for what has none, and after a listing, which may hold changes that were missed.
+fn watched<K>(client: &Client, seed: u64) -> BoxStream<'static, Arc<str>>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
+    let api: Api<K> = Api::all(client.clone());
+    let mut has_warned = false;
+    metadata_watcher(api, watcher::Config::default())
+        .backoff(WatchBackoff::new(seed))
+        .filter_map(move |event| std::future::ready(changed(event, &mut has_warned)))
+        .boxed()
+}
+
+fn changed<K: Resource<DynamicType = ()>>(
+    event: Result<Event<PartialObjectMeta<K>>, watcher::Error>,
+    has_warned: &mut bool,
+) -> Option<Arc<str>> {
+    match event {
+        Ok(Event::Init | Event::InitApply(_)) => None,
+        Ok(Event::InitDone) => Some("".into()),
+        Ok(Event::Apply(object) | Event::Delete(object)) => {
+            Some(object.metadata.namespace.unwrap_or_default().into())
+        }
+        Err(error) => {
+            if !std::mem::replace(has_warned, true) {
+                tracing::warn!(
+                    kind = %K::kind(&()),
+                    error = objects::explained(&error),
+                    "rights are not watched, so a right that is withdrawn takes effect minutes later; the host retries"
+                );
+            }
+            None
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Requests to Kubernetes as a ServiceAccount.
+//!
+//! The API server checks the rights of the ServiceAccount, not those of the host. The host needs the right to impersonate it.
+
+use configurator_core::service_account::ServiceAccount;
+use http::header::{HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue};
+use k8s_openapi::api::authentication::v1::{SelfSubjectReview, UserInfo};
+use kube::Client;
+use kube::api::{Api, PostParams};
+use kube::client::Body;
+use tower::BoxError;
+
+const USER: HeaderName = HeaderName::from_static("impersonate-user");
+
+/// Has a request sent as this ServiceAccount.
+pub(crate) fn impersonate(
+    headers: &mut HeaderMap,
+    account: &ServiceAccount,
+) -> Result<(), InvalidHeaderValue> {
+    headers.insert(USER, HeaderValue::from_str(&account.user())?);
+    Ok(())
+}
+
+/// The same client, with each request sent as this ServiceAccount. `None`: as the host.
+pub(crate) fn acting_as(client: &Client, account: Option<&ServiceAccount>) -> Client {
+    let Some(account) = account.cloned() else {
+        return client.clone();
+    };
+    let namespace = client.default_namespace().to_owned();
+    let client = client.clone();
+    let send = tower::service_fn(move |mut request: http::Request<Body>| {
+        let impersonated = impersonate(request.headers_mut(), &account);
+        let client = client.clone();
+        async move {
+            impersonated?;
+            client.send(request).await.map_err(BoxError::from)
+        }
+    });
+    Client::new(send, namespace)
+}
+
+/// Checks that the server takes requests of this client as those of the ServiceAccount, and of nobody with other rights. A proxy may
+/// have removed the header, and the configuration of the host may add groups.
+///
+/// # Errors
+/// With what the server said.
+pub(crate) async fn check(client: &Client, account: &ServiceAccount) -> Result<(), String> {
+    let review = Api::all(client.clone())
+        .create(&PostParams::default(), &SelfSubjectReview::default())
+        .await
+        .map_err(|error| crate::objects::explained(&error))?;
+    let UserInfo {
+        username, groups, ..
+    } = review
+        .status
+        .and_then(|status| status.user_info)
+        .unwrap_or_default();
+    let username = username.unwrap_or_default();
+    let groups = groups.unwrap_or_default();
+    let expected = account.groups();
+    if username == account.user() && groups.iter().all(|group| expected.contains(group)) {
+        return Ok(());
+    }
+    Err(format!(
+        "the API server takes its requests as those of {username:?} in the groups {groups:?}"
+    ))
+}
