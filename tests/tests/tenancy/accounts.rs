@@ -57,7 +57,9 @@ async fn status(world: &World) -> Result<ConfiguratorStatus> {
         namespace: "team-a".into(),
         name: "copier".into(),
     };
-    let found = get(&world.client, &key).await?.context("the Configurator")?;
+    let found = get(&world.client, &key)
+        .await?
+        .context("the Configurator")?;
     Ok(found.status.unwrap_or_default())
 }
 
@@ -127,7 +129,13 @@ async fn the_rights_are_those_of_the_service_account() -> Result<()> {
     // With another ServiceAccount, other rights hold.
     world.apply(&copier(Some("robot"))).await?;
     check_ready(&world, "ServiceAccountForbidden", expect![[""]]).await?;
-    grant(&world, "robot", "robot", &["list", "watch", "create", "patch"]).await?;
+    grant(
+        &world,
+        "robot",
+        "robot",
+        &["list", "watch", "create", "patch"],
+    )
+    .await?;
     revoke(&world, "writes").await?;
     world.apply(&object("three")).await?;
     copied(&world, "three").await?;

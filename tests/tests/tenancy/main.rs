@@ -34,7 +34,8 @@ async fn grant(
     role["rules"] = rules;
     world.apply(&role).await?;
     let mut binding = of("RoleBinding");
-    binding["roleRef"] = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name});
+    binding["roleRef"] =
+        json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name});
     binding["subjects"] =
         json!([{"kind": "ServiceAccount", "name": account, "namespace": namespace}]);
     world.apply(&binding).await

@@ -7,8 +7,8 @@ use configurator_tests::configurator;
 use configurator_tests::controlplane::ControlPlane;
 use configurator_tests::world::{Place, Servers, World};
 use expect_test::{Expect, expect};
-use kube::api::{Api, DeleteParams, DynamicObject};
 use kube::ResourceExt as _;
+use kube::api::{Api, DeleteParams, DynamicObject};
 use serde_json::{Value, json};
 
 use super::scopes::{TEAMS, place, with_teams};
@@ -21,7 +21,8 @@ fn keeper(namespace: Option<&str>) -> Value {
         {"name": "put", "put": {"key": "shared", "value": by}},
         {"name": "secret", "secret": "shared"},
     ]});
-    let mut rule = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["apply", "get"]});
+    let mut rule =
+        json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["apply", "get"]});
     if namespace.is_none() {
         rule["namespaces"] = json!(TEAMS);
     }
@@ -82,7 +83,10 @@ async fn each_has_its_part(servers: Servers) -> Result<()> {
     for namespace in TEAMS {
         world.apply(&object(namespace)).await?;
     }
-    let (a, b) = (uid_of(&world, "team-a").await?, uid_of(&world, "team-b").await?);
+    let (a, b) = (
+        uid_of(&world, "team-a").await?,
+        uid_of(&world, "team-b").await?,
+    );
     let uids = [(a.clone(), "A"), (b.clone(), "B")];
     let secrets = [
         "shared".to_owned(),
@@ -103,7 +107,9 @@ async fn each_has_its_part(servers: Servers) -> Result<()> {
 
     // A namespace that is created again has nothing of the earlier one.
     let namespaces: Api<DynamicObject> = world.objects("v1", "Namespace", "").await?;
-    namespaces.delete("team-a", &DeleteParams::default()).await?;
+    namespaces
+        .delete("team-a", &DeleteParams::default())
+        .await?;
     world
         .until("what team-a has stored is gone", || async {
             Ok(!world.has_secret(&secrets[1]).await? && world.keys().await?.len() == 2)
@@ -145,12 +151,16 @@ async fn a_cluster_configurator_names_no_secret_of_a_team() -> Result<()> {
     world.apply(&object("team-a")).await?;
     let key = ObjectRef::cluster_scoped("keeper");
     let failure = || async {
-        let found = get(&world.client, &key).await?.context("the Configurator")?;
+        let found = get(&world.client, &key)
+            .await?
+            .context("the Configurator")?;
         let failures = found.status.unwrap_or_default().failures;
         Ok::<_, anyhow::Error>(failures.first().map(|failure| failure.message.clone()))
     };
     world
-        .until("the object is given up", || async { Ok(failure().await?.is_some()) })
+        .until("the object is given up", || async {
+            Ok(failure().await?.is_some())
+        })
         .await?;
     let message = failure().await?.unwrap_or_default().replace(&uid, "UID");
     expect![[""]].assert_eq(&message);
