@@ -15,6 +15,7 @@ use configurator_core::document::Document;
 use configurator_core::handler::CallLimits;
 use configurator_core::partition::Partition;
 use configurator_core::service_account::ServiceAccount;
+use kube::core::Selector;
 
 pub use self::capabilities::capabilities;
 pub use self::flows::{FlowSet, Flows};
@@ -41,6 +42,19 @@ pub fn service_account(
     resource: &resource::Configurator,
 ) -> Result<Option<ServiceAccount>, DeclarationError> {
     namespace::service_account(&resource.spec, &resource.key().namespace)
+}
+
+/// Selects the namespaces of watched objects. `None`: all namespaces.
+#[must_use]
+pub fn namespace_selector(resource: &resource::Configurator) -> Option<Selector> {
+    let selector: Selector = resource
+        .spec
+        .watch
+        .namespace_selector
+        .clone()
+        .try_into()
+        .ok()?;
+    (!selector.selects_all()).then_some(selector)
 }
 
 /// Checks the resource, everything but its module. `flows` are those that are resources of their own.

@@ -295,7 +295,11 @@ fn target_of(job: &DeclarativeJob) -> String {
     match job.operation.operation() {
         Operation::Kubernetes(request) => format!(
             "kubernetes {} {}/{} {}/{} {}",
-            job.scope.service_account.as_ref().map(ServiceAccount::user).unwrap_or_default(),
+            job.scope
+                .service_account
+                .as_ref()
+                .map(ServiceAccount::user)
+                .unwrap_or_default(),
             request.group,
             request.plural,
             request.namespace,

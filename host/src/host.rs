@@ -20,6 +20,7 @@ use crate::answers::{ANSWER_MEMORY, AnswerBudget};
 use crate::clock::{Clock, SharedClock, SystemClock};
 use crate::cluster::{self, Cluster};
 use crate::controller::call_mode::CallMode;
+use crate::controller::namespaces::{self, Namespaces};
 use crate::controller::parking::{Availability, Prober};
 use crate::controller::partitions;
 use crate::controller::pending::CommandLimits;
@@ -72,6 +73,7 @@ pub(crate) struct Shared {
     pub(crate) command_limits: CommandLimits,
     pub(crate) requesters: Arc<Requesters>,
     pub(crate) rbac_changes: RbacChanges,
+    pub(crate) namespaces: Namespaces,
     pub(crate) state_retention: Duration,
     pub(crate) seed: u64,
     /// Where hosts share the objects: which are this host's.
@@ -443,6 +445,7 @@ impl HostBuilder {
             command_limits: self.command_limits,
             requesters,
             rbac_changes: RbacChanges::default(),
+            namespaces: Namespaces::default(),
             state_retention: self.state_retention.unwrap_or(DEFAULT_STATE_RETENTION),
             seed,
         });
@@ -525,6 +528,10 @@ impl Host {
         tasks.spawn(
             TaskKind::Worker,
             rbac_changes::run(shared.clone(), tasks.clone()),
+        );
+        tasks.spawn(
+            TaskKind::Worker,
+            namespaces::run(shared.clone(), tasks.clone()),
         );
         tasks.spawn(
             TaskKind::Worker,

@@ -190,10 +190,10 @@ fn text(key: &ObjectRef, life: u64) -> String {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use async_trait::async_trait;
-    use configurator_core::fault::FaultKind;
     use super::*;
     use crate::sinks::configstore::{ConfigTransaction, EmbeddedConfigStore, Transacted};
+    use async_trait::async_trait;
+    use configurator_core::fault::FaultKind;
 
     /// Notes what is written, unless it is away.
     #[derive(Default)]

@@ -191,7 +191,12 @@ impl Rights {
         }
         // Whether the rights of a ServiceAccount that the host acts as have changed.
         let rbac = "rbac.authorization.k8s.io";
-        for resource in ["clusterrolebindings", "clusterroles", "rolebindings", "roles"] {
+        for resource in [
+            "clusterrolebindings",
+            "clusterroles",
+            "rolebindings",
+            "roles",
+        ] {
             self.grant(everywhere, rbac, resource, &[], &["list", "watch"]);
         }
         // Whose a config store on etcd is, and which partitions of the stores belong to namespaces that are gone.
@@ -225,7 +230,13 @@ impl Rights {
         }
         if let Some(account) = &configurator.service_account {
             let scope = Scope::Namespace(account.namespace.clone());
-            self.grant(&scope, "", "serviceaccounts", &[&account.name], &["impersonate"]);
+            self.grant(
+                &scope,
+                "",
+                "serviceaccounts",
+                &[&account.name],
+                &["impersonate"],
+            );
         }
         for scope in watched_scopes(configurator, watched) {
             if configurator.machine.is_some() {

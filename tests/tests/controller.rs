@@ -145,6 +145,46 @@ async fn objects_of_excluded_namespaces_are_not_selected() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn namespaces_are_selected_by_their_labels() -> Result<()> {
+    let world = World::start().await?;
+    let label = async |name: &str, team: &str| {
+        let metadata = json!({"name": name, "labels": {"team": team}});
+        world
+            .apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
+            .await
+    };
+    for (name, team) in [("one", "a"), ("two", "b")] {
+        label(name, team).await?;
+        let mut made = object("web");
+        made["metadata"]["namespace"] = name.into();
+        world.apply(&made).await?;
+    }
+    let mut of_team = scripted("of-team", json!({"requests": [put("put", "{namespace}")]}));
+    of_team["spec"]["watch"]["namespaceSelector"] = json!({"matchLabels": {"team": "a"}});
+    of_team["spec"]["deletion"] = json!({"phases": [{"name": "clean", "handler": "root"}]});
+    of_team["spec"]["parameters"]["clean"] = json!({"requests": [put("put", "{namespace}-left")]});
+    world.apply(&of_team).await?;
+    world.settled(&["of-team"]).await?;
+    let keys = async || {
+        let keys = world.keys().await?.into_iter();
+        Ok::<_, anyhow::Error>(keys.map(|(key, _)| key).collect::<Vec<_>>())
+    };
+    assert_eq!(keys().await?, ["basic/one"]);
+
+    label("two", "a").await?;
+    let is_there = || has_key(&world, "basic/two");
+    world.until("two is selected", is_there).await?;
+    label("one", "b").await?;
+    let is_there = || has_key(&world, "basic/one-left");
+    world
+        .until("one is not selected any more", is_there)
+        .await?;
+    world.settled(&["of-team"]).await?;
+    assert_eq!(keys().await?, ["basic/one", "basic/one-left", "basic/two"]);
+    world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_configurators_that_answer_each_other_are_slowed_down_and_named() -> Result<()> {
     let runs = Runs::default();
     let observer = runs.clone();

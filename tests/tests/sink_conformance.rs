@@ -272,7 +272,10 @@ async fn nothing_comes_through_past_a_later_fence() -> Result<()> {
         let write = async |fence: &Fence, value: &str| {
             let fences = std::slice::from_ref(fence);
             let leaf = two(Create, "leaf", Some(value));
-            let transacted = store.transact(transaction(&[leaf]).fences(fences)).await.map(drop);
+            let transacted = store
+                .transact(transaction(&[leaf]).fences(fences))
+                .await
+                .map(drop);
             let put = Write::Put("ledger/a/1".into(), value.into());
             let written = store.write(vec![put], fences).await;
             match (transacted, written) {
@@ -494,7 +497,15 @@ async fn partitions_do_not_meet() -> Result<()> {
 async fn folders_of_secrets_are_listed_and_deleted() -> Result<()> {
     let folder = tempfile::tempdir()?;
     for (name, store) in secret_stores(folder.path()).await? {
-        let all = ["f/a/1/x", "f/a/1/y/z", "f/a/1/a b", "f/a/12/x", "f/b/1/x", "f/b", "f"];
+        let all = [
+            "f/a/1/x",
+            "f/a/1/y/z",
+            "f/a/1/a b",
+            "f/a/12/x",
+            "f/b/1/x",
+            "f/b",
+            "f",
+        ];
         for secret in all {
             store.create(secret, Document::of(&1)?).await?;
         }

@@ -213,6 +213,13 @@ async fn check_use(store: &VaultSecretStore) -> Result<()> {
     assert_eq!(store.get("a").await?, Some(secret));
     assert!(store.delete("a").await?);
     assert_eq!(store.get("a").await?, None);
+    // As when a namespace is deleted.
+    let secret = "namespaces/team/uid/a";
+    store.create(secret, document("{\"n\":1}")).await?;
+    let folders: Vec<String> = store.folders("namespaces/").await?.into_iter().collect();
+    assert_eq!(folders, ["team"]);
+    store.delete_all("namespaces/team/uid/").await?;
+    assert_eq!(store.get(secret).await?, None);
     store.probe().await?;
     Ok(())
 }

@@ -579,7 +579,10 @@ async fn a_user_is_told_who_it_is() {
     for user in [None, Some(account), Some("jane")] {
         let mut headers = vec![("content-type", "application/json")];
         headers.extend(user.map(|user| ("impersonate-user", user)));
-        let answer = api.request("POST", path, &headers, review.to_string()).await.ok();
+        let answer = api
+            .request("POST", path, &headers, review.to_string())
+            .await
+            .ok();
         let user = &answer["status"]["userInfo"];
         answers.push(format!("{} of {}", user["username"], user["groups"]));
     }

@@ -319,7 +319,9 @@ impl Capabilities {
             .secretstore
             .iter()
             .any(|rule| rule.verbs.contains(&verb) && any(&rule.names, name));
-        let is_reserved = RESERVED_SECRETS.iter().any(|prefix| name.starts_with(prefix));
+        let is_reserved = RESERVED_SECRETS
+            .iter()
+            .any(|prefix| name.starts_with(prefix));
         if allowed && !is_reserved {
             return Ok(());
         }

@@ -68,6 +68,8 @@ pub struct Watch {
     pub namespaces: Vec<String>,
     /// Namespaces whose objects are not selected; `*` stands for any number of characters.
     pub exclude_namespaces: Vec<String>,
+    /// Selects namespaces by their labels, as in `kubectl -l`. Empty for all.
+    pub namespace_selector: String,
     /// As in `kubectl -l`.
     pub label_selector: String,
     /// As in `kubectl --field-selector`.

@@ -9,6 +9,7 @@ use crate::content::ContentDigest;
 use crate::document::Document;
 use crate::fault::{Fault, FaultKind};
 use crate::handler::{CallLimits, HandlerOutput, WatchEvent};
+use crate::partition::Partition;
 use crate::plan::Failure;
 use crate::projection::Projection;
 use crate::request::{
@@ -44,6 +45,7 @@ pub(crate) fn configurator() -> Configurator {
             kind: "Pod".into(),
             namespaces: Vec::new(),
             exclude_namespaces: Vec::new(),
+            namespace_selector: String::new(),
             label_selector: String::new(),
             field_selector: String::new(),
             events: vec![WatchEvent::Added, WatchEvent::Modified],

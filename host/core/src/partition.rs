@@ -89,9 +89,11 @@ mod tests {
         let again = Partition::of_namespace("team-a", "uid-2");
         let stored: BTreeMap<String, String> = [&Partition::default(), &team, &again]
             .into_iter()
-            .filter_map(|partition| match partition.write(Write::Put("basic/a".into(), partition.prefix().into())) {
-                Write::Put(key, value) => Some((key, value)),
-                Write::Delete(_) | Write::DeletePrefix(_) => None,
+            .filter_map(|partition| {
+                match partition.write(Write::Put("basic/a".into(), partition.prefix().into())) {
+                    Write::Put(key, value) => Some((key, value)),
+                    Write::Delete(_) | Write::DeletePrefix(_) => None,
+                }
             })
             .collect();
         assert_eq!(stored.len(), 3);

@@ -616,6 +616,7 @@ impl Keeper {
             module,
             resource,
             watched,
+            namespaces,
             ..
         } = loaded;
         let is_namespaced = watched.is_namespaced;
@@ -697,6 +698,7 @@ impl Keeper {
             context,
             resource,
             is_namespaced,
+            namespaces,
             client,
             host_client: shared.client.clone(),
             declarative: shared.declarative.clone(),

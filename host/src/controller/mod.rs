@@ -18,6 +18,7 @@ pub mod keeper;
 mod kinds;
 mod machine_run;
 mod mailbox;
+pub(crate) mod namespaces;
 mod notices;
 pub mod parking;
 pub(crate) mod partitions;

@@ -2,24 +2,26 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use configurator_core::fault::Fault;
 use configurator_core::layers::Write;
 use configurator_core::partition::{NAMESPACES, Partition};
-use futures::StreamExt as _;
+use configurator_core::time::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
-use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt as _, metadata_watcher};
 
-use crate::cluster::WatchBackoff;
+use super::namespaces::NamespaceSet;
+use crate::clock::until;
 use crate::host::Shared;
 use crate::kubernetes_faults::fault_of;
-use crate::objects;
 use crate::shards::{Permit, Shards, changed};
 use crate::sinks::configstore::segments_below;
 use crate::tasks::Tasks;
+
+/// The wait before a removal that failed is retried.
+const AGAIN: Duration = Duration::from_secs(15);
 
 /// A namespace by its name and uid.
 type Named = (String, String);
@@ -27,43 +29,54 @@ type Named = (String, String);
 /// Works until the host drains. Where hosts share objects, the one that has the shard of a namespace's uid removes its partitions.
 pub(crate) async fn run(shared: Arc<Shared>, tasks: Tasks) {
     let drain = tasks.drain_token().clone();
-    let working = async {
-        let api: Api<Namespace> = Api::all(shared.client.clone());
-        let mut events = metadata_watcher(api, watcher::Config::default())
-            .backoff(WatchBackoff::new(shared.seed))
-            .boxed();
-        let mut changes = shared.shards.as_ref().map(|shards| shards.changes());
-        let mut is_listed = false;
-        loop {
-            let removed = tokio::select! {
-                Some(event) = events.next() => match event {
-                    Ok(Event::InitDone) => {
-                        is_listed = true;
-                        remove_left(&shared).await
-                    }
-                    Ok(Event::Delete(gone)) => {
-                        let uid = gone.uid().unwrap_or_default();
-                        remove(&shared, &(gone.name_any(), uid)).await
-                    }
-                    Ok(Event::Init | Event::InitApply(_) | Event::Apply(_)) => Ok(()),
-                    Err(error) => {
-                        let error = objects::explained(&error);
-                        tracing::warn!(error, "the Namespaces cannot be watched; the host retries");
-                        Ok(())
-                    }
-                },
-                // Before, another host had to remove what is this one's now.
-                () = changed(changes.as_mut()), if is_listed => remove_left(&shared).await,
-            };
-            if let Err(fault) = removed {
-                tracing::warn!(%fault, "the partitions of a deleted namespace could not be removed; the host retries when it starts");
-            }
-        }
-    };
     tokio::select! {
         () = drain.cancelled() => {}
-        () = working => {}
+        () = follow(&shared) => {}
     }
+}
+
+async fn follow(shared: &Shared) {
+    let clock = &shared.clock;
+    let mut namespaces = shared.namespaces.subscribe();
+    let mut changes = shared.shards.as_ref().map(|shards| shards.changes());
+    let mut before: Option<Arc<NamespaceSet>> = None;
+    let mut again: Option<Timestamp> = None;
+    loop {
+        let removed = tokio::select! {
+            Ok(()) = namespaces.changed() => {
+                let now = namespaces.borrow_and_update().clone();
+                let Some(now) = now else { continue };
+                match before.replace(now.clone()) {
+                    None => remove_left(shared).await,
+                    Some(before) => remove_gone(shared, &before, &now).await,
+                }
+            }
+            // Before, another host had to remove what is this one's now.
+            () = changed(changes.as_mut()), if before.is_some() => remove_left(shared).await,
+            () = until(clock.clone(), again), if again.is_some() => {
+                again = None;
+                remove_left(shared).await
+            }
+        };
+        if let Err(fault) = removed {
+            tracing::warn!(%fault, "the partitions of a deleted namespace could not be removed; the host retries");
+            again = Some(clock.now().after(AGAIN));
+        }
+    }
+}
+
+/// Removes the partitions of the namespaces that were there before.
+async fn remove_gone(
+    shared: &Shared,
+    before: &NamespaceSet,
+    now: &NamespaceSet,
+) -> Result<(), Fault> {
+    for (name, known) in before {
+        if now.get(name).is_none_or(|now| now.uid != known.uid) {
+            remove(shared, &(name.clone(), known.uid.clone())).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn remove(shared: &Shared, (name, uid): &Named) -> Result<(), Fault> {

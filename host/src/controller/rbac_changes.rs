@@ -8,7 +8,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBind
 use kube::Client;
 use kube::api::{Api, PartialObjectMeta, Resource};
 use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt as _, metadata_watcher};
+use kube::runtime::{WatchStreamExt as _, watcher as watch_kind};
 use serde::de::DeserializeOwned;
 use tokio::sync::broadcast;
 
@@ -86,9 +86,9 @@ fn watched<K>(client: &Client, seed: u64) -> BoxStream<'static, Arc<str>>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
-    let api: Api<K> = Api::all(client.clone());
+    let api: Api<PartialObjectMeta<K>> = Api::all(client.clone());
     let mut has_warned = false;
-    metadata_watcher(api, watcher::Config::default())
+    watch_kind(api, watcher::Config::default())
         .backoff(WatchBackoff::new(seed))
         .filter_map(move |event| std::future::ready(changed(event, &mut has_warned)))
         .boxed()

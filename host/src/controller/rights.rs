@@ -93,8 +93,11 @@ impl Verdict {
                 ("True", "AllAllowed", message)
             }
             Self::Refused { rights, needed } => {
-                let mut named: Vec<String> =
-                    rights.iter().take(NAMED).map(NeededRight::to_string).collect();
+                let mut named: Vec<String> = rights
+                    .iter()
+                    .take(NAMED)
+                    .map(NeededRight::to_string)
+                    .collect();
                 if let Some(more @ 1..) = rights.len().checked_sub(NAMED) {
                     named.push(format!("{more} more"));
                 }
@@ -241,7 +244,8 @@ impl RightsReview {
         let mut reads = Rights::default();
         reads.reads(&subject.configurator, &subject.watched);
         let reads = reads.each();
-        let is_read = |needed: &NeededRight| needed.account.is_some() && reads.contains(&needed.right);
+        let is_read =
+            |needed: &NeededRight| needed.account.is_some() && reads.contains(&needed.right);
         self.refused.iter().any(is_read)
     }
 
@@ -348,7 +352,8 @@ async fn review(client: Client, subject: Subject) -> Verdict {
         }
     });
     // In their order, so that the same refusals read the same.
-    let refused: Result<Vec<Option<NeededRight>>, _> = asking.buffered(CONCURRENCY).try_collect().await;
+    let refused: Result<Vec<Option<NeededRight>>, _> =
+        asking.buffered(CONCURRENCY).try_collect().await;
     match refused {
         Ok(refused) => {
             let rights: Vec<NeededRight> = refused.into_iter().flatten().collect();

@@ -22,7 +22,7 @@ use configurator_core::run::Member;
 use configurator_core::time::Timestamp;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, SelectAll};
-use futures::{FutureExt, Stream, StreamExt};
+use futures::{Stream, StreamExt};
 use kube::Client;
 use kube::api::ApiResource;
 use kube::runtime::watcher::{self, Event};
@@ -40,6 +40,7 @@ use super::driver::RunContext;
 use super::inbox::{Inbox, Wake};
 use super::machine_run::{Standing, Turned};
 use super::mailbox::Mailbox;
+use super::namespaces::SelectedNamespaces;
 use super::parking::Availability;
 use super::pending::{CommandLimits, PendingCommands};
 use super::places::{Lending, PlaceNews};
@@ -50,7 +51,6 @@ use super::watched::Watched;
 use crate::clock::until;
 use crate::declarative::DeclarativeRequests;
 use crate::events::Publisher;
-use crate::objects;
 use crate::resource::FailureStatus;
 use crate::shards::{Permit, Shards, changed};
 use crate::tasks::{TaskKind, Tasks};
@@ -78,6 +78,8 @@ pub struct WorkerParts {
     pub resource: ApiResource,
     /// Whether its objects have namespaces.
     pub is_namespaced: bool,
+    /// The namespaces whose objects are selected; `None`: all.
+    pub namespaces: Option<SelectedNamespaces>,
     /// Watches, as the Configurator's ServiceAccount.
     pub client: Client,
     /// Reads and answers Commands, as the host.
@@ -245,6 +247,8 @@ enum News<E> {
     Stop,
     /// The shards of this host have changed.
     Shards,
+    /// Other namespaces are selected.
+    Namespaces,
     /// Servers have become available or unavailable.
     Availability,
     /// Every object that was given up is to be tried again.
@@ -350,6 +354,7 @@ impl Worker {
             biased;
             () = self.stop.cancelled(), if !is_draining => Some(News::Stop),
             () = changed(self.changes.as_mut()), if !is_draining => Some(News::Shards),
+            () = selection_changed(self.parts.namespaces.as_mut()), if !is_draining => Some(News::Namespaces),
             changed = self.unavailable.changed() => Some(match changed {
                 Ok(()) => News::Availability,
                 Err(_) => News::Stop,
@@ -375,6 +380,8 @@ impl Worker {
                     self.orders = orders(&self.parts);
                 }
             }
+            // Objects that are no longer selected are not listed, so they are gone.
+            News::Namespaces => self.list().await,
             News::Availability => self.on_availability().await,
             News::Retry => {
                 let now = self.now();
@@ -475,6 +482,14 @@ async fn next_news<E>(
         )
     })
     .await
+}
+
+/// Returns when other namespaces are selected; never where all are.
+async fn selection_changed(namespaces: Option<&mut SelectedNamespaces>) {
+    match namespaces {
+        Some(namespaces) => namespaces.changed().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Whether deletions of this Configurator's objects must be noticed although nobody watched.

@@ -28,11 +28,14 @@ pub(super) fn service_account(
     }
     let name = named.unwrap_or(DEFAULT_ACCOUNT);
     // Nothing else can be the name of an object, nor be sent as another user.
-    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
+    let is_name =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
     if name.is_empty() || name.len() > 253 || !name.bytes().all(is_name) {
         return Err(wrong(
             PATH,
-            &format!("{name:?} is no name of a ServiceAccount: use up to 253 lower-case letters, digits, - and ."),
+            &format!(
+                "{name:?} is no name of a ServiceAccount: use up to 253 lower-case letters, digits, - and ."
+            ),
         ));
     }
     Ok(Some(ServiceAccount {
@@ -44,9 +47,19 @@ pub(super) fn service_account(
 /// Limits what is watched to the namespace.
 pub(super) fn confine_watch(watch: &mut Watch, namespace: &str) -> Result<(), DeclarationError> {
     check("spec.watch.namespaces", &watch.namespaces, namespace)?;
-    if !watch.exclude_namespaces.is_empty() {
-        return Err(wrong(
+    let selects = [
+        (
             "spec.watch.excludeNamespaces",
+            !watch.exclude_namespaces.is_empty(),
+        ),
+        (
+            "spec.watch.namespaceSelector",
+            !watch.namespace_selector.is_empty(),
+        ),
+    ];
+    if let Some((path, _)) = selects.iter().find(|(_, is_there)| *is_there) {
+        return Err(wrong(
+            path,
             &format!(
                 "a Configurator watches only its namespace, {namespace}: leave it out, or use a ClusterConfigurator"
             ),

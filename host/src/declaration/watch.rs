@@ -31,6 +31,7 @@ pub(super) fn watch(spec: &WatchSpec) -> Result<Watch, DeclarationError> {
         kind,
         namespaces: spec.namespaces.clone(),
         exclude_namespaces: spec.exclude_namespaces.clone(),
+        namespace_selector: selector("spec.watch.namespaceSelector", &spec.namespace_selector)?,
         label_selector: selector("spec.watch.labelSelector", &spec.label_selector)?,
         field_selector: spec.field_selector.clone(),
         events: spec

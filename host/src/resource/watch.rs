@@ -21,6 +21,9 @@ pub struct WatchSpec {
     /// Namespaces whose objects are not selected. `*` stands for any number of characters: `kube-*`.
     #[serde(default)]
     pub exclude_namespaces: Vec<String>,
+    /// Selects the namespaces of the objects by their labels. Empty selects all namespaces.
+    #[serde(default)]
+    pub namespace_selector: LabelSelector,
     /// Selects objects by their labels. Empty selects all objects.
     #[serde(default)]
     pub label_selector: LabelSelector,

@@ -283,7 +283,10 @@ async fn the_secret_store_is_asked_for_nothing_that_no_rule_allows() {
         let mut chance = Chance::of(seed, number);
         let mut name = chance.pick(&NAMES).to_owned();
         if chance.one_in(4) {
-            name.insert_str(0, chance.pick(&[OWN, OF_NAMESPACES, "configurator.dev", "namespaces", "pod-"]));
+            name.insert_str(
+                0,
+                chance.pick(&[OWN, OF_NAMESPACES, "configurator.dev", "namespaces", "pod-"]),
+            );
         }
         let verb = SecretVerb::ALL[chance.below(3)];
         let rules = [(); 2].map(|()| {

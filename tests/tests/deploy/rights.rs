@@ -499,6 +499,26 @@ fn wildcards_are_refused() {
 }
 
 #[test]
+fn a_service_account_gets_what_its_configurators_need() {
+    let of_team = |name: &str, lines: &str| {
+        let kind = "kind: ClusterConfigurator\nmetadata: {name";
+        let of_team = "kind: Configurator\nmetadata: {namespace: team-a, name";
+        configurator(name, lines).replace(kind, of_team)
+    };
+    let rules = "  capabilities:\n    kubernetes: [{apiGroups: [apps], resources: [deployments], verbs: [apply]}]";
+    let watch = "  watch: {apiVersion: v1, kind: ConfigMap}";
+    let one = of_team(
+        "one",
+        &format!("{watch}\n{rules}\n  deletion: {{by: Finalizer}}"),
+    );
+    let module = "{configMap: {name: module}, digest: \"sha256:0\"}";
+    let two = of_team("two", &format!("{watch}\n  serviceAccountName: robot"))
+        .replace("{file: a.wasm}", module);
+    check(&(one.clone() + &two), "", expect![[""]]);
+    check_printed(&two, "--output values", expect![[""]]);
+}
+
+#[test]
 fn files_without_configurators_are_refused() {
     refuses(
         WHEELS,

@@ -96,7 +96,10 @@ fn number(text: &str) -> u64 {
 impl Config {
     async fn answer(&self, operation: &Operation) -> Result<Answer, Fault> {
         let transact = async |operations: Vec<ConfigOperation>| {
-            let transacted = self.config.transact(ConfigTransaction::new(&operations, "")).await?;
+            let transacted = self
+                .config
+                .transact(ConfigTransaction::new(&operations, ""))
+                .await?;
             Ok::<_, Fault>(transacted.answers)
         };
         Ok(match operation {

@@ -12,13 +12,14 @@ use configurator_guest::module::Module;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource};
-use kube::core::GroupVersionKind;
+use kube::core::{GroupVersionKind, Selector};
 use kube::{Client, discovery};
 
 use super::account::{check_account, check_watching};
 use crate::controller::call_mode::CallMode;
 use crate::controller::canary;
 use crate::controller::earlier::Earlier;
+use crate::controller::namespaces::SelectedNamespaces;
 use crate::controller::state_schema;
 use crate::controller::status::Refusal;
 use crate::declaration::{self, FlowSet, format_bytes};
@@ -40,6 +41,8 @@ pub(super) struct Loaded {
     pub(super) module: Arc<Module>,
     pub(super) resource: ApiResource,
     pub(super) watched: Watched,
+    /// The namespaces whose objects are selected; `None`: all.
+    pub(super) namespaces: Option<SelectedNamespaces>,
 }
 
 /// Fetches the module, and checks it and the resource against each other and against the cluster.
@@ -60,6 +63,7 @@ pub(super) async fn load(
         configurator.partition = Partition::of_namespace(&key.namespace, &uid);
     }
     check_memory(&configurator, shared.guest.memory().limit())?;
+    let selector = declaration::namespace_selector(resource);
     let source = resource.spec.module.place();
     shared.observer.noticed(
         &key,
@@ -129,6 +133,7 @@ pub(super) async fn load(
     let watched = Watched::of(&resource, &capabilities);
     check_watch(&configurator, &watched, &shared.policy)?;
     check_watching(shared, &configurator, &watched).await?;
+    let namespaces = select(shared, selector, &watched).await?;
     check_state(&shared.client, &configurator, &resource).await?;
     Ok(Loaded {
         copied,
@@ -136,6 +141,7 @@ pub(super) async fn load(
         configurator,
         module,
         watched,
+        namespaces,
         resource,
     })
 }
@@ -155,6 +161,33 @@ async fn namespace_uid(client: &Client, name: &str) -> Result<String, Refusal> {
         )
     })?;
     Ok(found.metadata.uid.unwrap_or_default())
+}
+
+/// The namespaces that the selector selects.
+async fn select(
+    shared: &Shared,
+    selector: Option<Selector>,
+    watched: &Watched,
+) -> Result<Option<SelectedNamespaces>, Refusal> {
+    let Some(selector) = selector else {
+        return Ok(None);
+    };
+    if !watched.is_namespaced {
+        let message = format!(
+            "spec.watch.namespaceSelector: {} have no namespace: leave it out",
+            watched.plural
+        );
+        return Err(refused("Invalid", message));
+    }
+    let selected = shared.namespaces.selected(selector).await;
+    let selected = selected.ok_or_else(|| Refusal {
+        may_change: true,
+        ..refused(
+            "NamespaceUnknown",
+            "the namespaces, which spec.watch.namespaceSelector selects from, are not listed yet; the host retries".to_owned(),
+        )
+    })?;
+    Ok(Some(selected))
 }
 
 /// Checks that the operator of the host lets the Configurator read what it watches.

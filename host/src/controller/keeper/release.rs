@@ -52,33 +52,13 @@ impl Keeper {
         kind: Option<ApiResource>,
     ) -> Result<(), String> {
         if let Some(kind) = kind {
-            self.release_of_kind(resource, kind)
+            release_of_kind(&self.shared.client, resource, kind)
                 .await
                 .map_err(|fault| fault.to_string())?;
         }
         unhold(&self.shared.client, resource)
             .await
             .map_err(|error| error.to_string())
-    }
-
-    /// Removes the finalizer as its ServiceAccount, or else as the host: if a namespace is deleted, the rights of the ServiceAccount can go first.
-    async fn release_of_kind(
-        &self,
-        resource: &resource::Configurator,
-        kind: ApiResource,
-    ) -> Result<(), Fault> {
-        let host = &self.shared.client;
-        let account = declaration::service_account(resource).ok().flatten();
-        let release = |client: Client| {
-            let finalizer = Finalizer::new(client, kind.clone(), &resource.key());
-            async move { finalizer.release_all().await }
-        };
-        match release(acting_as(host, account.as_ref())).await {
-            Err(fault) if account.is_some() && fault.kind == FaultKind::ResourcePermission => {
-                release(host.clone()).await
-            }
-            released => released,
-        }
     }
 
     /// Releases a Configurator that is being deleted: removes the finalizers from its objects, then its own.
@@ -120,6 +100,25 @@ impl Keeper {
             );
             self.look_again = Some(self.shared.clock.now().after(RELEASE_AGAIN));
         }
+    }
+}
+
+/// Removes the finalizer as its ServiceAccount, or else as the host: if a namespace is deleted, the rights of the ServiceAccount can go first.
+async fn release_of_kind(
+    host: &Client,
+    resource: &resource::Configurator,
+    kind: ApiResource,
+) -> Result<(), Fault> {
+    let account = declaration::service_account(resource).ok().flatten();
+    let release = |client: Client| {
+        let finalizer = Finalizer::new(client, kind.clone(), &resource.key());
+        async move { finalizer.release_all().await }
+    };
+    match release(acting_as(host, account.as_ref())).await {
+        Err(fault) if account.is_some() && fault.kind == FaultKind::ResourcePermission => {
+            release(host.clone()).await
+        }
+        released => released,
     }
 }
 

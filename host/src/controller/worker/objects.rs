@@ -5,17 +5,15 @@ use std::task::Poll;
 use std::time::Duration;
 
 use configurator_core::backoff::jittered;
-use configurator_core::configurator::Configurator;
 use configurator_core::queue::{Action, Observed};
 use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::time::Timestamp;
 use futures::stream::SelectAll;
-use futures::{FutureExt, Stream, StreamExt};
+use futures::{Stream, StreamExt};
 use kube::Resource as _;
 use kube::api::Api;
 use kube::runtime::watcher::{self, Event, InitialListStrategy};
 use kube::runtime::{WatchStreamExt, watcher as watch_kind};
-use tokio::sync::watch;
 
 use super::{ObjectStream, PAGE_SIZE, Worker};
 use crate::cluster::WatchBackoff;
@@ -63,10 +61,14 @@ impl Worker {
         }
     }
 
-    /// Whether the object is in a namespace that the Configurator excludes.
+    /// Whether the object is in a namespace that the Configurator excludes or does not select.
     pub(super) fn excludes(&self, object: &Watched) -> bool {
         let namespace = object.meta().namespace.as_deref();
-        namespace.is_some_and(|namespace| self.parts.configurator.watch.excludes(namespace))
+        let selected = self.parts.namespaces.as_ref();
+        namespace.is_some_and(|namespace| {
+            self.parts.configurator.watch.excludes(namespace)
+                || selected.is_some_and(|selected| !selected.contains(namespace))
+        })
     }
 
     /// Whether the object with this uid is this host's.

@@ -4,13 +4,10 @@ use std::collections::BTreeMap;
 
 use configurator_core::queue::{CanaryObjects, Counts, Delayed};
 use configurator_core::request::{ObjectRef, SinkName};
-use futures::StreamExt;
 
-use super::{MAX_LISTED, Worker};
-use crate::clock::until;
+use super::{MAX_LISTED, MAX_MESSAGE, Worker};
 use crate::controller::report::KeeperReport;
 use crate::events::{HostEvent, Subject};
-use crate::objects;
 use crate::resource::{DelayStatus, FailureStatus};
 
 /// What a worker says of itself.

@@ -13,7 +13,7 @@ use super::{Condition, ConfigStore, ConfigTransaction, Fence, Transacted};
 use crate::objects;
 
 /// The namespace whose uid names a cluster: it is as old as the cluster, and cannot be deleted.
-pub const CLUSTER: &str = "kube-system";
+const CLUSTER: &str = "kube-system";
 
 /// Nothing is read or written before the store is known to be this cluster's.
 pub struct ClaimedStore {

@@ -6,13 +6,11 @@ use std::path::Path;
 use async_trait::async_trait;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::layers::{self, Write};
-use configurator_core::request::ConfigOperation;
 use configurator_store::{
     OpenError, Read as _, Store, StoreError, StoreOptions, Transaction, WriteError,
 };
 
-use super::fence::Fenced;
-use super::{Condition, ConfigStore, Fence, Transacted};
+use super::{Condition, ConfigStore, ConfigTransaction, Fence, Transacted};
 
 /// A config store in one file, or in memory.
 #[derive(Clone)]

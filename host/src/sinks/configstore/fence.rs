@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::layers::{Read, Write};
-use configurator_core::request::ConfigOperation;
 
 use super::{Condition, ConfigStore};
 

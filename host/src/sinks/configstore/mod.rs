@@ -19,7 +19,7 @@ use configurator_core::layers::{Read, Write};
 use configurator_core::request::{Operation, SinkName};
 use configurator_core::result::Answer;
 
-pub(crate) use self::claimed::{CLUSTER, ClaimedStore};
+pub(crate) use self::claimed::ClaimedStore;
 pub use self::embedded::EmbeddedConfigStore;
 pub use self::fence::{Fence, StandingFence};
 pub use self::transaction::ConfigTransaction;
