@@ -19,7 +19,7 @@ use kube::core::Selector;
 
 pub use self::capabilities::capabilities;
 pub use self::flows::{FlowSet, Flows};
-use crate::resource::{self, DeletionBySpec, InstancePolicySpec, LimitsSpec};
+use crate::resource::{self, DeletionBySpec, InstancePolicySpec, LimitsSpec, ParametersSourceSpec};
 
 /// The longest name of a Configurator. Kubernetes allows 63 characters in the last part of a finalizer's name.
 pub const MAX_NAME: usize = 63;
@@ -78,6 +78,7 @@ pub fn check(
         ));
     }
     check_source(&spec.module)?;
+    check_parameters(&spec.parameters_from)?;
     let (phases, batch, machine) = match (&spec.chain, &spec.machine) {
         (Some(chain), None) => {
             let batch = chain.batch.as_ref().map(chain::batch).transpose()?;
@@ -110,6 +111,7 @@ pub fn check(
         // The uid of the namespace is yet to be looked up. No namespace has an empty one, so nothing is in this partition.
         partition = Partition::of_namespace(&key.namespace, "");
         namespace::check_module(&spec.module, &key.namespace)?;
+        namespace::check_parameters(&spec.parameters_from, &key.namespace)?;
         namespace::confine_watch(&mut watch, &key.namespace)?;
         namespace::confine_rules(&mut rules, &key.namespace)?;
     }
@@ -135,6 +137,7 @@ pub fn check(
         record: spec.record,
         watch,
         batch,
+        secrets: Vec::new(),
         parameters: Document::of(&parameters)
             .map_err(|error| wrong("spec.parameters", &error.to_string()))?,
         phases,
@@ -188,6 +191,29 @@ fn check_source(spec: &resource::ModuleSpec) -> Result<(), DeclarationError> {
             "spec.module.digest",
             "a module in a ConfigMap needs a digest",
         ));
+    }
+    Ok(())
+}
+
+/// Checks that each source of parameters is one object with a place.
+fn check_parameters(specs: &[ParametersSourceSpec]) -> Result<(), DeclarationError> {
+    for (index, spec) in specs.iter().enumerate() {
+        let path = format!("spec.parametersFrom[{index}]");
+        let reference = match (&spec.config_map, &spec.secret) {
+            (Some(reference), None) | (None, Some(reference)) => reference,
+            (None, None) | (Some(_), Some(_)) => {
+                return Err(wrong(&path, "must have either a configMap or a secret"));
+            }
+        };
+        if reference.namespace.is_empty() || reference.name.is_empty() {
+            return Err(wrong(&path, "needs a namespace and a name"));
+        }
+        if reference.parameter.is_some() && reference.key.is_none() {
+            return Err(wrong(
+                &path,
+                "parameter names the value of a key: say which",
+            ));
+        }
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ pub mod flow;
 mod limits;
 pub mod machine;
 mod module;
+mod parameters;
 mod scope;
 mod status;
 mod watch;
@@ -34,6 +35,7 @@ pub use self::module::{
     CanarySpec, ConfigMapSpec, InstancePolicySpec, ModuleSpec, OciSpec, RolloutSpec,
     SecretReference,
 };
+pub use self::parameters::{ParametersReference, ParametersSourceSpec};
 pub use self::scope::{get, is_configurator, kind_of, list, read, segment_of};
 pub use self::status::{
     CanaryStatus, ConfiguratorStatus, CountsStatus, DegradedStatus, DelayStatus, FailureStatus,
@@ -89,6 +91,10 @@ pub struct ConfiguratorSpec {
     #[serde(default)]
     #[schemars(schema_with = "any_object")]
     pub parameters: BTreeMap<String, serde_json::Value>,
+    /// ConfigMaps and Secrets with more parameters. A later source overrides an earlier one, and `parameters` overrides them all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub parameters_from: Vec<ParametersSourceSpec>,
     /// Phases that each run passes, one after another. Set either this or `machine`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<ChainSpec>,

@@ -286,6 +286,23 @@ impl Rights {
         }
     }
 
+    /// What is read where its parameters come from.
+    pub fn parameters(&mut self, sources: &[resource::ParametersSourceSpec]) {
+        let verbs = ["get", "list", "watch"];
+        for source in sources {
+            let kinds = [
+                ("configmaps", &source.config_map),
+                ("secrets", &source.secret),
+            ];
+            for (plural, reference) in kinds {
+                if let Some(reference) = reference {
+                    let scope = Scope::Namespace(reference.namespace.clone());
+                    self.grant(&scope, "", plural, &[&reference.name], &verbs);
+                }
+            }
+        }
+    }
+
     /// What its watch needs.
     pub fn reads(&mut self, configurator: &Configurator, watched: &Watched) {
         let group = &configurator.watch.group;

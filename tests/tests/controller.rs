@@ -185,6 +185,46 @@ async fn namespaces_are_selected_by_their_labels() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parameters_come_from_config_maps() -> Result<()> {
+    let world = World::start().await?;
+    let settings = |value: &str| {
+        let metadata = json!({"name": "settings", "namespace": "default"});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"parameter": value}})
+    };
+    world.apply(&object("web")).await?;
+    let script =
+        json!({"requests": [{"name": "put", "put": {"key": "said", "value": "{parameter}"}}]});
+    let mut reader = scripted("reader", script);
+    let source = json!({"namespace": "default", "name": "settings"});
+    let absent = json!({"namespace": "default", "name": "absent", "optional": true});
+    reader["spec"]["parametersFrom"] = json!([{"configMap": source}, {"secret": absent}]);
+    world.apply(&reader).await?;
+    let message = until_reason(&world, "reader", "Ready", "ParametersMissing").await?;
+    expect!["spec.parametersFrom[0]: the ConfigMap default/settings does not exist"]
+        .assert_eq(&message);
+    for value in ["one", "two"] {
+        world.apply(&settings(value)).await?;
+        let is_said = || async {
+            let keys = world.keys().await?;
+            Ok(keys.iter().any(|(_, said)| said.contains(value)))
+        };
+        world.until(&format!("{value} is read"), is_said).await?;
+    }
+    // What the Configurator says itself comes first.
+    reader["spec"]["parameters"]["parameter"] = "three".into();
+    world.apply(&reader).await?;
+    let is_said = || async {
+        Ok(world
+            .keys()
+            .await?
+            .iter()
+            .any(|(_, said)| said.contains("three")))
+    };
+    world.until("its own parameter is read", is_said).await?;
+    world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_configurators_that_answer_each_other_are_slowed_down_and_named() -> Result<()> {
     let runs = Runs::default();
     let observer = runs.clone();

@@ -26,7 +26,7 @@ use configurator_tests::configurator;
 use configurator_tests::guests;
 use configurator_tests::machine::{Machine, definition};
 use configurator_tests::program::Program;
-use configurator_tests::world::{Place, World};
+use configurator_tests::world::{Place, Servers, World, apply};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -65,12 +65,23 @@ async fn recorded(folder: &Path, record: Option<bool>, records_all: bool) -> Res
 
 /// As [`recorded`], of this Configurator.
 async fn recorded_of(folder: &Path, configurator: &Value, records_all: bool) -> Result<World> {
+    let servers = Place::default().open().await?;
+    recorded_on(servers, folder, configurator, records_all).await
+}
+
+/// As [`recorded_of`], on these servers.
+async fn recorded_on(
+    servers: Servers,
+    folder: &Path,
+    configurator: &Value,
+    records_all: bool,
+) -> Result<World> {
     let recorder = Recorder::new(folder, DEFAULT_RECORDINGS)?;
     let recorder = match records_all {
         true => recorder,
         false => recorder.where_asked(),
     };
-    let world = World::start_at(&Place::default(), |builder| builder.recorder(recorder)).await?;
+    let world = World::start_on(servers, |builder| builder.recorder(recorder)).await?;
     let value = Document::parse(json!({"password": SECRET}).to_string())?;
     world.secrets.create("login", value).await.unwrap();
     world
@@ -92,6 +103,38 @@ fn runtime() -> GuestRuntime {
         ..GuestOptions::default()
     })
     .unwrap()
+}
+
+#[tokio::test]
+async fn a_parameter_from_a_secret_is_not_recorded() -> Result<()> {
+    let folder = TempDir::new()?;
+    let mut configurator = configurator(None);
+    let spec = &mut configurator["spec"];
+    spec["chain"] = json!({"phases": [{"name": "root"}]});
+    spec["parameters"] = json!({"root": {"requests": [{"name": "put", "put": {"key": "seen/{name}", "value": "{parameter}"}}]}});
+    let secret =
+        json!({"namespace": "vault", "name": "login", "key": "password", "parameter": "parameter"});
+    spec["parametersFrom"] = json!([{"secret": secret}]);
+    let servers = Place::default().open().await?;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vault"}});
+    apply(&servers.cluster.client, &namespace).await?;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "vault", "name": "login"}, "stringData": {"password": SECRET}});
+    apply(&servers.cluster.client, &secret).await?;
+    let world = recorded_on(servers, folder.path(), &configurator, true).await?;
+    let written = world.keys().await?;
+    assert!(!written.is_empty(), "nothing is written");
+    assert!(
+        written.iter().all(|(_, value)| value.contains(SECRET)),
+        "{written:?}"
+    );
+    world.stop().await?;
+    let found = Recording::find(folder.path())?;
+    assert_eq!(found.len(), 2);
+    for path in &found {
+        let text = fs::read_to_string(path)?;
+        assert!(!text.contains("hunter22"), "{text}");
+    }
+    Ok(())
 }
 
 #[tokio::test]

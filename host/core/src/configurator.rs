@@ -37,6 +37,8 @@ pub struct Configurator {
     pub batch: Option<BatchOptions>,
     /// Handed to every call.
     pub parameters: Document,
+    /// Those of the parameters that are secret, in the form in which the secret store answers.
+    pub secrets: Vec<Document>,
     /// The chain of phases; the first is the root phase. Empty if it has a machine, and only then.
     pub phases: Vec<Phase>,
     /// The machine. `None` if it has a chain.

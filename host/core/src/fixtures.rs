@@ -53,6 +53,7 @@ pub(crate) fn configurator() -> Configurator {
             fields: Projection::default(),
         },
         batch: None,
+        secrets: Vec::new(),
         parameters: Document::empty_object(),
         phases: vec![phase("root"), phase("write")],
         machine: None,

@@ -257,6 +257,7 @@ impl Run {
             tries,
             module,
         } = start;
+        let secrets = configurator.secrets.clone();
         Self {
             configurator,
             ceiling,
@@ -275,7 +276,7 @@ impl Run {
             pending: Effects::default(),
             effects: Effects::default(),
             departed: Vec::new(),
-            secrets: Vec::new(),
+            secrets,
             module,
             leaf: None,
             attached: None,

@@ -102,6 +102,7 @@ async fn rights(args: &RbacArgs) -> anyhow::Result<AllRights> {
             None => &mut all.host,
         };
         rights.module(&read.spec.module);
+        rights.parameters(&read.spec.parameters_from);
         rights.watch(&configurator, &watched, !args.no_statuses);
         for (index, rule) in configurator.capabilities.kubernetes.iter().enumerate() {
             let path = format!("spec.capabilities.kubernetes[{index}]");

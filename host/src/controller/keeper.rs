@@ -25,6 +25,7 @@ use super::canary::{Canary, ROLLBACK_ANNOTATION};
 use super::driver::RunContext;
 use super::finalizer::Finalizer;
 use super::machine_run::MachineContext;
+use super::parameters::ParameterSources;
 use super::rbac_changes::NamespaceRbac;
 use super::report::{KeeperReport, Reporter};
 use super::rights::{Reviewed, RightsReview, Verdict, wait_for_rights};
@@ -105,6 +106,8 @@ pub(crate) struct Keeper {
     flows: watch::Receiver<Option<Arc<FlowSet>>>,
     /// How often they had changed when they were last looked at.
     flow_changes: u64,
+    /// Where its parameters are from, apart from itself.
+    parameters: Option<ParameterSources>,
     /// Changes of the rights of its ServiceAccount; `None` if it acts as the host.
     rbac: Option<NamespaceRbac>,
 }
@@ -115,6 +118,8 @@ enum News {
     Desired,
     /// Flows that are resources of their own have changed.
     Flows,
+    /// A source of its parameters has changed.
+    Parameters,
     /// The rights of its ServiceAccount may have changed.
     Rbac,
     /// Rights have been reviewed.
@@ -171,6 +176,7 @@ impl Keeper {
         let rbac = (!namespace.is_empty()).then(|| shared.rbac_changes.of_namespace(&namespace));
         Self {
             rbac,
+            parameters: None,
             flows,
             flow_changes: 0,
             shared,
@@ -246,6 +252,7 @@ impl Keeper {
                 Err(_) => Err(End::Deleted),
             },
             Ok(()) = self.flows.changed() => Ok(News::Flows),
+            () = parameters_changed(self.parameters.as_mut()) => Ok(News::Parameters),
             () = rbac_changed(self.rbac.as_mut()) => Ok(News::Rbac),
             reviewed = self.rights.next() => Ok(News::Reviewed(reviewed)),
             report = next_report(self.worker.as_mut()) => Ok(News::Report(report)),
@@ -280,6 +287,13 @@ impl Keeper {
                     self.look_again = None;
                     self.load(&resource);
                     self.say().await;
+                }
+            }
+            News::Parameters => {
+                let resource = self.desired.borrow().clone();
+                if resource.metadata.deletion_timestamp.is_none() {
+                    self.failures = 0;
+                    self.load(&resource);
                 }
             }
             News::Rbac => {
@@ -541,7 +555,8 @@ impl Keeper {
         }
         self.source = version.ok().flatten();
         match loaded.and_then(|loaded| self.beside(&resource, loaded)) {
-            Ok(loaded) => {
+            Ok(mut loaded) => {
+                self.parameters = loaded.parameters.take();
                 self.failures = 0;
                 self.known.refusal = None;
                 // Of a copy it is not known which version it is: the module is fetched as soon as the source can be asked.
@@ -749,6 +764,14 @@ fn known_before(resource: &resource::Configurator) -> Known {
         previous: status.previous_module_digest,
         rolled_back: status.rolled_back,
         ..Known::default()
+    }
+}
+
+/// Returns when a source of parameters has changed; never without one.
+async fn parameters_changed(sources: Option<&mut ParameterSources>) {
+    match sources {
+        Some(sources) => sources.changed().await,
+        None => std::future::pending().await,
     }
 }
 

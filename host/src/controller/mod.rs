@@ -20,6 +20,7 @@ mod machine_run;
 mod mailbox;
 pub(crate) mod namespaces;
 mod notices;
+pub(crate) mod parameters;
 pub mod parking;
 pub(crate) mod partitions;
 pub mod pending;

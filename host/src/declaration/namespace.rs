@@ -5,7 +5,7 @@ use configurator_core::configurator::Watch;
 use configurator_core::service_account::ServiceAccount;
 
 use super::{DeclarationError, wrong};
-use crate::resource::{ConfiguratorSpec, ModuleSpec};
+use crate::resource::{ConfiguratorSpec, ModuleSpec, ParametersSourceSpec};
 
 /// The ServiceAccount of a Configurator that names none.
 const DEFAULT_ACCOUNT: &str = "default";
@@ -90,6 +90,19 @@ pub(super) fn check_module(module: &ModuleSpec, namespace: &str) -> Result<(), D
     let secret = oci.and_then(|oci| oci.pull_secret.as_ref());
     let secret = secret.map(|secret| &secret.namespace);
     check("spec.module.oci.pullSecret.namespace", secret, namespace)
+}
+
+/// Checks that no parameters are read from another namespace.
+pub(super) fn check_parameters(
+    specs: &[ParametersSourceSpec],
+    namespace: &str,
+) -> Result<(), DeclarationError> {
+    for (index, spec) in specs.iter().enumerate() {
+        let references = [&spec.config_map, &spec.secret].into_iter().flatten();
+        let named = references.map(|reference| &reference.namespace);
+        check(&format!("spec.parametersFrom[{index}]"), named, namespace)?;
+    }
+    Ok(())
 }
 
 fn check<'a>(

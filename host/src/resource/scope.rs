@@ -9,7 +9,7 @@ use super::{ClusterConfigurator, Configurator, ModuleSpec, counterpart};
 use crate::objects;
 
 impl Configurator {
-    /// With the namespace of the Configurator where its module states none.
+    /// With the namespace of the Configurator where its module, or a source of its parameters, states none.
     #[must_use]
     pub(crate) fn resolved(mut self) -> Self {
         if let Some(own) = self.namespace() {
@@ -19,7 +19,12 @@ impl Configurator {
             let map = config_map.as_mut().map(|map| &mut map.namespace);
             let secret = oci.as_mut().and_then(|oci| oci.pull_secret.as_mut());
             let secret = secret.map(|secret| &mut secret.namespace);
-            for namespace in map.into_iter().chain(secret) {
+            let sources = self.spec.parameters_from.iter_mut();
+            let sources = sources
+                .flat_map(|source| [&mut source.config_map, &mut source.secret])
+                .flatten()
+                .map(|reference| &mut reference.namespace);
+            for namespace in map.into_iter().chain(secret).chain(sources) {
                 if namespace.is_empty() {
                     namespace.clone_from(&own);
                 }

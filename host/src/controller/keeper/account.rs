@@ -8,14 +8,14 @@ use crate::controller::status::Refusal;
 use crate::host::Shared;
 use crate::impersonation::{self, acting_as};
 use crate::objects;
-use crate::resource::ModuleSpec;
+use crate::resource::ConfiguratorSpec;
 use crate::rights::{Rights, Watched};
 
-/// Checks that the API server takes its requests as those of the ServiceAccount, and that this may read its module.
+/// Checks that the API server takes its requests as those of the ServiceAccount, and that this may read its module and its parameters.
 pub(super) async fn check_account(
     shared: &Shared,
     configurator: &Configurator,
-    module: &ModuleSpec,
+    spec: &ConfiguratorSpec,
 ) -> Result<(), Refusal> {
     let Some(account) = &configurator.service_account else {
         return Ok(());
@@ -28,7 +28,8 @@ pub(super) async fn check_account(
             for_now("CannotImpersonate", message)
         })?;
     let mut rights = Rights::default();
-    rights.module(module);
+    rights.module(&spec.module);
+    rights.parameters(&spec.parameters_from);
     check_rights(shared, configurator, &rights).await
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use configurator_core::capability::Capabilities;
 use configurator_core::configurator::{Configurator, StatePlace};
+use configurator_core::document::Document;
 use configurator_core::handler::{Accepts, CallLimits, HandlerDescription};
 use configurator_core::partition::Partition;
 use configurator_core::request::api_version;
@@ -20,10 +21,12 @@ use crate::controller::call_mode::CallMode;
 use crate::controller::canary;
 use crate::controller::earlier::Earlier;
 use crate::controller::namespaces::SelectedNamespaces;
+use crate::controller::parameters::{ParameterSources, Sourced};
 use crate::controller::state_schema;
 use crate::controller::status::Refusal;
 use crate::declaration::{self, FlowSet, format_bytes};
 use crate::host::Shared;
+use crate::impersonation::acting_as;
 use crate::module_source::Fetched;
 use crate::objects;
 use crate::observer::Notice;
@@ -43,6 +46,8 @@ pub(super) struct Loaded {
     pub(super) watched: Watched,
     /// The namespaces whose objects are selected; `None`: all.
     pub(super) namespaces: Option<SelectedNamespaces>,
+    /// Where its parameters are from, apart from itself.
+    pub(super) parameters: Option<ParameterSources>,
 }
 
 /// Fetches the module, and checks it and the resource against each other and against the cluster.
@@ -57,10 +62,18 @@ pub(super) async fn load(
         .map_err(|error| refused("Invalid", error.to_string()))?;
     configurator.retry.max_retry_after = shared.max_retry_after;
     configurator.limits.status_size = shared.max_status_size;
-    check_account(shared, &configurator, &resource.spec.module).await?;
+    check_account(shared, &configurator, &resource.spec).await?;
     if !key.namespace.is_empty() {
         let uid = namespace_uid(&shared.client, &key.namespace).await?;
         configurator.partition = Partition::of_namespace(&key.namespace, &uid);
+    }
+    let sources = &resource.spec.parameters_from;
+    let client = acting_as(&shared.client, configurator.service_account.as_ref());
+    let sourced = Sourced::read(&client, &shared.policy, sources).await?;
+    if !sources.is_empty() {
+        configurator.secrets = sourced.secrets();
+        configurator.parameters = Document::of(&sourced.under(&resource.spec.parameters))
+            .map_err(|error| refused("Invalid", format!("spec.parametersFrom: {error}")))?;
     }
     check_memory(&configurator, shared.guest.memory().limit())?;
     let selector = declaration::namespace_selector(resource);
@@ -142,6 +155,7 @@ pub(super) async fn load(
         module,
         watched,
         namespaces,
+        parameters: (!sources.is_empty()).then(|| sourced.watch(&client, shared.seed)),
         resource,
     })
 }

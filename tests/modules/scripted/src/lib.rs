@@ -416,7 +416,10 @@ fn words(input: &Input) -> Result<Vec<(&'static str, String)>, HandlerError> {
         .unwrap_or_default();
     let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
     let results = seen_all(&input.request_results);
+    let parameters: Value = input.parameters()?;
+    let parameter = parameters.get("parameter").and_then(Value::as_str);
     Ok(vec![
+        ("{parameter}", parameter.unwrap_or_default().to_owned()),
         ("{name}", name),
         ("{namespace}", namespace),
         ("{uid}", uid.unwrap_or_default().to_owned()),
