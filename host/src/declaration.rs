@@ -5,6 +5,7 @@ mod chain;
 mod flows;
 mod machine;
 mod namespace;
+pub mod policy;
 mod watch;
 
 use std::time::Duration;
@@ -477,11 +478,15 @@ mod tests {
         );
         check(
             team(|spec| spec["serviceAccountName"] = json!("kube:admin")),
-            expect![[""]],
+            expect![[
+                r#"spec.serviceAccountName: "kube:admin" is no name of a ServiceAccount: use up to 253 lower-case letters, digits, - and ."#
+            ]],
         );
         check(
             |object| object["spec"]["serviceAccountName"] = json!("robot"),
-            expect![[""]],
+            expect![
+                "spec.serviceAccountName: a ClusterConfigurator acts as the host: leave it out, or use a Configurator"
+            ],
         );
     }
 }

@@ -328,3 +328,74 @@ fn target_of(job: &DeclarativeJob) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use configurator_core::authorization::{Caller, authorize};
+    use configurator_core::capability::Capabilities;
+    use configurator_core::ceiling::Ceiling;
+    use configurator_core::partition::Partition;
+    use configurator_core::request::{
+        ConfigBasic, ConfigOperation, ConfigRequest, ConfigVerb, KubernetesRequest, KubernetesVerb,
+        SecretRequest, SecretVerb,
+    };
+
+    use super::*;
+
+    fn job(operation: &Operation, namespace: Option<&str>) -> DeclarativeJob {
+        let (everything, unlimited) = (Capabilities::everything(), Ceiling::unlimited());
+        let operation = authorize(operation, Caller::default(), &everything, &unlimited);
+        let partition = namespace.map(|name| Partition::of_namespace(name, "uid"));
+        let account = namespace.map(|namespace| ServiceAccount {
+            namespace: namespace.to_owned(),
+            name: "default".to_owned(),
+        });
+        DeclarativeJob {
+            operation: operation.unwrap(),
+            scope: Scope {
+                partition: partition.unwrap_or_default(),
+                service_account: account,
+                ..Scope::default()
+            },
+            request_name: "request".to_owned(),
+            owner: None,
+            retry: RetryPolicy::default(),
+            redactor: Arc::default(),
+            claim: None,
+        }
+    }
+
+    /// A later request supersedes an earlier one with the same target.
+    #[test]
+    fn requests_of_different_teams_have_different_targets() {
+        let put = ConfigOperation::Basic(ConfigBasic {
+            verb: ConfigVerb::Update,
+            key: "key".into(),
+            value: Some("1".into()),
+        });
+        let operations = [
+            Operation::Config(ConfigRequest {
+                is_transaction: false,
+                operations: vec![put],
+            }),
+            Operation::Secret(SecretRequest {
+                name: "name".into(),
+                verb: SecretVerb::Create,
+                value: None,
+            }),
+            Operation::Kubernetes(KubernetesRequest {
+                namespace: "shop".into(),
+                name: "name".into(),
+                ..KubernetesRequest::new(KubernetesVerb::Delete, "", "v1", "configmaps")
+            }),
+        ];
+        for operation in &operations {
+            let of = |namespace| target_of(&job(operation, namespace));
+            let targets = BTreeSet::from([None, Some("team-a"), Some("team-b")].map(of));
+            assert_eq!(targets.len(), 3, "{targets:?}");
+            assert_eq!(of(Some("team-a")), of(Some("team-a")));
+        }
+    }
+}

@@ -7,6 +7,7 @@ use std::time::Duration;
 use configurator_background::work::Background;
 use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
 use configurator_core::capability::Capabilities;
+use configurator_core::ceiling::Ceiling;
 use configurator_core::handler::DEFAULT_MAX_STATUS_SIZE;
 #[cfg(not(feature = "http"))]
 use configurator_core::request::SinkName;
@@ -24,6 +25,8 @@ use crate::controller::namespaces::{self, Namespaces};
 use crate::controller::parking::{Availability, Prober};
 use crate::controller::partitions;
 use crate::controller::pending::CommandLimits;
+pub use crate::controller::policies::Unselected;
+use crate::controller::policies::{self, Policies};
 use crate::controller::rbac_changes::{self, RbacChanges};
 use crate::controller::report::HostReport;
 use crate::controller::requesters::Requesters;
@@ -62,7 +65,8 @@ pub(crate) struct Shared {
     pub(crate) executor: Executor,
     pub(crate) declarative: DeclarativeRequests,
     pub(crate) clock: SharedClock,
-    pub(crate) policy: Arc<Capabilities>,
+    /// What holds for the Configurators of each namespace.
+    pub(crate) policies: Policies,
     pub(crate) publisher: Publisher,
     pub(crate) observer: SharedObserver,
     pub(crate) recorder: Option<Arc<Recorder>>,
@@ -128,6 +132,7 @@ pub struct HostBuilder {
     modules: Option<Arc<dyn ModuleSource>>,
     clock: Option<SharedClock>,
     policy: Option<Capabilities>,
+    unselected: Option<Unselected>,
     guest: Option<GuestRuntime>,
     guest_options: GuestOptions,
     answer_memory: Option<u64>,
@@ -218,6 +223,14 @@ impl HostBuilder {
     #[must_use]
     pub fn policy(mut self, policy: Capabilities) -> Self {
         self.policy = Some(policy);
+        self
+    }
+
+    /// What holds for namespaces that no [`ConfiguratorPolicy`](crate::resource::policy::ConfiguratorPolicy) selects. Default:
+    /// [`Unselected::Denied`]. An API without RBAC of its own, such as the embedded one, is a reason for [`Unselected::Allowed`].
+    #[must_use]
+    pub fn unselected(mut self, unselected: Unselected) -> Self {
+        self.unselected = Some(unselected);
         self
     }
 
@@ -387,6 +400,10 @@ impl HostBuilder {
             .unwrap_or_else(|| getrandom::u64().unwrap_or_default());
         let availability = Availability::new(seed, max_retry_after, clock.clone(), metrics.clone());
         let sinks = availability.observe(sinks);
+        let policy = Arc::new(self.policy.unwrap_or_else(Capabilities::everything));
+        let unselected = self.unselected.unwrap_or(Unselected::Denied);
+        let policies = Policies::new(Ceiling::of_host(policy.clone()), unselected);
+        let sinks = policies.govern(sinks);
         let tasks = Tasks::default();
         let (publisher, events) = Publisher::new(metrics.clone());
         let declarative = DeclarativeRequests::new(
@@ -412,7 +429,6 @@ impl HostBuilder {
             .sharding
             .map(|sharding| Shards::new(sharding, clock.clone(), chance()))
             .transpose()?;
-        let policy = Arc::new(self.policy.unwrap_or_else(Capabilities::everything));
         let requesters = Arc::new(Requesters::new(own_client.clone(), clock.clone()));
         let shared = Arc::new(Shared {
             shards,
@@ -428,13 +444,13 @@ impl HostBuilder {
                     self.modules
                         .unwrap_or_else(|| Arc::new(ModuleDirectory::new("."))),
                 )),
-                policy: policy.clone(),
+                policy,
             }),
             executor,
             answers,
             declarative,
             clock,
-            policy,
+            policies,
             publisher,
             observer: self.observer.unwrap_or_else(|| Arc::new(NoObserver)),
             recorder: self.recorder,
@@ -528,6 +544,16 @@ impl Host {
         tasks.spawn(
             TaskKind::Worker,
             rbac_changes::run(shared.clone(), tasks.clone()),
+        );
+        tasks.spawn(
+            TaskKind::Worker,
+            policies::run(
+                shared.client.clone(),
+                shared.policies.clone(),
+                shared.namespaces.clone(),
+                shared.seed,
+                tasks.clone(),
+            ),
         );
         tasks.spawn(
             TaskKind::Worker,

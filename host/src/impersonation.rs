@@ -10,6 +10,8 @@ use kube::api::{Api, PostParams};
 use kube::client::Body;
 use tower::BoxError;
 
+use crate::objects;
+
 const USER: HeaderName = HeaderName::from_static("impersonate-user");
 
 /// Has a request sent as this ServiceAccount.
@@ -43,12 +45,15 @@ pub(crate) fn acting_as(client: &Client, account: Option<&ServiceAccount>) -> Cl
 /// have removed the header, and the configuration of the host may add groups.
 ///
 /// # Errors
-/// With what the server said.
-pub(crate) async fn check(client: &Client, account: &ServiceAccount) -> Result<(), String> {
+/// When the server does not, and when it cannot be asked.
+pub(crate) async fn check(client: &Client, account: &ServiceAccount) -> Result<(), NotTaken> {
     let review = Api::all(client.clone())
         .create(&PostParams::default(), &SelfSubjectReview::default())
         .await
-        .map_err(|error| crate::objects::explained(&error))?;
+        .map_err(|error| NotTaken {
+            is_known: matches!(&error, kube::Error::Api(status) if status.code == 403),
+            why: objects::explained(&error),
+        })?;
     let UserInfo {
         username, groups, ..
     } = review
@@ -61,7 +66,18 @@ pub(crate) async fn check(client: &Client, account: &ServiceAccount) -> Result<(
     if username == account.user() && groups.iter().all(|group| expected.contains(group)) {
         return Ok(());
     }
-    Err(format!(
-        "the API server takes its requests as those of {username:?} in the groups {groups:?}"
-    ))
+    Err(NotTaken {
+        is_known: true,
+        why: format!(
+            "the API server takes its requests as those of {username:?} in the groups {groups:?}"
+        ),
+    })
+}
+
+/// Why a server may not take requests as those of a ServiceAccount.
+pub(crate) struct NotTaken {
+    /// Whether it is known that the server does not.
+    pub(crate) is_known: bool,
+    /// What the server said.
+    pub(crate) why: String,
 }

@@ -13,6 +13,7 @@ mod limits;
 pub mod machine;
 mod module;
 mod parameters;
+pub mod policy;
 mod scope;
 mod status;
 mod watch;
@@ -137,6 +138,7 @@ pub fn definitions() -> Vec<serde_json::Value> {
         flow::Flow::crd(),
         counterpart::definition::<flow::Flow, flow::ClusterFlow>(),
         command::Command::crd(),
+        policy::ConfiguratorPolicy::crd(),
     ];
     let definitions = definitions.into_iter().map(|definition| {
         let mut definition = serde_json::to_value(definition).unwrap_or_default();

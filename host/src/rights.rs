@@ -17,6 +17,7 @@ use kube::discovery::{ApiCapabilities, Scope as KindScope};
 use crate::resource;
 use crate::resource::command::Command;
 use crate::resource::flow::{ClusterFlow, Flow};
+use crate::resource::policy::ConfiguratorPolicy;
 
 /// Where Events are about what has no namespace.
 const EVENTS_OF_CLUSTER: &str = "default";
@@ -171,6 +172,7 @@ impl Rights {
             Flow::crd_name(),
             ClusterFlow::crd_name(),
             Command::crd_name(),
+            ConfiguratorPolicy::crd_name(),
         ];
         let everywhere = &Scope::Everywhere;
         self.grant(
@@ -184,6 +186,7 @@ impl Rights {
         for resource in [
             "clusterconfigurators",
             "clusterflows",
+            "configuratorpolicies",
             "configurators",
             "flows",
         ] {

@@ -10,7 +10,7 @@ use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::GuestRuntime;
 use configurator_host::cluster::Cluster;
 use configurator_host::controller::report::HostReport;
-use configurator_host::host::{Host, HostBuilder};
+use configurator_host::host::{Host, HostBuilder, Unselected};
 use configurator_host::metrics::Metrics;
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::objects;
@@ -132,8 +132,14 @@ impl World {
             secrets,
         } = servers;
         let client = cluster.client.clone();
+        // As the program does.
+        let unselected = match &server {
+            Some(_) => Unselected::Allowed,
+            None => Unselected::Denied,
+        };
         let builder = Host::builder()
             .client(cluster)
+            .unselected(unselected)
             .config_store(config.clone())
             .secret_store(secrets.clone())
             .modules(ModuleDirectory::new(crate::guests::folder()?))

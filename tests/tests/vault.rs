@@ -1147,12 +1147,17 @@ async fn the_namespace_goes_with_every_request_but_health() -> Result<()> {
         })
         .collect();
     expect![[r#"
+        DELETE /v1/secret/metadata/namespaces/namespaces/team/uid/a HTTP/1.1: teams/one, token
         GET /v1/auth/token/lookup-self HTTP/1.1: teams/one, token
         GET /v1/secret/data/namespaces/a HTTP/1.1: teams/one, token
+        GET /v1/secret/data/namespaces/namespaces/team/uid/a HTTP/1.1: teams/one, token
         GET /v1/sys/health HTTP/1.1: none, no token
         GET /v1/sys/internal/ui/mounts/secret HTTP/1.1: teams/one, token
+        LIST /v1/secret/metadata/namespaces/namespaces HTTP/1.1: teams/one, token
+        LIST /v1/secret/metadata/namespaces/namespaces/team/uid HTTP/1.1: teams/one, token
         POST /v1/auth/approle/login HTTP/1.1: teams/one, no token
         POST /v1/secret/data/namespaces/a HTTP/1.1: teams/one, token
+        POST /v1/secret/data/namespaces/namespaces/team/uid/a HTTP/1.1: teams/one, token
         POST /v1/secret/delete/namespaces/a HTTP/1.1: teams/one, token
     "#]]
     .assert_eq(&said.into_iter().collect::<String>());

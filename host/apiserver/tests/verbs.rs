@@ -586,7 +586,10 @@ async fn a_user_is_told_who_it_is() {
         let user = &answer["status"]["userInfo"];
         answers.push(format!("{} of {}", user["username"], user["groups"]));
     }
-    expect![[""]].assert_eq(&answers.join("\n"));
+    expect![[r#"
+        "kubernetes-admin" of ["system:masters","system:authenticated"]
+        "system:serviceaccount:team-a:default" of ["system:serviceaccounts","system:serviceaccounts:team-a","system:authenticated"]
+        "jane" of ["system:authenticated"]"#]].assert_eq(&answers.join("\n"));
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ mod answer;
 use std::fmt;
 
 use crate::capability::Capabilities;
+use crate::ceiling::{self, Ceiling};
 use crate::fault::{Fault, FaultKind};
 use crate::kubernetes_call::KubernetesCall;
 use crate::request::{ConfigVerb, KubernetesVerb, Operation, SecretVerb, SinkName};
@@ -69,15 +70,15 @@ impl Denied {
     }
 }
 
-/// Authorizes an operation: `capabilities` are those of the Configurator, `ceiling` is the policy of the host's operator.
+/// Authorizes an operation: `capabilities` are those of the Configurator, `ceiling` is what others allow.
 ///
 /// # Errors
-/// When it cannot be sent as it is, or one of the two has no rule for it.
+/// When it cannot be sent as it is, or one of them has no rule for it.
 pub fn authorize(
     operation: &Operation,
     caller: Caller<'_>,
     capabilities: &Capabilities,
-    ceiling: &Capabilities,
+    ceiling: &Ceiling,
 ) -> Result<AuthorizedOperation, Denied> {
     let both =
         |check: &dyn Fn(&Capabilities) -> Result<(), Fault>| held_by(capabilities, ceiling, check);
@@ -134,25 +135,17 @@ fn all_or_identity(is_all: bool) -> Readable {
     }
 }
 
-/// Checks against the capabilities, and then against the host's ceiling, and says whose rules lack one.
+/// Checks against the capabilities, and then against the ceiling, and says whose rules lack one.
 ///
 /// # Errors
 /// As `check` has them.
 pub fn held_by(
     capabilities: &Capabilities,
-    ceiling: &Capabilities,
+    ceiling: &Ceiling,
     check: impl Fn(&Capabilities) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
-    let of = |rules: &Capabilities, whose: &str| {
-        check(rules).map_err(|fault| {
-            let message = match fault.kind {
-                FaultKind::ResourcePermission => format!("{whose} has {}", fault.message),
-                _ => fault.message,
-            };
-            Fault { message, ..fault }
-        })
-    };
-    of(capabilities, "spec.capabilities").and_then(|()| of(ceiling, "the policy of this host"))
+    check(capabilities).map_err(|fault| ceiling::of("spec.capabilities", fault))?;
+    ceiling.check(check)
 }
 
 impl AuthorizedOperation {
@@ -184,6 +177,51 @@ impl AuthorizedOperation {
     #[must_use]
     pub fn is_mutating(&self) -> bool {
         self.operation.is_mutating()
+    }
+
+    /// Checks that a ceiling still allows it, and what of its answer the handler was to see: the ceiling may have been lowered since.
+    ///
+    /// # Errors
+    /// [`FaultKind::ResourcePermission`]; the message says whose rules lack one.
+    pub fn check(&self, ceiling: &Ceiling) -> Result<(), Fault> {
+        let reads_all = self.readable == Readable::All;
+        match &self.operation {
+            Operation::Kubernetes(_) => {
+                let Some(call) = self.kubernetes() else {
+                    return Ok(());
+                };
+                let verb = call.request().verb;
+                ceiling.check(|rules| rules.check_kubernetes(call, verb))?;
+                let is_read = matches!(verb, KubernetesVerb::Get | KubernetesVerb::List);
+                if reads_all && !is_read {
+                    ceiling.check(|rules| rules.check_kubernetes(call, KubernetesVerb::Get))?;
+                }
+            }
+            Operation::Config(request) => {
+                let each = match &self.readable {
+                    Readable::Each(each) => &each[..],
+                    Readable::All | Readable::Identity => &[],
+                };
+                let reads = each.iter().chain(std::iter::repeat(&false));
+                for (operation, reads) in request.operations.iter().zip(reads) {
+                    let allows = |verb: ConfigVerb| {
+                        ceiling.check(|rules| rules.check_config(operation, verb, &self.namespace))
+                    };
+                    allows(operation.verb())?;
+                    if *reads {
+                        allows(ConfigVerb::Get)?;
+                    }
+                }
+            }
+            Operation::Secret(request) => {
+                ceiling.check(|rules| rules.check_secret(&request.name, request.verb))?;
+                if reads_all {
+                    ceiling.check(|rules| rules.check_secret(&request.name, SecretVerb::Get))?;
+                }
+            }
+            Operation::Http(request) => ceiling.check(|rules| rules.check_http(request))?,
+        }
+        Ok(())
     }
 
     /// Whether the handler may see what the object holds. Without that it sees which object it is, and its version.

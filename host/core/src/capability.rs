@@ -415,6 +415,7 @@ mod tests {
 
     use super::*;
     use crate::authorization::{Caller, authorize};
+    use crate::ceiling::Ceiling;
     use crate::document::Document;
     use crate::request::{
         ConfigBasic, ConfigRequest, ConfigResource, ConfigType, Operation, SecretRequest,
@@ -461,7 +462,8 @@ mod tests {
             ..Caller::default()
         };
         let everything = Capabilities::everything();
-        let allowed = |rules: &Capabilities| authorize(operation, caller, rules, &everything);
+        let unlimited = Ceiling::unlimited();
+        let allowed = |rules: &Capabilities| authorize(operation, caller, rules, &unlimited);
         let got = match allowed(&rules()) {
             Ok(_) => "allowed".to_owned(),
             Err(denied) => denied.into_fault().to_string(),
@@ -554,7 +556,7 @@ mod tests {
             verbs: KubernetesVerb::ALL.to_vec(),
             ..KubernetesRule::of_any_object()
         };
-        let everything = Capabilities::everything();
+        let unlimited = Ceiling::unlimited();
         let request = |group: &str, plural: &str, subresource: Option<&str>| {
             Operation::Kubernetes(KubernetesRequest {
                 namespace: "team-a".into(),
@@ -568,7 +570,7 @@ mod tests {
                 kubernetes: vec![rule],
                 ..Capabilities::default()
             };
-            authorize(operation, Caller::default(), &rules, &everything).is_ok()
+            authorize(operation, Caller::default(), &rules, &unlimited).is_ok()
         };
         for group in protected::GROUPS {
             let operation = request(group, "things", None);

@@ -20,6 +20,7 @@ pub mod authorization;
 pub mod backoff;
 pub mod canary;
 pub mod capability;
+pub mod ceiling;
 pub mod configurator;
 pub mod content;
 pub mod digest;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::authorization::{AuthorizedOperation, Caller, Denied, authorize};
 use crate::backoff::RetryPolicy;
 use crate::capability::Capabilities;
+use crate::ceiling::Ceiling;
 use crate::digest::digest_of;
 use crate::fault::{Fault, FaultKind, Reaction};
 use crate::field_manager;
@@ -60,8 +61,8 @@ pub struct PlanRules<'a> {
     pub configurator: &'a ObjectRef,
     /// Its capabilities.
     pub capabilities: &'a Capabilities,
-    /// What the operator of the host allows at most.
-    pub ceiling: &'a Capabilities,
+    /// What others allow at most.
+    pub ceiling: &'a Ceiling,
     /// The namespace of the first object of the run.
     pub namespace: &'a str,
     /// Identifies the entry that the requests are of.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::authorization::held_by;
-use crate::capability::Capabilities;
+use crate::ceiling::Ceiling;
 use crate::configurator::{Configurator, Phase};
 use crate::content::ContentDigest;
 use crate::digest::digest_of;
@@ -67,8 +67,8 @@ pub enum Chain {
 pub struct RunStart {
     /// The declaration, as it was when the run began.
     pub configurator: Arc<Configurator>,
-    /// What the operator of the host allows at most.
-    pub ceiling: Arc<Capabilities>,
+    /// What others allow at most, as it was when the run began.
+    pub ceiling: Arc<Ceiling>,
     /// The objects; exactly one unless the Configurator takes batches.
     pub members: Vec<Member>,
     /// The chain.
@@ -212,7 +212,7 @@ struct Effects {
 #[derive(Debug, Clone)]
 pub struct Run {
     configurator: Arc<Configurator>,
-    ceiling: Arc<Capabilities>,
+    ceiling: Arc<Ceiling>,
     members: Vec<Member>,
     chain: Chain,
     tries: Tries,

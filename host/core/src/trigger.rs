@@ -57,7 +57,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::capability::Capabilities;
+    use crate::ceiling::Ceiling;
     use crate::fixtures::{at, configurator, content, document, member};
     use crate::module::RunModule;
     use crate::retry::Tries;
@@ -66,7 +66,7 @@ mod tests {
     fn trigger(change: impl FnOnce(&mut RunStart), module: &[u8]) -> Trigger {
         let mut start = RunStart {
             configurator: Arc::new(configurator()),
-            ceiling: Arc::new(Capabilities::everything()),
+            ceiling: Arc::new(Ceiling::unlimited()),
             members: vec![member("web")],
             chain: Chain::Phases,
             tries: Tries::default(),

@@ -23,7 +23,7 @@ use super::settings::{LogFormat, Settings, user_folder};
 use super::terminal::{BAD, FAINT, GOOD, NAME, Terminal};
 use super::{embedded, manifests, policy, probes, servers, telemetry};
 use crate::cluster::{self, Cluster};
-use crate::host::{Host, HostBuilder};
+use crate::host::{Host, HostBuilder, Unselected};
 use crate::module_source::oci::{Authority, Registries, RegistryOptions};
 use crate::module_source::{
     ConfigMaps, Copies, DEFAULT_COPIES, ModuleDirectory, ModulePolicy, ModuleSources,
@@ -284,7 +284,13 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
     let policy = settings.policy.as_deref().map(policy::read).transpose()?;
     let policy = policy.unwrap_or_default();
     let modules = module_sources(settings, modules, policy.modules, &client)?;
+    let unselected = match is_cluster {
+        true => Unselected::Denied,
+        // It has no RBAC, and whoever reaches it may do everything.
+        false => Unselected::Allowed,
+    };
     let host = builder(settings, cluster, args.functions.clone(), is_person)?
+        .unselected(unselected)
         .config_store(config_store)
         .secret_store(secret_store)
         .modules(modules);

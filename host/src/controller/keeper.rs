@@ -26,6 +26,7 @@ use super::driver::RunContext;
 use super::finalizer::Finalizer;
 use super::machine_run::MachineContext;
 use super::parameters::ParameterSources;
+use super::policies::{NamespacePolicy, PolicyChanges};
 use super::rbac_changes::NamespaceRbac;
 use super::report::{KeeperReport, Reporter};
 use super::rights::{Reviewed, RightsReview, Verdict, wait_for_rights};
@@ -106,6 +107,10 @@ pub(crate) struct Keeper {
     flows: watch::Receiver<Option<Arc<FlowSet>>>,
     /// How often they had changed when they were last looked at.
     flow_changes: u64,
+    /// Changes of the policies for its namespace; `None` for a ClusterConfigurator.
+    policies: Option<PolicyChanges>,
+    /// What they allowed when it was last loaded.
+    policy: Arc<NamespacePolicy>,
     /// Where its parameters are from, apart from itself.
     parameters: Option<ParameterSources>,
     /// Changes of the rights of its ServiceAccount; `None` if it acts as the host.
@@ -118,6 +123,8 @@ enum News {
     Desired,
     /// Flows that are resources of their own have changed.
     Flows,
+    /// The policies for namespaces have changed.
+    Policies,
     /// A source of its parameters has changed.
     Parameters,
     /// The rights of its ServiceAccount may have changed.
@@ -175,6 +182,8 @@ impl Keeper {
         let namespace = desired.borrow().key().namespace;
         let rbac = (!namespace.is_empty()).then(|| shared.rbac_changes.of_namespace(&namespace));
         Self {
+            policies: (!namespace.is_empty()).then(|| shared.policies.changes()),
+            policy: shared.policies.of(&namespace),
             rbac,
             parameters: None,
             flows,
@@ -252,6 +261,7 @@ impl Keeper {
                 Err(_) => Err(End::Deleted),
             },
             Ok(()) = self.flows.changed() => Ok(News::Flows),
+            () = policies_changed(self.policies.as_mut()) => Ok(News::Policies),
             () = parameters_changed(self.parameters.as_mut()) => Ok(News::Parameters),
             () = rbac_changed(self.rbac.as_mut()) => Ok(News::Rbac),
             reviewed = self.rights.next() => Ok(News::Reviewed(reviewed)),
@@ -289,6 +299,18 @@ impl Keeper {
                     self.say().await;
                 }
             }
+            News::Policies => {
+                let resource = self.desired.borrow().clone();
+                let policy = self.shared.policies.of(&resource.key().namespace);
+                if policy != self.policy && resource.metadata.deletion_timestamp.is_none() {
+                    self.failures = 0;
+                    self.load(&resource);
+                    // Runs that begin from now on may do what is allowed now.
+                    if let Some(worker) = &self.worker {
+                        worker.retry();
+                    }
+                }
+            }
             News::Parameters => {
                 let resource = self.desired.borrow().clone();
                 if resource.metadata.deletion_timestamp.is_none() {
@@ -304,8 +326,10 @@ impl Keeper {
             }
             News::Reviewed(reviewed) => {
                 self.on_reviewed(reviewed);
+                // An API server checks whether objects may be watched only when a watch begins. This ends what runs.
                 if self.rights.refuse_watching() {
-                    self.stop_watching().await;
+                    let resource = self.desired.borrow().clone();
+                    self.load(&resource);
                 }
                 self.write_status().await;
             }
@@ -409,17 +433,6 @@ impl Keeper {
         }
     }
 
-    /// Ends what runs, since its ServiceAccount may not read the watched objects any more. An API server checks that only when a watch begins.
-    async fn stop_watching(&mut self) {
-        if let Some(worker) = self.worker.take() {
-            worker.stop().await;
-        }
-        self.known.running = None;
-        self.rights.end();
-        let resource = self.desired.borrow().clone();
-        self.load(&resource);
-    }
-
     /// The Configurator is gone: nothing of its books is needed any more.
     async fn end(mut self: Box<Self>) {
         let uid = self.desired.borrow().uid().unwrap_or_default();
@@ -518,6 +531,7 @@ impl Keeper {
     /// Has the module fetched and checked beside what runs, in place of what is being fetched.
     fn load(&mut self, resource: &Arc<resource::Configurator>) {
         self.asking = None;
+        self.policy = self.shared.policies.of(&resource.key().namespace);
         let (shared, flows) = (self.shared.clone(), self.shared_flows());
         let resource = resource.clone();
         // What runs already need not be fetched.
@@ -567,6 +581,13 @@ impl Keeper {
                 self.roll_out(&resource, loaded).await;
             }
             Err(refusal) => {
+                if refusal.is_denial
+                    && let Some(worker) = self.worker.take()
+                {
+                    worker.stop().await;
+                    self.known.running = None;
+                    self.rights.end();
+                }
                 if refusal.may_change {
                     self.failures = self.failures.saturating_add(1);
                     let wait = Duration::from_secs(1 << self.failures.min(4)).min(MAX_LOOK_AGAIN);
@@ -578,6 +599,7 @@ impl Keeper {
                         reason,
                         message,
                         may_change,
+                        is_denial: _,
                     } = &refusal;
                     tracing::warn!(configurator = %key, reason, "{message}");
                     let notice = if *may_change {
@@ -709,7 +731,7 @@ impl Keeper {
         );
         self.worker = Some(worker::start(WorkerParts {
             configurator,
-            ceiling: shared.policy.clone(),
+            policies: shared.policies.clone(),
             context,
             resource,
             is_namespaced,
@@ -764,6 +786,14 @@ fn known_before(resource: &resource::Configurator) -> Known {
         previous: status.previous_module_digest,
         rolled_back: status.rolled_back,
         ..Known::default()
+    }
+}
+
+/// Returns when policies have changed; never for a ClusterConfigurator.
+async fn policies_changed(changes: Option<&mut PolicyChanges>) {
+    match changes {
+        Some(changes) => changes.next().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -25,6 +25,7 @@ pub mod parking;
 pub(crate) mod partitions;
 pub mod pending;
 mod places;
+pub(crate) mod policies;
 pub(crate) mod rbac_changes;
 pub mod report;
 pub(crate) mod requesters;

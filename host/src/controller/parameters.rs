@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use configurator_core::capability::Capabilities;
+use configurator_core::ceiling::Ceiling;
 use configurator_core::document::Document;
 use configurator_core::request::ObjectRef;
 use futures::StreamExt as _;
@@ -140,10 +140,10 @@ impl Sourced {
     /// Reads the parameters. A later source comes before an earlier one.
     ///
     /// # Errors
-    /// When the policy of the host does not allow it, and when something that is not optional is missing.
+    /// When a policy does not allow it, and when something that is not optional is missing.
     pub(crate) async fn read(
         client: &Client,
-        policy: &Capabilities,
+        ceiling: &Ceiling,
         specs: &[ParametersSourceSpec],
     ) -> Result<Self, Refusal> {
         let mut sourced = Self::default();
@@ -152,12 +152,9 @@ impl Sourced {
                 continue;
             };
             let path = format!("spec.parametersFrom[{index}]");
-            policy
-                .check_reference(source.plural(), &source.key)
-                .map_err(|fault| {
-                    let message = format!("{path}: the policy of this host has {}", fault.message);
-                    missing(message)
-                })?;
+            ceiling
+                .check(|rules| rules.check_reference(source.plural(), &source.key))
+                .map_err(|fault| missing(format!("{path}: {}", fault.message)))?;
             let named = format!("{path}: the {} {}", source.kind(), source.key);
             let found = source.read(client).await.map_err(|error| {
                 let error = objects::explained(&error);
@@ -235,6 +232,7 @@ fn missing(message: String) -> Refusal {
         reason: "ParametersMissing",
         message,
         may_change: true,
+        is_denial: false,
     }
 }
 

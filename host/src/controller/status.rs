@@ -55,6 +55,15 @@ pub struct Refusal {
     pub message: String,
     /// Whether the cause may disappear without a change of the Configurator, so that the host retries.
     pub may_change: bool,
+    /// Whether somebody else does not allow it, so that an earlier generation may not go on either.
+    pub is_denial: bool,
+}
+
+impl Refusal {
+    /// Whether it holds until somebody changes something. The host retries all the same if it may not be the Configurator that is changed.
+    fn is_final(&self) -> bool {
+        self.is_denial || !self.may_change
+    }
 }
 
 /// What is known of a Configurator.
@@ -110,7 +119,7 @@ pub fn status_of(
     now: Timestamp,
 ) -> ConfiguratorStatus {
     let conditions = [
-        (conditions::READY, told(ready(known, others))),
+        (conditions::READY, told_ready(ready(known, others))),
         (conditions::RECONCILING, told(reconciling(known, others))),
         (conditions::STALLED, told(stalled(known))),
         (conditions::MODULE_LOADED, told(module_loaded(known))),
@@ -274,11 +283,21 @@ fn ready(known: &Known, others: &[HostStatus]) -> (bool, &'static str, String) {
     }
 }
 
+/// As [`told`]. While it is loaded, or its objects are listed, it is unknown whether it will be ready.
+fn told_ready(
+    (is_ready, reason, message): (bool, &'static str, String),
+) -> (&'static str, &'static str, String) {
+    match reason {
+        "Loading" | "Listing" => ("Unknown", reason, message),
+        _ => told((is_ready, reason, message)),
+    }
+}
+
 fn reconciling(known: &Known, others: &[HostStatus]) -> (bool, &'static str, String) {
     if let Some(refusal) = known.obstacle() {
-        return match refusal.may_change {
-            true => (true, refusal.reason, refusal.message.clone()),
-            false => (false, "Stalled", String::new()),
+        return match refusal.is_final() {
+            false => (true, refusal.reason, refusal.message.clone()),
+            true => (false, "Stalled", String::new()),
         };
     }
     match ready(known, others) {
@@ -289,7 +308,7 @@ fn reconciling(known: &Known, others: &[HostStatus]) -> (bool, &'static str, Str
 
 fn stalled(known: &Known) -> (bool, &'static str, String) {
     match known.obstacle() {
-        Some(refusal) if !refusal.may_change => (true, refusal.reason, refusal.message.clone()),
+        Some(refusal) if refusal.is_final() => (true, refusal.reason, refusal.message.clone()),
         _ => (false, "AsExpected", String::new()),
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use configurator_core::capability::Capabilities;
+use configurator_core::ceiling::Ceiling;
 use configurator_core::configurator::{Configurator, DeletionBy};
 use configurator_core::machine::state::Seen;
 use configurator_core::parking::{Server, Unavailable};
@@ -44,6 +44,7 @@ use super::namespaces::SelectedNamespaces;
 use super::parking::Availability;
 use super::pending::{CommandLimits, PendingCommands};
 use super::places::{Lending, PlaceNews};
+use super::policies::Policies;
 use super::report::Reporter;
 use super::requesters::Requesters;
 use super::round_robin::RoundRobin;
@@ -70,8 +71,8 @@ const STANDINGS: usize = 1024;
 pub struct WorkerParts {
     /// The declaration.
     pub configurator: Arc<Configurator>,
-    /// What the operator of the host allows at most.
-    pub ceiling: Arc<Capabilities>,
+    /// What others allow at most.
+    pub(crate) policies: Policies,
     /// What its runs share.
     pub context: Arc<RunContext>,
     /// The watched kind.
@@ -331,6 +332,12 @@ impl Worker {
             None => self.list().await,
             Some(shards) => self.share(&shards).await,
         }
+    }
+
+    /// What a run that begins now may do at most.
+    fn ceiling(&self) -> Arc<Ceiling> {
+        let namespace = &self.parts.configurator.key.namespace;
+        self.parts.policies.of(namespace).ceiling.clone()
     }
 
     /// Waits for news. Returns none when a time has come at which there is something to do.

@@ -31,7 +31,7 @@ use super::record::Recorder;
 use super::scenario::{ConfiguratorSource, InjectedFault, ObjectName, Scenario, Step};
 use crate::clock::{Clock as _, VirtualClock};
 use crate::controller::call_mode::CallMode;
-use crate::host::Host;
+use crate::host::{Host, Unselected};
 use crate::module_source::{Fetched, ModuleDirectory, ModuleSource, SourceError};
 use crate::objects::{self, ObjectError, text};
 use crate::resource::flow::resource_of;
@@ -292,6 +292,7 @@ impl<'a> World<'a> {
             .secret_store(self.secrets.clone())
             .secret_generator(NamedSecrets)
             .state_key(StateKey::new([0; 32]))
+            .unselected(Unselected::Allowed)
             .http_sink(self.http.clone())
             .decorate_sinks(move |sinks| faults.decorate(sinks))
             .modules(self.modules.clone())

@@ -6,15 +6,16 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use axum::Router;
 use axum::extract::Request;
-use configurator_core::authorization::{Caller, Denied, authorize};
+use configurator_core::authorization::Caller;
 use configurator_core::capability::{Capabilities, HttpRule};
 use configurator_core::request::{HttpRequest, Operation};
 use configurator_host::network::NameResolver;
+use configurator_host::sinks::Sink;
 use configurator_host::sinks::http::{HttpOptions, HttpSink};
-use configurator_host::sinks::{Scope, Sink};
 use tokio::net::TcpListener;
 
 use super::chance::Chance;
+use super::{Rules, scope};
 
 /// How a host may be spelled, and the host that is meant; `None` where the spelling is not plain.
 const HOSTS: [(&str, Option<&str>); 12] = [
@@ -164,26 +165,24 @@ async fn an_endpoint_is_asked_for_nothing_that_no_rule_allows() {
             headers: Vec::new(),
             body: Some(body.clone().into_bytes()),
         };
-        let rules = [(); 2].map(|()| rules(&mut chance, ports));
+        let rules = Rules::new(&mut chance, |chance| rules(chance, ports));
         let host = meant.map(|meant| format!("{meant}:{port}"));
         let is_whole = before.eq_ignore_ascii_case("http://");
-        let is_allowed = is_whole
-            && host.as_ref().is_some_and(|host| {
-                rules.iter().all(|rules| {
-                    rules.http.iter().any(|rule| {
-                        let is_host = |pattern: &String| {
-                            matches(pattern.to_lowercase().as_bytes(), host.as_bytes())
-                        };
-                        let is_method =
-                            |pattern: &String| matches(pattern.as_bytes(), method.as_bytes());
-                        rule.hosts.iter().any(is_host) && rule.methods.iter().any(is_method)
-                    })
-                })
-            });
+        let allows = |rules: &Capabilities, (): &()| {
+            let Some(host) = &host else {
+                return false;
+            };
+            rules.http.iter().any(|rule| {
+                let is_host =
+                    |pattern: &String| matches(pattern.to_lowercase().as_bytes(), host.as_bytes());
+                let is_method = |pattern: &String| matches(pattern.as_bytes(), method.as_bytes());
+                rule.hosts.iter().any(is_host) && rule.methods.iter().any(is_method)
+            })
+        };
+        let is_allowed = is_whole && rules.allow((), (), allows);
         let operation = Operation::Http(request);
-        let authorized = authorize(&operation, Caller::default(), &rules[0], &rules[1]);
-        let answer = match authorized.map_err(Denied::into_fault) {
-            Ok(authorized) => sink.execute(&authorized, &Scope::default()).await,
+        let answer = match rules.authorize(&operation, Caller::default()) {
+            Ok(authorized) => sink.execute(&authorized, &scope(&mut chance)).await,
             Err(fault) => Err(fault),
         };
         let came = std::mem::take(&mut *arrived.lock().unwrap());

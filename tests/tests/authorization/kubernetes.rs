@@ -1,10 +1,10 @@
 //! Requests to the Kubernetes API.
 
-use configurator_core::authorization::{Caller, Denied, authorize};
-use configurator_core::capability::Capabilities;
+use configurator_core::authorization::Caller;
 use configurator_core::fault::Fault;
 use configurator_core::request::{KubernetesVerb, Operation, PatchType};
 use configurator_core::result::Answer;
+use configurator_core::service_account::ServiceAccount;
 use configurator_host::sinks::kubernetes::KubernetesSink;
 use configurator_host::sinks::{Scope, Sink as _};
 use serde_json::Value;
@@ -13,6 +13,7 @@ use super::chance::Chance;
 use super::generate::{self, Case};
 use super::model::{Expected, FIELD_MANAGER, expected};
 use super::server::{Arrived, CONTENT, Server};
+use super::{Rules, scope};
 
 #[tokio::test]
 async fn what_reaches_the_server_is_what_the_rules_allow() {
@@ -23,15 +24,21 @@ async fn what_reaches_the_server_is_what_the_rules_allow() {
     for number in 0..super::KUBERNETES_CASES {
         let mut chance = Chance::of(seed, number);
         let case = generate::case(&mut chance);
-        let capabilities = generate::rules(&mut chance, &case.request);
-        let ceiling = generate::rules(&mut chance, &case.request);
+        let rules = Rules::new(&mut chance, |chance| generate::rules(chance, &case.request));
+        let scope = scope(&mut chance);
         server.set_exists(case.exists);
-        let answer = execute(&sink, &case, &capabilities, &ceiling).await;
+        let answer = execute(&sink, &case, &rules, &scope).await;
         let arrived = server.take();
-        let wanted = expected(&case, &capabilities, &ceiling);
+        let late = rules.late.as_ref();
+        let late = late.map(|late| expected(&case, std::slice::from_ref(late)));
+        let wanted = expected(&case, &rules.early).filter(|early| match &late {
+            None => true,
+            Some(None) => false,
+            Some(Some(late)) => late.may_read || !early.may_read,
+        });
         let told = || {
             format!(
-                "case {number}: {:#?}\nbody {:?}\nrules {capabilities:#?}\npolicy {ceiling:#?}\nwanted {wanted:#?}\narrived {arrived:#?}\nanswer {answer:#?}",
+                "case {number}: {:#?}\nbody {:?}\nrules {rules:#?}\nscope {scope:?}\nwanted {wanted:#?}\narrived {arrived:#?}\nanswer {answer:#?}",
                 case.request, case.body
             )
         };
@@ -46,7 +53,7 @@ async fn what_reaches_the_server_is_what_the_rules_allow() {
                 refused += 1;
             }
             Some(wanted) => {
-                let checked = compare(&case, wanted, &arrived);
+                let checked = compare(&case, wanted, &scope, &arrived);
                 assert_eq!(checked, Ok(()), "{}", told());
                 let shows = shows_content(&answer);
                 assert!(wanted.may_read || !shows, "shown\n{}", told());
@@ -65,8 +72,8 @@ async fn what_reaches_the_server_is_what_the_rules_allow() {
 async fn execute(
     sink: &KubernetesSink,
     case: &Case,
-    capabilities: &Capabilities,
-    ceiling: &Capabilities,
+    rules: &Rules,
+    scope: &Scope,
 ) -> Result<Answer, Fault> {
     let caller = Caller {
         field_manager: FIELD_MANAGER,
@@ -74,14 +81,23 @@ async fn execute(
         effect: "effect",
     };
     let operation = Operation::Kubernetes(case.request.clone());
-    let authorized =
-        authorize(&operation, caller, capabilities, ceiling).map_err(Denied::into_fault)?;
-    let answer = sink.execute(&authorized, &Scope::default()).await?;
+    let authorized = rules.authorize(&operation, caller)?;
+    let answer = sink.execute(&authorized, scope).await?;
     Ok(authorized.visible(answer))
 }
 
 /// Whether what came is what should have come, to the last letter.
-fn compare(case: &Case, wanted: &Expected, arrived: &[Arrived]) -> Result<(), String> {
+fn compare(
+    case: &Case,
+    wanted: &Expected,
+    scope: &Scope,
+    arrived: &[Arrived],
+) -> Result<(), String> {
+    let account = scope.service_account.as_ref();
+    let user = account.map(ServiceAccount::user).unwrap_or_default();
+    if let Some(other) = arrived.iter().find(|it| it.user != user) {
+        return Err(format!("it was sent as {:?}", other.user));
+    }
     let mut arrived = arrived.iter();
     if wanted.reads_before {
         let read = arrived.next().ok_or("the object was not read first")?;
@@ -118,6 +134,7 @@ fn compare(case: &Case, wanted: &Expected, arrived: &[Arrived]) -> Result<(), St
             path: wanted.path.clone(),
             query: wanted.query.clone(),
             media_type: media_type.to_owned(),
+            user,
             body,
         };
         if main != want {

@@ -32,12 +32,8 @@ pub struct Expected {
     pub is_generated: bool,
 }
 
-/// What should be sent of a case; `None` where nothing should.
-pub fn expected(
-    case: &Case,
-    capabilities: &Capabilities,
-    ceiling: &Capabilities,
-) -> Option<Expected> {
+/// What should be sent of a case that all of these rules must allow; `None` where nothing should.
+pub fn expected(case: &Case, rules: &[Capabilities]) -> Option<Expected> {
     let request = &case.request;
     let is_generated = request.name.is_empty()
         && request.verb == KubernetesVerb::Create
@@ -51,7 +47,7 @@ pub fn expected(
         return None;
     }
     let allows = |verb: KubernetesVerb| {
-        [capabilities, ceiling].into_iter().all(|rules| {
+        rules.iter().all(|rules| {
             rules
                 .kubernetes
                 .iter()

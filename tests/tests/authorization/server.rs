@@ -24,6 +24,8 @@ pub struct Arrived {
     pub path: String,
     pub query: Vec<(String, String)>,
     pub media_type: String,
+    /// Whom it is sent as; empty for the host.
+    pub user: String,
     pub body: Value,
 }
 
@@ -70,14 +72,17 @@ impl Server {
             let (name, value) = pair.split_once('=').unwrap();
             (decoded(name), decoded(value))
         });
+        let header = |name: &str| {
+            let value = parts.headers.get(name);
+            value
+                .map(|it| it.to_str().unwrap().to_owned())
+                .unwrap_or_default()
+        };
         let arrived = Arrived {
             method: parts.method.to_string(),
+            user: header("impersonate-user"),
             query: query.collect(),
-            media_type: parts
-                .headers
-                .get("content-type")
-                .map(|it| it.to_str().unwrap().to_owned())
-                .unwrap_or_default(),
+            media_type: header("content-type"),
             body: serde_json::from_slice(&body).unwrap_or(Value::Null),
             path,
         };

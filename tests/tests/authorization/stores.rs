@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use configurator_core::authorization::{Caller, Denied, authorize};
+use configurator_core::authorization::Caller;
 use configurator_core::capability::{Capabilities, ConfigstoreRule, SecretstoreRule};
 use configurator_core::document::Document;
 use configurator_core::fault::Fault;
@@ -22,6 +22,7 @@ use configurator_host::sinks::{Scope, Sink};
 
 use super::chance::Chance;
 use super::server::CONTENT;
+use super::{Rules, scope};
 
 const NAMES: [&str; 14] = [
     "a", "b", "pod-a", "a/b", "../a", "..", ".", "a%2Fb", "%", "ä", "日本", "a b", "*", "~._-",
@@ -40,7 +41,9 @@ impl ConfigStore for Recorded {
     async fn transact(&self, transaction: ConfigTransaction) -> Result<Transacted, Fault> {
         let operations = transaction.operations();
         let namespace = transaction.default_namespace();
-        let key = |operation: &ConfigOperation| key(operation, namespace).unwrap();
+        let prefix = transaction.prefix();
+        let key =
+            |operation: &ConfigOperation| prefix.to_owned() + &key(operation, namespace).unwrap();
         *self.0.lock().unwrap() = operations.iter().map(key).collect();
         let value = format!(r#"{{"key":"k","uid":"u","value":"{CONTENT}"}}"#);
         Ok(Transacted {
@@ -207,15 +210,15 @@ fn config_rules(chance: &mut Chance, operations: &[ConfigOperation]) -> Capabili
 async fn execute(
     sink: &dyn Sink,
     operation: &Operation,
-    [capabilities, ceiling]: [&Capabilities; 2],
+    rules: &Rules,
+    scope: &Scope,
 ) -> Result<Answer, Fault> {
     let caller = Caller {
         namespace: "shop",
         ..Caller::default()
     };
-    let authorized =
-        authorize(operation, caller, capabilities, ceiling).map_err(Denied::into_fault)?;
-    let answer = sink.execute(&authorized, &Scope::default()).await?;
+    let authorized = rules.authorize(operation, caller)?;
+    let answer = sink.execute(&authorized, scope).await?;
     Ok(authorized.visible(answer))
 }
 
@@ -230,24 +233,27 @@ async fn the_config_store_is_asked_for_nothing_that_no_rule_allows() {
         let operations: Vec<ConfigOperation> = (0..=chance.below(2))
             .map(|_| operation(&mut chance))
             .collect();
-        let rules = [(); 2].map(|()| config_rules(&mut chance, &operations));
-        let allows = |operation: &ConfigOperation, verb: ConfigVerb| {
-            let Some(key) = key(operation, "shop") else {
-                return false;
-            };
-            rules.iter().all(|rules| {
+        let rules = Rules::new(&mut chance, |chance| config_rules(chance, &operations));
+        let scope = scope(&mut chance);
+        let by = |operation: &ConfigOperation| {
+            let key = key(operation, "shop");
+            move |rules: &Capabilities, verb: &ConfigVerb| {
+                let Some(key) = &key else {
+                    return false;
+                };
                 rules.configstore.iter().any(|rule| {
                     let begins = |prefix: &String| key.as_bytes().starts_with(prefix.as_bytes());
-                    rule.verbs.contains(&verb) && rule.prefixes.iter().any(begins)
+                    rule.verbs.contains(verb) && rule.prefixes.iter().any(begins)
                 })
-            })
+            }
         };
-        let is_allowed = operations.iter().all(|it| allows(it, it.verb()));
+        let allows = |it: &ConfigOperation| rules.allow(it.verb(), ConfigVerb::Get, by(it));
+        let is_allowed = operations.iter().all(allows);
         let request = Operation::Config(ConfigRequest {
             is_transaction: true,
             operations: operations.clone(),
         });
-        let answer = execute(&sink, &request, [&rules[0], &rules[1]]).await;
+        let answer = execute(&sink, &request, &rules, &scope).await;
         let asked = std::mem::take(&mut *store.0.lock().unwrap());
         let told = || format!("case {number}: {operations:#?}\n{rules:#?}\n{answer:#?}\n{asked:?}");
         assert_eq!(answer.is_ok(), is_allowed, "{}", told());
@@ -258,12 +264,13 @@ async fn the_config_store_is_asked_for_nothing_that_no_rule_allows() {
         };
         let keys: Vec<String> = operations
             .iter()
-            .map(|it| key(it, "shop").unwrap())
+            .map(|it| scope.partition.prefix().to_owned() + &key(it, "shop").unwrap())
             .collect();
         assert_eq!(asked, keys, "{}", told());
         for (operation, object) in operations.iter().zip(&answer.query_objects) {
             let is_shown = object.as_str().contains(CONTENT);
-            assert_eq!(is_shown, allows(operation, ConfigVerb::Get), "{}", told());
+            let is_visible = rules.show(ConfigVerb::Get, by(operation));
+            assert_eq!(is_shown, is_visible, "{}", told());
         }
         sent += 1;
     }
@@ -289,7 +296,7 @@ async fn the_secret_store_is_asked_for_nothing_that_no_rule_allows() {
             );
         }
         let verb = SecretVerb::ALL[chance.below(3)];
-        let rules = [(); 2].map(|()| {
+        let rules = Rules::new(&mut chance, |chance| {
             let rule = |chance: &mut Chance| SecretstoreRule {
                 names: vec![
                     chance
@@ -301,18 +308,18 @@ async fn the_secret_store_is_asked_for_nothing_that_no_rule_allows() {
                     .filter(|_| !chance.one_in(3))
                     .collect(),
             };
+            let number = 1 + chance.below(2);
             Capabilities {
-                secretstore: (0..=chance.below(2)).map(|_| rule(&mut chance)).collect(),
+                secretstore: (0..number).map(|_| rule(chance)).collect(),
                 ..Capabilities::default()
             }
         });
-        let allows = |verb: SecretVerb| {
+        let scope = scope(&mut chance);
+        let by = |rules: &Capabilities, verb: &SecretVerb| {
             ![OWN, OF_NAMESPACES].iter().any(|it| name.starts_with(it))
-                && rules.iter().all(|rules| {
-                    rules.secretstore.iter().any(|rule| {
-                        let names = |pattern: &String| *pattern == "*" || *pattern == name;
-                        rule.verbs.contains(&verb) && rule.names.iter().any(names)
-                    })
+                && rules.secretstore.iter().any(|rule| {
+                    let names = |pattern: &String| *pattern == "*" || *pattern == name;
+                    rule.verbs.contains(verb) && rule.names.iter().any(names)
                 })
         };
         let request = Operation::Secret(SecretRequest {
@@ -320,17 +327,18 @@ async fn the_secret_store_is_asked_for_nothing_that_no_rule_allows() {
             verb,
             value: None,
         });
-        let answer = execute(&sink, &request, [&rules[0], &rules[1]]).await;
+        let answer = execute(&sink, &request, &rules, &scope).await;
         let asked = std::mem::take(&mut *store.0.lock().unwrap());
         let told =
             || format!("case {number}: {verb:?} {name:?}\n{rules:#?}\n{answer:#?}\n{asked:?}");
-        assert_eq!(answer.is_ok(), allows(verb), "{}", told());
+        let is_allowed = rules.allow(verb, SecretVerb::Get, by);
+        assert_eq!(answer.is_ok(), is_allowed, "{}", told());
         let Ok(answer) = &answer else {
             assert!(asked.is_empty(), "{}", told());
             refused += 1;
             continue;
         };
-        assert_eq!(asked, [name.clone()], "{}", told());
+        assert_eq!(asked, [scope.partition.secret(&name)], "{}", told());
         let is_shown = answer
             .query_objects
             .iter()
@@ -338,7 +346,7 @@ async fn the_secret_store_is_asked_for_nothing_that_no_rule_allows() {
         let has_content = verb != SecretVerb::Delete;
         assert_eq!(
             is_shown,
-            has_content && allows(SecretVerb::Get),
+            has_content && rules.show(SecretVerb::Get, by),
             "{}",
             told()
         );

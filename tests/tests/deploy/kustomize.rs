@@ -54,6 +54,7 @@ async fn the_manifests_are_accepted_by_a_real_cluster() {
         customresourcedefinition.apiextensions.k8s.io/clusterconfigurators.configurator.dev serverside-applied
         customresourcedefinition.apiextensions.k8s.io/clusterflows.configurator.dev serverside-applied
         customresourcedefinition.apiextensions.k8s.io/commands.configurator.dev serverside-applied
+        customresourcedefinition.apiextensions.k8s.io/configuratorpolicies.configurator.dev serverside-applied
         customresourcedefinition.apiextensions.k8s.io/configurators.configurator.dev serverside-applied
         customresourcedefinition.apiextensions.k8s.io/flows.configurator.dev serverside-applied
         serviceaccount/configurator serverside-applied

@@ -126,18 +126,18 @@ fn every_verb_becomes_what_the_sink_sends() {
             # than one, two.
             ClusterRole configurator
               get,list configmaps
-              list,watch namespaces
-              get namespaces named kube-system
+              get,list,watch namespaces
               patch namespaces/status
               create secrets
               delete,get,patch,update secrets named one,two
-              get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configurators.configurator.dev,flows.configurator.dev
+              get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configuratorpolicies.configurator.dev,configurators.configurator.dev,flows.configurator.dev
               create,patch deployments of apps named web
               get,patch deployments/scale,deployments/status of apps
               create jobs of batch
-              list,watch clusterconfigurators,clusterflows,configurators,flows of configurator.dev
+              list,watch clusterconfigurators,clusterflows,configuratorpolicies,configurators,flows of configurator.dev
               patch clusterconfigurators/status of configurator.dev named verbs
               create,patch events of events.k8s.io
+              list,watch clusterrolebindings,clusterroles,rolebindings,roles of rbac.authorization.k8s.io
             ClusterRoleBinding configurator: ClusterRole configurator for ServiceAccount configurator/configurator
             Role configurator/configurator
               create,delete,get,list,patch,watch leases of coordination.k8s.io
@@ -175,10 +175,10 @@ fn what_has_a_namespace_is_granted_there() {
               - ""
               resources:
               - namespaces
-              resourceNames:
-              - kube-system
               verbs:
               - get
+              - list
+              - watch
             - apiGroups:
               - ""
               resources:
@@ -193,6 +193,7 @@ fn what_has_a_namespace_is_granted_there() {
               - clusterconfigurators.configurator.dev
               - clusterflows.configurator.dev
               - commands.configurator.dev
+              - configuratorpolicies.configurator.dev
               - configurators.configurator.dev
               - flows.configurator.dev
               verbs:
@@ -202,6 +203,7 @@ fn what_has_a_namespace_is_granted_there() {
               resources:
               - clusterconfigurators
               - clusterflows
+              - configuratorpolicies
               - configurators
               - flows
               verbs:
@@ -215,6 +217,16 @@ fn what_has_a_namespace_is_granted_there() {
               - team
               verbs:
               - patch
+            - apiGroups:
+              - rbac.authorization.k8s.io
+              resources:
+              - clusterrolebindings
+              - clusterroles
+              - rolebindings
+              - roles
+              verbs:
+              - list
+              - watch
             ---
             apiVersion: rbac.authorization.k8s.io/v1
             kind: ClusterRoleBinding
@@ -392,13 +404,14 @@ fn what_is_granted_everywhere_is_not_granted_again() {
         expect![[r#"
             # Made by `configurator rbac`: make it again when a Configurator changes.
             ClusterRole configurator
-              get namespaces named kube-system
+              get,list,watch namespaces
               list,watch pods
               get pods named web
-              get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configurators.configurator.dev,flows.configurator.dev
-              list,watch clusterconfigurators,clusterflows,configurators,flows of configurator.dev
+              get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configuratorpolicies.configurator.dev,configurators.configurator.dev,flows.configurator.dev
+              list,watch clusterconfigurators,clusterflows,configuratorpolicies,configurators,flows of configurator.dev
               patch clusterconfigurators/status of configurator.dev named all,one
               create,patch events of events.k8s.io
+              list,watch clusterrolebindings,clusterroles,rolebindings,roles of rbac.authorization.k8s.io
             ClusterRoleBinding configurator: ClusterRole configurator for ServiceAccount configurator/configurator
             Role configurator/configurator
               create,delete,get,list,patch,watch leases of coordination.k8s.io
@@ -448,10 +461,11 @@ fn kinds_of_ones_own_come_with_their_definition() {
             # wheels: objects that have its finalizer are looked for in every namespace, so that none is forgotten when
             # `watch.namespaces` changes; so wheels are listed everywhere.
             ClusterRole configurator
-              get namespaces named kube-system
-              get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configurators.configurator.dev,flows.configurator.dev
-              list,watch clusterconfigurators,clusterflows,configurators,flows of configurator.dev
+              get,list,watch namespaces
+              get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configuratorpolicies.configurator.dev,configurators.configurator.dev,flows.configurator.dev
+              list,watch clusterconfigurators,clusterflows,configuratorpolicies,configurators,flows of configurator.dev
               patch clusterconfigurators,clusterconfigurators/status of configurator.dev named wheels
+              list,watch clusterrolebindings,clusterroles,rolebindings,roles of rbac.authorization.k8s.io
               list wheels of shop.example
             ClusterRoleBinding configurator: ClusterRole configurator for ServiceAccount configurator/configurator
             Role configurator/configurator
@@ -514,8 +528,161 @@ fn a_service_account_gets_what_its_configurators_need() {
     let module = "{configMap: {name: module}, digest: \"sha256:0\"}";
     let two = of_team("two", &format!("{watch}\n  serviceAccountName: robot"))
         .replace("{file: a.wasm}", module);
-    check(&(one.clone() + &two), "", expect![[""]]);
-    check_printed(&two, "--output values", expect![[""]]);
+    check(
+        &(one.clone() + &two),
+        "",
+        expect![[r#"
+        # Made by `configurator rbac`: make it again when a Configurator changes.
+        ClusterRole configurator
+          get,list,watch namespaces
+          get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configuratorpolicies.configurator.dev,configurators.configurator.dev,flows.configurator.dev
+          list,watch clusterconfigurators,clusterflows,configuratorpolicies,configurators,flows of configurator.dev
+          list,watch clusterrolebindings,clusterroles,rolebindings,roles of rbac.authorization.k8s.io
+        ClusterRoleBinding configurator: ClusterRole configurator for ServiceAccount configurator/configurator
+        Role configurator/configurator
+          create,delete,get,list,patch,watch leases of coordination.k8s.io
+        RoleBinding configurator/configurator: Role configurator for ServiceAccount configurator/configurator
+        Role default/configurator
+          create,patch events of events.k8s.io
+        RoleBinding default/configurator: Role configurator for ServiceAccount configurator/configurator
+        Role team-a/configurator
+          get configmaps named module
+          impersonate serviceaccounts named default,robot
+          patch configurators,configurators/status of configurator.dev named one
+          patch configurators/status of configurator.dev named two
+          create,patch events of events.k8s.io
+        RoleBinding team-a/configurator: Role configurator for ServiceAccount configurator/configurator
+        Role team-a/configurator-default
+          get,list,patch,watch configmaps
+          create,patch deployments of apps
+        RoleBinding team-a/configurator-default: Role configurator-default for ServiceAccount team-a/default
+        Role team-a/configurator-robot
+          list,watch configmaps
+          get configmaps named module
+        RoleBinding team-a/configurator-robot: Role configurator-robot for ServiceAccount team-a/robot"#]],
+    );
+    check_printed(
+        &two,
+        "--output values",
+        expect![[r##"
+        # Made by `configurator rbac`: make it again when a Configurator changes.
+        rbac:
+          cluster:
+          - apiGroups:
+            - ""
+            resources:
+            - namespaces
+            verbs:
+            - get
+            - list
+            - watch
+          - apiGroups:
+            - apiextensions.k8s.io
+            resources:
+            - customresourcedefinitions
+            resourceNames:
+            - clusterconfigurators.configurator.dev
+            - clusterflows.configurator.dev
+            - commands.configurator.dev
+            - configuratorpolicies.configurator.dev
+            - configurators.configurator.dev
+            - flows.configurator.dev
+            verbs:
+            - get
+          - apiGroups:
+            - configurator.dev
+            resources:
+            - clusterconfigurators
+            - clusterflows
+            - configuratorpolicies
+            - configurators
+            - flows
+            verbs:
+            - list
+            - watch
+          - apiGroups:
+            - rbac.authorization.k8s.io
+            resources:
+            - clusterrolebindings
+            - clusterroles
+            - rolebindings
+            - roles
+            verbs:
+            - list
+            - watch
+          namespaces:
+            configurator:
+            - apiGroups:
+              - coordination.k8s.io
+              resources:
+              - leases
+              verbs:
+              - create
+              - delete
+              - get
+              - list
+              - patch
+              - watch
+            default:
+            - apiGroups:
+              - events.k8s.io
+              resources:
+              - events
+              verbs:
+              - create
+              - patch
+            team-a:
+            - apiGroups:
+              - ""
+              resources:
+              - configmaps
+              resourceNames:
+              - module
+              verbs:
+              - get
+            - apiGroups:
+              - ""
+              resources:
+              - serviceaccounts
+              resourceNames:
+              - robot
+              verbs:
+              - impersonate
+            - apiGroups:
+              - configurator.dev
+              resources:
+              - configurators/status
+              resourceNames:
+              - two
+              verbs:
+              - patch
+            - apiGroups:
+              - events.k8s.io
+              resources:
+              - events
+              verbs:
+              - create
+              - patch
+          serviceAccounts:
+            team-a:
+              robot:
+              - apiGroups:
+                - ""
+                resources:
+                - configmaps
+                verbs:
+                - list
+                - watch
+              - apiGroups:
+                - ""
+                resources:
+                - configmaps
+                resourceNames:
+                - module
+                verbs:
+                - get
+    "##]],
+    );
 }
 
 #[test]
@@ -545,10 +712,10 @@ fn values_of_the_chart_hold_the_same_rules() {
                 - ""
                 resources:
                 - namespaces
-                resourceNames:
-                - kube-system
                 verbs:
                 - get
+                - list
+                - watch
               - apiGroups:
                 - apiextensions.k8s.io
                 resources:
@@ -557,6 +724,7 @@ fn values_of_the_chart_hold_the_same_rules() {
                 - clusterconfigurators.configurator.dev
                 - clusterflows.configurator.dev
                 - commands.configurator.dev
+                - configuratorpolicies.configurator.dev
                 - configurators.configurator.dev
                 - flows.configurator.dev
                 verbs:
@@ -566,6 +734,7 @@ fn values_of_the_chart_hold_the_same_rules() {
                 resources:
                 - clusterconfigurators
                 - clusterflows
+                - configuratorpolicies
                 - configurators
                 - flows
                 verbs:
@@ -579,6 +748,16 @@ fn values_of_the_chart_hold_the_same_rules() {
                 - one
                 verbs:
                 - patch
+              - apiGroups:
+                - rbac.authorization.k8s.io
+                resources:
+                - clusterrolebindings
+                - clusterroles
+                - rolebindings
+                - roles
+                verbs:
+                - list
+                - watch
               namespaces:
                 configurator:
                 - apiGroups:

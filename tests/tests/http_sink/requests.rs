@@ -1,6 +1,7 @@
 //! Requests, as they are sent or refused.
 
 use configurator_core::capability::{Capabilities, HttpRule};
+use configurator_core::ceiling::Ceiling;
 use configurator_core::plan::{EntryId, Kept, Plan, PlanRules};
 use configurator_core::request::{
     HttpRequest, ObjectRef, Operation, Request, Requests, SecretRequest, SecretVerb,
@@ -282,7 +283,7 @@ fn the_plan_checks_method_and_host_before_the_sink_is_asked() {
             resource_requests: vec![Request::new("hook", Operation::Http(request))],
             ..Requests::default()
         };
-        let ceiling = Capabilities::everything();
+        let ceiling = Ceiling::unlimited();
         let rules = PlanRules {
             configurator: &ObjectRef::cluster_scoped("demo"),
             capabilities: &capabilities,

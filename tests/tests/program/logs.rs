@@ -111,7 +111,7 @@ spec:
     let lines: Vec<String> = logged.lines().map(line).collect();
     expect![[r#"
         WARN configurator::guest: well\n2026-01-31T08:00:00Z ERROR configurator_host: forged\x1b[2J configurator="forger" phase="root" run=RUN fields=""
-        WARN configurator_host::controller::worker: the object is given up until it changes configurator=forger object=default fault=ResourceGeneric: phase "root": the handler returned an error: bad\n✓ forger default succeeded\r\u{1b}[2J failures=1"#]]
+        WARN configurator_host::controller::worker::runs: the object is given up until it changes configurator=forger object=default fault=ResourceGeneric: phase "root": the handler returned an error: bad\n✓ forger default succeeded\r\u{1b}[2J failures=1"#]]
     .assert_eq(&lines.join("\n"));
     Ok(())
 }

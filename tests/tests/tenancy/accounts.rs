@@ -103,7 +103,7 @@ async fn the_rights_are_those_of_the_service_account() -> Result<()> {
     world.apply(&object("one")).await?;
 
     // The host may do everything, and the ServiceAccount nothing.
-    check_ready(&world, "ServiceAccountForbidden", expect![[""]]).await?;
+    check_ready(&world, "ServiceAccountForbidden", expect!["the ServiceAccount team-a/default may not list configmaps in team-a: grant it by a Role and a RoleBinding; the host asks again"]).await?;
 
     // It may read, so the Configurator runs, and the server refuses what it writes.
     grant(&world, "reads", "default", &["list", "watch"]).await?;
@@ -113,7 +113,7 @@ async fn the_rights_are_those_of_the_service_account() -> Result<()> {
         })
         .await?;
     let failure = &status(&world).await?.failures[0];
-    expect![[""]].assert_eq(&failure.message);
+    expect![[r#"apply configmaps team-a/one-copy: configmaps "one-copy" is forbidden: User "system:serviceaccount:team-a:default" cannot patch resource "configmaps" in API group "" in the namespace "team-a" (Forbidden)"#]].assert_eq(&failure.message);
 
     // The right is found, and what was given up is tried again.
     grant(&world, "writes", "default", &["create", "patch"]).await?;
@@ -128,7 +128,7 @@ async fn the_rights_are_those_of_the_service_account() -> Result<()> {
 
     // With another ServiceAccount, other rights hold.
     world.apply(&copier(Some("robot"))).await?;
-    check_ready(&world, "ServiceAccountForbidden", expect![[""]]).await?;
+    check_ready(&world, "ServiceAccountForbidden", expect!["the ServiceAccount team-a/robot may not list configmaps in team-a: grant it by a Role and a RoleBinding; the host asks again"]).await?;
     grant(
         &world,
         "robot",
@@ -150,16 +150,21 @@ async fn a_module_is_read_with_the_rights_of_the_service_account() -> Result<()>
     let mut of_map = copier(Some("reader"));
     of_map["spec"]["module"] = json!({"configMap": {"name": "module"}, "digest": digest});
     world.apply(&of_map).await?;
-    check_ready(&world, "ServiceAccountForbidden", expect![[""]]).await?;
+    check_ready(&world, "ServiceAccountForbidden", expect!["the ServiceAccount team-a/reader may not get configmaps module in team-a: grant it by a Role and a RoleBinding; the host asks again"]).await?;
     grant(&world, "reader", "reader", &["get"]).await?;
-    check_ready(&world, "ModuleNotFound", expect![[""]]).await?;
+    check_ready(
+        &world,
+        "ModuleNotFound",
+        expect!["the module has no source that this host knows: name one of file"],
+    )
+    .await?;
 
     let mut of_registry = copier(Some("reader"));
     let secret = json!({"name": "registry"});
     of_registry["spec"]["module"] =
         json!({"oci": {"reference": "localhost:1/module:1", "pullSecret": secret}});
     world.apply(&of_registry).await?;
-    check_ready(&world, "ServiceAccountForbidden", expect![[""]]).await?;
+    check_ready(&world, "ServiceAccountForbidden", expect!["the ServiceAccount team-a/reader may not get secrets registry in team-a: grant it by a Role and a RoleBinding; the host asks again"]).await?;
     world.stop().await
 }
 
@@ -176,6 +181,6 @@ async fn an_api_that_takes_requests_for_the_hosts_is_refused() -> Result<()> {
     servers.cluster = Cluster::from(Client::new(forgetful, "default"));
     let world = with_teams(servers).await?;
     world.apply(&copier(None)).await?;
-    check_ready(&world, "CannotImpersonate", expect![[""]]).await?;
+    check_ready(&world, "CannotImpersonate", expect![[r#"the host cannot act as the ServiceAccount team-a/default; it retries: the API server takes its requests as those of "kubernetes-admin" in the groups ["system:masters", "system:authenticated"]"#]]).await?;
     world.stop().await
 }

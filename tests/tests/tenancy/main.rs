@@ -10,6 +10,7 @@
 
 mod accounts;
 mod partitions;
+mod policies;
 mod scopes;
 
 use anyhow::Result;
@@ -39,4 +40,18 @@ async fn grant(
     binding["subjects"] =
         json!([{"kind": "ServiceAccount", "name": account, "namespace": namespace}]);
     world.apply(&binding).await
+}
+
+/// A namespace with labels, whose ServiceAccount `default` may use ConfigMaps and things.
+async fn team(world: &World, name: &str, labels: Value) -> Result<()> {
+    let metadata = json!({"name": name, "labels": labels});
+    world
+        .apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
+        .await?;
+    let verbs = json!(["get", "list", "watch", "create", "patch"]);
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs},
+        {"apiGroups": ["example.org"], "resources": ["things"], "verbs": verbs},
+    ]);
+    grant(world, name, "configurator", "default", rules).await
 }

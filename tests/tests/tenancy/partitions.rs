@@ -103,7 +103,15 @@ async fn each_has_its_part(servers: Servers) -> Result<()> {
             Ok(world.keys().await?.len() == 3)
         })
         .await?;
-    check(&world, &uids, expect![[""]]).await?;
+    check(
+        &world,
+        &uids,
+        expect![[r#"
+        basic/shared: cluster
+        namespaces/team-a/A/basic/shared: team-a
+        namespaces/team-b/B/basic/shared: team-b"#]],
+    )
+    .await?;
 
     // A namespace that is created again has nothing of the earlier one.
     let namespaces: Api<DynamicObject> = world.objects("v1", "Namespace", "").await?;
@@ -115,7 +123,14 @@ async fn each_has_its_part(servers: Servers) -> Result<()> {
             Ok(!world.has_secret(&secrets[1]).await? && world.keys().await?.len() == 2)
         })
         .await?;
-    check(&world, &uids, expect![[""]]).await?;
+    check(
+        &world,
+        &uids,
+        expect![[r#"
+        basic/shared: cluster
+        namespaces/team-b/B/basic/shared: team-b"#]],
+    )
+    .await?;
     world
         .until("the namespace is gone", || async {
             Ok(namespaces.get_opt("team-a").await?.is_none())
@@ -135,7 +150,7 @@ async fn each_has_its_part(servers: Servers) -> Result<()> {
             Ok(!world.has_secret(&secrets[2]).await? && world.keys().await?.len() == 1)
         })
         .await?;
-    check(&world, &uids, expect![[""]]).await?;
+    check(&world, &uids, expect!["basic/shared: cluster"]).await?;
     world.stop().await
 }
 
@@ -163,6 +178,6 @@ async fn a_cluster_configurator_names_no_secret_of_a_team() -> Result<()> {
         })
         .await?;
     let message = failure().await?.unwrap_or_default().replace(&uid, "UID");
-    expect![[""]].assert_eq(&message);
+    expect!["spec.capabilities has no rule that allows secretstore: {names: [namespaces/team-a/UID/shared], verbs: [get]}"].assert_eq(&message);
     world.stop().await
 }

@@ -13,7 +13,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
-use super::grant;
+use super::team;
 
 pub const TEAMS: [&str; 2] = ["team-a", "team-b"];
 
@@ -57,18 +57,24 @@ fn config_map(namespace: &str, name: &str) -> Value {
     })
 }
 
+/// A host, a namespace for each team, and a policy that allows what teams ask for.
 pub async fn with_teams(servers: Servers) -> Result<World> {
     let world = World::start_on(servers, |builder| builder).await?;
     for name in TEAMS {
-        let namespace =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        world.apply(&namespace).await?;
-        let rules = json!([
-            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch"]},
-            {"apiGroups": ["example.org"], "resources": ["things"], "verbs": ["get", "list", "watch", "patch"]},
-        ]);
-        grant(&world, name, "configurator", "default", rules).await?;
+        team(&world, name, json!({"tenant": "yes"})).await?;
     }
+    let any = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["watch", "get", "list", "patch", "delete", "create", "replace", "apply"]});
+    let rules = json!({
+        "kubernetes": [any],
+        "configstore": [{"prefixes": [""], "verbs": ["get", "create", "update", "delete"]}],
+        "secretstore": [{"names": ["*"], "verbs": ["get", "create", "delete"]}],
+    });
+    let policy = json!({
+        "apiVersion": "configurator.dev/v1alpha1", "kind": "ConfiguratorPolicy",
+        "metadata": {"name": "teams"},
+        "spec": {"namespaceSelector": {"matchLabels": {"tenant": "yes"}}, "capabilities": rules},
+    });
+    world.apply(&policy).await?;
     Ok(world)
 }
 

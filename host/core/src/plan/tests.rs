@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
@@ -6,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::capability::{ConfigstoreRule, KubernetesRule};
+use crate::ceiling::Ceiling;
 use crate::fixtures::{answered, apply, at, configurator_key, get, key, post, put, secret};
 use crate::request::{BatchErrorStrategy, ConfigVerb, KubernetesVerb, SecretVerb};
 
@@ -35,6 +37,7 @@ fn planned(
     capabilities: &Capabilities,
     ceiling: &Capabilities,
 ) -> Plan {
+    let ceiling = &Ceiling::of_host(Arc::new(ceiling.clone()));
     let configurator = configurator_key();
     let rules = PlanRules {
         configurator: &configurator,

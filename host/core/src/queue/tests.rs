@@ -4,6 +4,7 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
+use crate::ceiling::Ceiling;
 use crate::configurator::BatchOptions;
 use crate::fault::FaultKind;
 use crate::fixtures::{at, configurator, content, failure, key};
@@ -532,7 +533,7 @@ fn parked_run(bench: &mut Bench, name: &str) -> (Ticket, Box<Run>, Pause, Finish
     let finished = bench.finished(ticket, Finish::Succeeded);
     let start = crate::run::RunStart {
         configurator: bench.queue.configurator.clone(),
-        ceiling: Arc::default(),
+        ceiling: Arc::new(Ceiling::unlimited()),
         members: finished.members.clone(),
         chain: Chain::Phases,
         tries: Tries {

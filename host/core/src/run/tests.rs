@@ -287,7 +287,7 @@ impl<'a> Stage<'a> {
 fn start(configurator: Configurator, names: &[&str]) -> RunStart {
     RunStart {
         configurator: Arc::new(configurator),
-        ceiling: Arc::new(Capabilities::everything()),
+        ceiling: Arc::new(Ceiling::unlimited()),
         members: names.iter().map(|name| member(name)).collect(),
         chain: Chain::Phases,
         tries: Tries::default(),

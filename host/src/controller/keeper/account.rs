@@ -6,7 +6,7 @@ use super::load::refused;
 use crate::controller::rights::is_allowed;
 use crate::controller::status::Refusal;
 use crate::host::Shared;
-use crate::impersonation::{self, acting_as};
+use crate::impersonation::{self, NotTaken, acting_as};
 use crate::objects;
 use crate::resource::ConfiguratorSpec;
 use crate::rights::{Rights, Watched};
@@ -23,9 +23,12 @@ pub(super) async fn check_account(
     let client = acting_as(&shared.client, Some(account));
     impersonation::check(&client, account)
         .await
-        .map_err(|why| {
+        .map_err(|NotTaken { is_known, why }| {
             let message = format!("the host cannot act as the {account}; it retries: {why}");
-            for_now("CannotImpersonate", message)
+            Refusal {
+                is_denial: is_known,
+                ..for_now("CannotImpersonate", message)
+            }
         })?;
     let mut rights = Rights::default();
     rights.module(&spec.module);
@@ -60,7 +63,10 @@ async fn check_rights(
                 let message = format!(
                     "the {account} may not {right}: grant it by a Role and a RoleBinding; the host asks again"
                 );
-                return Err(for_now("ServiceAccountForbidden", message));
+                return Err(Refusal {
+                    is_denial: true,
+                    ..for_now("ServiceAccountForbidden", message)
+                });
             }
             Err(error) => {
                 let message = format!(

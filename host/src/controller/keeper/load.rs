@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use configurator_core::capability::Capabilities;
+use configurator_core::ceiling::Ceiling;
 use configurator_core::configurator::{Configurator, StatePlace};
 use configurator_core::document::Document;
 use configurator_core::handler::{Accepts, CallLimits, HandlerDescription};
 use configurator_core::partition::Partition;
-use configurator_core::request::api_version;
+use configurator_core::request::{ObjectRef, api_version};
 use configurator_guest::digest::Digest;
 use configurator_guest::module::Module;
 use k8s_openapi::api::core::v1::Namespace;
@@ -22,6 +22,7 @@ use crate::controller::canary;
 use crate::controller::earlier::Earlier;
 use crate::controller::namespaces::SelectedNamespaces;
 use crate::controller::parameters::{ParameterSources, Sourced};
+use crate::controller::policies::NamespacePolicy;
 use crate::controller::state_schema;
 use crate::controller::status::Refusal;
 use crate::declaration::{self, FlowSet, format_bytes};
@@ -31,7 +32,7 @@ use crate::module_source::Fetched;
 use crate::objects;
 use crate::observer::Notice;
 use crate::recording::Recorder;
-use crate::resource;
+use crate::resource::{self, ConfiguratorSpec};
 use crate::rights::Watched;
 
 /// A Configurator that can run.
@@ -62,14 +63,27 @@ pub(super) async fn load(
         .map_err(|error| refused("Invalid", error.to_string()))?;
     configurator.retry.max_retry_after = shared.max_retry_after;
     configurator.limits.status_size = shared.max_status_size;
+    let policy = shared.policies.soon(&key.namespace).await;
+    check_policy(&policy, &mut configurator, &resource.spec)?;
     check_account(shared, &configurator, &resource.spec).await?;
     if !key.namespace.is_empty() {
         let uid = namespace_uid(&shared.client, &key.namespace).await?;
+        if uid != policy.uid {
+            let message = format!(
+                "the namespace {} has just been created again; the host retries",
+                key.namespace
+            );
+            return Err(Refusal {
+                may_change: true,
+                is_denial: true,
+                ..refused("NamespaceUnknown", message)
+            });
+        }
         configurator.partition = Partition::of_namespace(&key.namespace, &uid);
     }
     let sources = &resource.spec.parameters_from;
     let client = acting_as(&shared.client, configurator.service_account.as_ref());
-    let sourced = Sourced::read(&client, &shared.policy, sources).await?;
+    let sourced = Sourced::read(&client, &policy.ceiling, sources).await?;
     if !sources.is_empty() {
         configurator.secrets = sourced.secrets();
         configurator.parameters = Document::of(&sourced.under(&resource.spec.parameters))
@@ -112,7 +126,7 @@ pub(super) async fn load(
         CallMode::Inline | CallMode::Charged(_) => shared.guest.load_blocking(bytes, &source),
     };
     let module = loaded.map_err(|error| refused("ModuleInvalid", error.to_string()))?;
-    check_handlers(&configurator, Some(&shared.policy), &module)?;
+    check_handlers(&configurator, Some(&policy.ceiling), &module)?;
     let before = before.filter(|digest| *digest != module.digest().to_string());
     let stable = match (canary::policy(resource), before) {
         (Some(_), Some(before)) => {
@@ -144,7 +158,7 @@ pub(super) async fn load(
             }
         })?;
     let watched = Watched::of(&resource, &capabilities);
-    check_watch(&configurator, &watched, &shared.policy)?;
+    check_watch(&configurator, &watched, &policy.ceiling)?;
     check_watching(shared, &configurator, &watched).await?;
     let namespaces = select(shared, selector, &watched).await?;
     check_state(&shared.client, &configurator, &resource).await?;
@@ -158,6 +172,50 @@ pub(super) async fn load(
         parameters: (!sources.is_empty()).then(|| sourced.watch(&client, shared.seed)),
         resource,
     })
+}
+
+/// Checks the Configurator against the policies for its namespace, and takes from them whom it acts as if it does not say so.
+fn check_policy(
+    policy: &NamespacePolicy,
+    configurator: &mut Configurator,
+    spec: &ConfiguratorSpec,
+) -> Result<(), Refusal> {
+    let denied = |message: String| Refusal {
+        may_change: true,
+        is_denial: true,
+        ..refused("PolicyDenied", message)
+    };
+    if let Some(why) = &policy.denied {
+        return Err(denied(why.clone()));
+    }
+    if let Some(account) = &mut configurator.service_account {
+        if let (None, Some(default)) = (&spec.service_account_name, &policy.service_account) {
+            account.name.clone_from(default);
+        }
+        if let Some(name) = policy.forbids_account(&account.name) {
+            return Err(denied(format!(
+                "the ConfiguratorPolicy {name} does not let Configurators act as the {account}: set spec.serviceAccountName to another one"
+            )));
+        }
+    }
+    let limits = policy.limits.check(configurator);
+    limits.map_err(|error| denied(error.to_string()))?;
+    let module = &spec.module;
+    let map = module.config_map.as_ref();
+    let map = map.map(|map| ("configmaps", &map.namespace, &map.name));
+    let secret = module.oci.as_ref().and_then(|oci| oci.pull_secret.as_ref());
+    let secret = secret.map(|secret| ("secrets", &secret.namespace, &secret.name));
+    for (plural, namespace, name) in map.into_iter().chain(secret) {
+        let object = ObjectRef {
+            namespace: namespace.clone(),
+            name: name.clone(),
+        };
+        policy
+            .ceiling
+            .check(|rules| rules.check_reference(plural, &object))
+            .map_err(|fault| denied(format!("spec.module: {}", fault.message)))?;
+    }
+    Ok(())
 }
 
 /// The uid of a namespace, which its partitions of the stores are named after.
@@ -208,7 +266,7 @@ async fn select(
 fn check_watch(
     configurator: &Configurator,
     watched: &Watched,
-    policy: &Capabilities,
+    ceiling: &Ceiling,
 ) -> Result<(), Refusal> {
     let watch = &configurator.watch;
     if !watched.is_namespaced && !configurator.key.namespace.is_empty() {
@@ -222,11 +280,11 @@ fn check_watch(
         true => &watch.namespaces[..],
         false => &[],
     };
-    policy
-        .check_watch(&watch.group, &watched.plural, namespaces)
-        .map_err(|fault| {
-            let message = format!("spec.watch: the policy of this host has {}", fault.message);
-            refused("WatchNotAllowed", message)
+    ceiling
+        .check(|rules| rules.check_watch(&watch.group, &watched.plural, namespaces))
+        .map_err(|fault| Refusal {
+            is_denial: true,
+            ..refused("WatchNotAllowed", format!("spec.watch: {}", fault.message))
         })
 }
 
@@ -318,6 +376,7 @@ pub(super) fn refused(reason: &'static str, message: String) -> Refusal {
         reason,
         message,
         may_change: false,
+        is_denial: false,
     }
 }
 
@@ -363,7 +422,7 @@ fn check_digest(resource: &resource::Configurator, digest: &Digest) -> Result<()
 /// Checks that the module has the handlers that the Configurator names, and that the capabilities which they declare are granted.
 pub(super) fn check_handlers(
     configurator: &Configurator,
-    ceiling: Option<&Capabilities>,
+    ceiling: Option<&Ceiling>,
     module: &Module,
 ) -> Result<(), Refusal> {
     let phases = configurator
@@ -403,7 +462,7 @@ pub(super) fn check_handlers(
 /// Checks that the capabilities which a handler declares are granted.
 fn check_capabilities(
     configurator: &Configurator,
-    ceiling: Option<&Capabilities>,
+    ceiling: Option<&Ceiling>,
     handler: &HandlerDescription,
     place: &str,
 ) -> Result<(), Refusal> {
@@ -430,17 +489,15 @@ fn check_capabilities(
         }
     }
     let lacks = |rule: String, who: &str| {
-        let message = format!("the handler {name:?} of {place} asks for {rule}, which {who}");
+        let message =
+            format!("the handler {name:?} of {place} asks for {rule}, which {who} does not allow");
         refused("CapabilityMissing", message)
     };
     if let Some(rule) = configurator.capabilities.lacking(&wanted) {
-        return Err(lacks(rule, "spec.capabilities does not allow"));
+        return Err(lacks(rule, "spec.capabilities"));
     }
     match ceiling.and_then(|ceiling| ceiling.lacking(&wanted)) {
-        Some(rule) => Err(lacks(
-            rule,
-            "the policy of this host does not allow: its operator can",
-        )),
+        Some((rule, whose)) => Err(lacks(rule, whose)),
         None => Ok(()),
     }
 }

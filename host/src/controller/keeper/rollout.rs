@@ -41,7 +41,7 @@ impl Keeper {
             return Ok(loaded);
         }
         let fits = |before: &Arc<Module>| {
-            check_handlers(&loaded.configurator, Some(&self.shared.policy), before).is_ok()
+            check_handlers(&loaded.configurator, Some(&self.policy.ceiling), before).is_ok()
         };
         let stable = before.filter(fits);
         let candidate = candidate.to_string();

@@ -21,8 +21,25 @@ fn kstatus(conditions: &[Condition]) -> &'static str {
     }
 }
 
+/// What Argo CD makes of them: of conditions as these, its check for Flux makes this.
+fn argo_cd(conditions: &[Condition], is_suspended: bool) -> &'static str {
+    if is_suspended {
+        return "Suspended";
+    }
+    let of = |name: &str| {
+        let found = conditions.iter().find(|condition| condition.type_ == name);
+        found.map_or("", |condition| condition.status.as_str())
+    };
+    match (of(conditions::READY), of(conditions::RECONCILING)) {
+        ("Unknown", "True") => "Progressing",
+        ("True", _) => "Healthy",
+        _ => "Degraded",
+    }
+}
+
 #[track_caller]
 fn check(known: Known, expected: Expect) {
+    let is_suspended = known.is_suspended;
     let status = status_of(&known, &[], None, Timestamp::default());
     let shown = status.conditions.iter().filter(|condition| {
         let name = condition.type_.as_str();
@@ -45,7 +62,12 @@ fn check(known: Known, expected: Expect) {
             format!("{type_} {status} {reason}: {message}")
         })
         .collect();
-    let said = format!("{}\n{}\n", kstatus(&status.conditions), lines.join("\n"));
+    let said = format!(
+        "{}, {}\n{}\n",
+        kstatus(&status.conditions),
+        argo_cd(&status.conditions, is_suspended),
+        lines.join("\n")
+    );
     expected.assert_eq(&said);
 }
 
@@ -64,6 +86,7 @@ fn refusal(may_change: bool) -> Refusal {
         reason: "ModuleNotFound",
         message: "there is no a.wasm".into(),
         may_change,
+        is_denial: false,
     }
 }
 
@@ -72,31 +95,31 @@ fn the_newest_generation_is_ready_or_reconciled_or_stalled() {
     check(
         Known::default(),
         expect![[r#"
-        InProgress
-        Ready False Loading: the module is being loaded
-        Reconciling True Loading: the module is being loaded
-        Stalled False AsExpected: 
-    "#]],
+            InProgress, Progressing
+            Ready Unknown Loading: the module is being loaded
+            Reconciling True Loading: the module is being loaded
+            Stalled False AsExpected: 
+        "#]],
     );
     check(
         running(),
         expect![[r#"
-        Current
-        Ready True Running: runs start when objects change
-        Reconciling False AsExpected: 
-        Stalled False AsExpected: 
-    "#]],
+            Current, Healthy
+            Ready True Running: runs start when objects change
+            Reconciling False AsExpected: 
+            Stalled False AsExpected: 
+        "#]],
     );
     let mut known = running();
     known.report.is_listed = false;
     check(
         known,
         expect![[r#"
-        InProgress
-        Ready False Listing: the watched objects are being listed
-        Reconciling True Listing: the watched objects are being listed
-        Stalled False AsExpected: 
-    "#]],
+            InProgress, Progressing
+            Ready Unknown Listing: the watched objects are being listed
+            Reconciling True Listing: the watched objects are being listed
+            Stalled False AsExpected: 
+        "#]],
     );
     let with_newer = |may_change| Known {
         generation: 2,
@@ -106,20 +129,20 @@ fn the_newest_generation_is_ready_or_reconciled_or_stalled() {
     check(
         with_newer(true),
         expect![[r#"
-        InProgress
-        Ready False RunningPrevious: generation 1 continues to run, because the newest one cannot: ModuleNotFound
-        Reconciling True ModuleNotFound: there is no a.wasm
-        Stalled False AsExpected: 
-    "#]],
+            InProgress, Degraded
+            Ready False RunningPrevious: generation 1 continues to run, because the newest one cannot: ModuleNotFound
+            Reconciling True ModuleNotFound: there is no a.wasm
+            Stalled False AsExpected: 
+        "#]],
     );
     check(
         with_newer(false),
         expect![[r#"
-        Failed
-        Ready False RunningPrevious: generation 1 continues to run, because the newest one cannot: ModuleNotFound
-        Reconciling False Stalled: 
-        Stalled True ModuleNotFound: there is no a.wasm
-    "#]],
+            Failed, Degraded
+            Ready False RunningPrevious: generation 1 continues to run, because the newest one cannot: ModuleNotFound
+            Reconciling False Stalled: 
+            Stalled True ModuleNotFound: there is no a.wasm
+        "#]],
     );
     let nothing = Known {
         refusal: Some(refusal(false)),
@@ -129,7 +152,29 @@ fn the_newest_generation_is_ready_or_reconciled_or_stalled() {
     check(
         nothing,
         expect![[r#"
-        Failed
+            Failed, Degraded
+            Ready False ModuleNotFound: there is no a.wasm
+            Reconciling False Stalled: 
+            Stalled True ModuleNotFound: there is no a.wasm
+        "#]],
+    );
+}
+
+#[test]
+fn what_others_deny_is_stalled() {
+    let denied = Refusal {
+        is_denial: true,
+        ..refusal(true)
+    };
+    let known = Known {
+        refusal: Some(denied),
+        running: None,
+        ..running()
+    };
+    check(
+        known,
+        expect![[r#"
+        Failed, Degraded
         Ready False ModuleNotFound: there is no a.wasm
         Reconciling False Stalled: 
         Stalled True ModuleNotFound: there is no a.wasm
@@ -146,11 +191,11 @@ fn a_suspended_configurator_is_not_ready() {
     check(
         known,
         expect![[r#"
-        InProgress
-        Ready False Suspended: spec.suspend is true: no new runs start
-        Reconciling False AsExpected: 
-        Stalled False AsExpected: 
-    "#]],
+            InProgress, Suspended
+            Ready False Suspended: spec.suspend is true: no new runs start
+            Reconciling False AsExpected: 
+            Stalled False AsExpected: 
+        "#]],
     );
 }
 
@@ -163,11 +208,11 @@ fn a_refused_module_of_the_generation_that_runs_leaves_it_ready() {
     check(
         known,
         expect![[r#"
-        Current
-        Ready True Running: runs start when objects change
-        Reconciling False AsExpected: 
-        Stalled False AsExpected: 
-    "#]],
+            Current, Healthy
+            Ready True Running: runs start when objects change
+            Reconciling False AsExpected: 
+            Stalled False AsExpected: 
+        "#]],
     );
 }
 

@@ -128,7 +128,7 @@ impl Worker {
                 } => {
                     let start = RunStart {
                         configurator: self.parts.configurator.clone(),
-                        ceiling: self.parts.ceiling.clone(),
+                        ceiling: self.ceiling(),
                         module: self.parts.context.rollout.choose(&members),
                         members,
                         chain,
@@ -201,7 +201,7 @@ impl Worker {
         if run.chain() == Chain::Phases && self.parts.context.machine.is_some() {
             let start = RunStart {
                 configurator: self.parts.configurator.clone(),
-                ceiling: self.parts.ceiling.clone(),
+                ceiling: self.ceiling(),
                 members: run.members().to_vec(),
                 chain: run.chain(),
                 tries: run.tries(),

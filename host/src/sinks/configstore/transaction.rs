@@ -63,15 +63,27 @@ impl ConfigTransaction {
         &self.fences
     }
 
+    /// What the store has before each key of the operations.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        self.partition.prefix()
+    }
+
     /// What [`plan`](Self::plan) needs to see.
-    pub(super) fn reads(&self) -> Result<Vec<Read>, Fault> {
+    ///
+    /// # Errors
+    /// When an operation has no key.
+    pub fn reads(&self) -> Result<Vec<Read>, Fault> {
         let reads = layers::reads(&self.operations, &self.default_namespace)?;
         let reads = reads.into_iter().map(|read| self.partition.read(read));
         Ok(reads.chain(self.fences.iter().map(Fence::read)).collect())
     }
 
-    /// What the operations come to, where every fence stands.
-    pub(super) fn plan(&self, stored: &BTreeMap<String, String>) -> Result<ConfigPlan, Fault> {
+    /// What the operations come to, where every fence stands. `stored` has what the [`reads`](Self::reads) found, by key.
+    ///
+    /// # Errors
+    /// When a fence does not stand, and as the operations fail.
+    pub fn plan(&self, stored: &BTreeMap<String, String>) -> Result<ConfigPlan, Fault> {
         Fence::check(&self.fences, stored)?;
         let own = self.partition.stored(stored);
         let plan = layers::plan(&self.operations, &self.default_namespace, &own)?;

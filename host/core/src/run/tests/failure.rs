@@ -1,6 +1,7 @@
 //! Resend, restart, park, fail: what a run does when something goes wrong.
 
 use super::*;
+use crate::capability::Capabilities;
 
 #[test]
 fn a_resend_asks_again_with_the_same_input() {
@@ -427,7 +428,7 @@ fn one_request_that_may_not_be_sent_stops_them_all() {
     "#]]);
 
     let ceiling = RunStart {
-        ceiling: Arc::new(read_only),
+        ceiling: Arc::new(Ceiling::of_host(Arc::new(read_only))),
         ..start(configurator(), &["a"])
     };
     Stage::of(ceiling, asking).check(expect![[r#"

@@ -1,0 +1,162 @@
+//! From a ConfiguratorPolicy to a checked policy.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use configurator_core::capability::Capabilities;
+use configurator_core::configurator::Configurator;
+use configurator_core::glob;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::Selector;
+
+use super::{DeclarationError, bytes, capabilities, count, format_bytes, span, wrong};
+use crate::resource::policy::{ConfiguratorPolicySpec, PolicyLimitsSpec};
+
+/// A checked ConfiguratorPolicy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// The ServiceAccount of Configurators that name none.
+    pub service_account: Option<String>,
+    /// Patterns of names of ServiceAccounts.
+    pub service_accounts: Vec<String>,
+    /// What requests may do. Rules without namespaces are for that of the Configurator.
+    pub capabilities: Arc<Capabilities>,
+    /// Limits of Configurators.
+    pub limits: PolicyLimits,
+}
+
+/// The highest values that a Configurator may have; `None`: any.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PolicyLimits {
+    memory: Option<u64>,
+    deadline: Option<Duration>,
+    concurrency: Option<usize>,
+}
+
+impl PolicyLimits {
+    /// The lower ones of both.
+    #[must_use]
+    pub fn lowest(self, other: Self) -> Self {
+        fn lower<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            match (one, other) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            }
+        }
+        Self {
+            memory: lower(self.memory, other.memory),
+            deadline: lower(self.deadline, other.deadline),
+            concurrency: lower(self.concurrency, other.concurrency),
+        }
+    }
+
+    /// Checks the limits of a Configurator.
+    ///
+    /// # Errors
+    /// At the first one that is higher.
+    pub fn check(&self, configurator: &Configurator) -> Result<(), DeclarationError> {
+        let limits = &configurator.limits;
+        let exceeds = |path: &str, value: String, most: String| {
+            let message = format!(
+                "is {value}, and the ConfiguratorPolicies of the namespace allow {most} at most"
+            );
+            Err(wrong(path, &message))
+        };
+        match self {
+            Self {
+                memory: Some(most), ..
+            } if limits.memory > *most => exceeds(
+                "spec.limits.memory",
+                format_bytes(limits.memory),
+                format_bytes(*most),
+            ),
+            Self {
+                deadline: Some(most),
+                ..
+            } if limits.deadline > *most => exceeds(
+                "spec.limits.deadline",
+                format!("{:?}", limits.deadline),
+                format!("{most:?}"),
+            ),
+            Self {
+                concurrency: Some(most),
+                ..
+            } if configurator.concurrency > *most => exceeds(
+                "spec.concurrency",
+                configurator.concurrency.to_string(),
+                most.to_string(),
+            ),
+            Self { .. } => Ok(()),
+        }
+    }
+}
+
+impl Policy {
+    /// Checks the resource.
+    ///
+    /// # Errors
+    /// At the first thing that is wrong.
+    pub fn check(spec: &ConfiguratorPolicySpec) -> Result<Self, DeclarationError> {
+        let PolicyLimitsSpec {
+            memory,
+            deadline,
+            concurrency,
+        } = &spec.limits;
+        let memory = memory.as_ref();
+        let limits = PolicyLimits {
+            memory: memory
+                .map(|memory| bytes("spec.limits.memory", memory))
+                .transpose()?,
+            deadline: deadline
+                .map(|deadline| span("spec.limits.deadline", deadline))
+                .transpose()?,
+            concurrency: concurrency
+                .map(|concurrency| count("spec.limits.concurrency", concurrency))
+                .transpose()?,
+        };
+        Ok(Self {
+            service_account: spec.service_account_name.clone(),
+            service_accounts: spec.service_accounts.clone(),
+            capabilities: Arc::new(capabilities(&spec.capabilities)?),
+            limits,
+        })
+    }
+
+    /// What requests of a Configurator of this namespace may do.
+    #[must_use]
+    pub fn capabilities_in(&self, namespace: &str) -> Arc<Capabilities> {
+        let is_whole = |rules: &Capabilities| {
+            rules
+                .kubernetes
+                .iter()
+                .all(|rule| !rule.namespaces.is_empty())
+        };
+        if is_whole(&self.capabilities) {
+            return self.capabilities.clone();
+        }
+        let mut rules = Capabilities::clone(&self.capabilities);
+        for rule in &mut rules.kubernetes {
+            if rule.namespaces.is_empty() {
+                rule.namespaces = vec![namespace.to_owned()];
+            }
+        }
+        Arc::new(rules)
+    }
+
+    /// Whether a Configurator may act as a ServiceAccount with this name.
+    #[must_use]
+    pub fn allows_account(&self, name: &str) -> bool {
+        self.service_accounts
+            .iter()
+            .any(|pattern| glob::matches(pattern, name))
+    }
+}
+
+/// The selector of a policy.
+///
+/// # Errors
+/// When it has an operator that there is not.
+pub fn selector(spec: &LabelSelector) -> Result<Selector, DeclarationError> {
+    let parsed: Result<Selector, _> = spec.clone().try_into();
+    parsed.map_err(|error| wrong("spec.namespaceSelector", &error.to_string()))
+}
