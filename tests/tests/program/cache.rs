@@ -106,11 +106,12 @@ fn an_operator_sees_and_removes_what_is_no_good() -> Result<()> {
     "#]]
     .assert_eq(&cache.verdicts(&cache.program("verify").succeeds()?));
 
+    // What was used longest ago is listed first; of two files at the same time, by name.
+    fs::write(cache.path().join(".half.cwasm.1.0"), "half")?;
     let damaged = cache.file("NOTHING")?;
     let mut bytes = fs::read(&damaged)?;
     bytes.truncate(bytes.len() / 2);
     fs::write(&damaged, bytes)?;
-    fs::write(cache.path().join(".half.cwasm.1.0"), "half")?;
     let failed = cache.program("verify").output()?;
     assert_eq!(failed.status.code(), Some(1));
     expect![[r#"
