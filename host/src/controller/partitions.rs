@@ -20,8 +20,10 @@ use crate::shards::{Permit, Shards, changed};
 use crate::sinks::configstore::segments_below;
 use crate::tasks::Tasks;
 
-/// The wait before a removal that failed is retried.
+/// The wait before a removal that failed is retried. It doubles with each further failure.
 const AGAIN: Duration = Duration::from_secs(15);
+/// How often it doubles at most: to about an hour.
+const MAX_DOUBLINGS: u32 = 8;
 
 /// A namespace by its name and uid.
 type Named = (String, String);
@@ -41,6 +43,7 @@ async fn follow(shared: &Shared) {
     let mut changes = shared.shards.as_ref().map(|shards| shards.changes());
     let mut before: Option<Arc<NamespaceSet>> = None;
     let mut again: Option<Timestamp> = None;
+    let mut failures = 0_u32;
     loop {
         let removed = tokio::select! {
             Ok(()) = namespaces.changed() => {
@@ -58,9 +61,14 @@ async fn follow(shared: &Shared) {
                 remove_left(shared).await
             }
         };
-        if let Err(fault) = removed {
-            tracing::warn!(%fault, "the partitions of a deleted namespace could not be removed; the host retries");
-            again = Some(clock.now().after(AGAIN));
+        match removed {
+            Ok(()) => failures = 0,
+            Err(fault) => {
+                let wait = AGAIN * 2_u32.pow(failures.min(MAX_DOUBLINGS));
+                tracing::warn!(%fault, ?wait, "the partitions of deleted namespaces could not be removed; the host retries");
+                again = Some(clock.now().after(wait));
+                failures = failures.saturating_add(1);
+            }
         }
     }
 }
