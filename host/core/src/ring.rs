@@ -310,6 +310,9 @@ impl Ring {
                     self.held.insert(*shard, held);
                     self.busy.insert(*shard);
                     self.begun.push(*shard);
+                } else {
+                    // It is not claimed again before something may have changed.
+                    self.again.insert(id.clone(), now.after(self.tick()));
                 }
             }
             LeaseId::Shard(shard) => {
