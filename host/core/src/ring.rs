@@ -311,7 +311,7 @@ impl Ring {
                     self.busy.insert(*shard);
                     self.begun.push(*shard);
                 } else {
-                    // It is not claimed again before something may have changed.
+                    // The server has answered with a version that is not newer than the known one. An immediate retry would repeat this forever.
                     self.again.insert(id.clone(), now.after(self.tick()));
                 }
             }

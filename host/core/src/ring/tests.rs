@@ -49,6 +49,46 @@ fn objects_fall_evenly_on_shards() {
     assert_eq!(shard_of("anything", 0), 0);
 }
 
+#[test]
+fn a_claim_that_is_answered_with_an_old_version_is_retried_after_a_tick() {
+    let mut ring = Ring::new(RingOptions {
+        host: "b".to_owned(),
+        shards: 1,
+        lease: LEASE,
+        patience: PATIENCE,
+    });
+    let held_by = |host: &str, version: &str| Lease {
+        holder: Some(host.to_owned()),
+        version: version.to_owned(),
+        duration: LEASE,
+        transitions: 0,
+    };
+    let (own, shard) = (LeaseId::Host("b".to_owned()), LeaseId::Shard(0));
+    let asked = ring.asked();
+    ring.listed(vec![(shard.clone(), held_by("a", "12"))], asked, at(0));
+    let expired = at(0).after(LEASE + PATIENCE);
+    ring.act(expired);
+    ring.wrote(&own, Some(held_by("b", "13")), expired, expired);
+    let claims = |ring: &mut Ring, now: Timestamp| {
+        let actions = ring.act(now).into_iter();
+        let is_claim = |action: &RingAction| {
+            matches!(
+                action,
+                RingAction::Claim {
+                    lease: LeaseId::Shard(0),
+                    ..
+                }
+            )
+        };
+        actions.filter(is_claim).count()
+    };
+    assert_eq!(claims(&mut ring, expired), 1);
+    ring.wrote(&shard, Some(held_by("b", "12")), expired, expired);
+    assert_eq!(claims(&mut ring, expired), 0);
+    let later = expired.after(ring.tick());
+    assert_eq!(claims(&mut ring, later), 1);
+}
+
 /// What the hosts know of each other, as one API has it.
 #[derive(Default, Clone)]
 struct Server {
