@@ -541,28 +541,11 @@ impl Host {
             );
             tasks.spawn(TaskKind::Election, election.run(tasks.clone()));
         }
-        tasks.spawn(
-            TaskKind::Worker,
-            rbac_changes::run(shared.clone(), tasks.clone()),
-        );
-        tasks.spawn(
-            TaskKind::Worker,
-            policies::run(
-                shared.client.clone(),
-                shared.policies.clone(),
-                shared.namespaces.clone(),
-                shared.seed,
-                tasks.clone(),
-            ),
-        );
-        tasks.spawn(
-            TaskKind::Worker,
-            namespaces::run(shared.clone(), tasks.clone()),
-        );
-        tasks.spawn(
-            TaskKind::Worker,
-            partitions::run(shared.clone(), tasks.clone()),
-        );
+        let watch = TaskKind::Watch;
+        tasks.spawn_until_drained(watch, rbac_changes::run(shared.clone()));
+        tasks.spawn_until_drained(watch, policies::run(shared.clone()));
+        tasks.spawn_until_drained(watch, namespaces::run(shared.clone()));
+        tasks.spawn_until_drained(watch, partitions::run(shared.clone()));
         tasks.spawn(
             TaskKind::Worker,
             Supervisor::new(shared, tasks.clone(), reports).run(),

@@ -1,4 +1,4 @@
-//! Requests to Kubernetes as a ServiceAccount.
+//! Impersonates ServiceAccounts in requests to Kubernetes.
 //!
 //! The API server checks the rights of the ServiceAccount, not those of the host. The host needs the right to impersonate it.
 
@@ -14,7 +14,7 @@ use crate::objects;
 
 const USER: HeaderName = HeaderName::from_static("impersonate-user");
 
-/// Has a request sent as this ServiceAccount.
+/// Adds the header that impersonates this ServiceAccount.
 pub(crate) fn impersonate(
     headers: &mut HeaderMap,
     account: &ServiceAccount,
@@ -23,7 +23,7 @@ pub(crate) fn impersonate(
     Ok(())
 }
 
-/// The same client, with each request sent as this ServiceAccount. `None`: as the host.
+/// Returns a client that sends each request as this ServiceAccount. `None`: as the host.
 pub(crate) fn acting_as(client: &Client, account: Option<&ServiceAccount>) -> Client {
     let Some(account) = account.cloned() else {
         return client.clone();
@@ -41,17 +41,20 @@ pub(crate) fn acting_as(client: &Client, account: Option<&ServiceAccount>) -> Cl
     Client::new(send, namespace)
 }
 
-/// Checks that the server takes requests of this client as those of the ServiceAccount, and of nobody with other rights. A proxy may
-/// have removed the header, and the configuration of the host may add groups.
+/// Checks that the API server treats requests of this client as those of the ServiceAccount, without further groups. A proxy may remove
+/// the header, and the kubeconfig of the host may add groups.
 ///
 /// # Errors
-/// When the server does not, and when it cannot be asked.
-pub(crate) async fn check(client: &Client, account: &ServiceAccount) -> Result<(), NotTaken> {
+/// When the API server does not, or cannot be reached.
+pub(crate) async fn check(
+    client: &Client,
+    account: &ServiceAccount,
+) -> Result<(), ImpersonationError> {
     let review = Api::all(client.clone())
         .create(&PostParams::default(), &SelfSubjectReview::default())
         .await
-        .map_err(|error| NotTaken {
-            is_known: matches!(&error, kube::Error::Api(status) if status.code == 403),
+        .map_err(|error| ImpersonationError {
+            is_answer: matches!(&error, kube::Error::Api(status) if status.code == 403),
             why: objects::explained(&error),
         })?;
     let UserInfo {
@@ -66,18 +69,18 @@ pub(crate) async fn check(client: &Client, account: &ServiceAccount) -> Result<(
     if username == account.user() && groups.iter().all(|group| expected.contains(group)) {
         return Ok(());
     }
-    Err(NotTaken {
-        is_known: true,
+    Err(ImpersonationError {
+        is_answer: true,
         why: format!(
             "the API server takes its requests as those of {username:?} in the groups {groups:?}"
         ),
     })
 }
 
-/// Why a server may not take requests as those of a ServiceAccount.
-pub(crate) struct NotTaken {
-    /// Whether it is known that the server does not.
-    pub(crate) is_known: bool,
-    /// What the server said.
+/// Why the impersonation of a ServiceAccount failed.
+pub(crate) struct ImpersonationError {
+    /// Whether the API server has answered. If not, the impersonation may work.
+    pub(crate) is_answer: bool,
+    /// The answer, or the connection error.
     pub(crate) why: String,
 }

@@ -278,14 +278,9 @@ impl Rights {
 
     /// What is read where its module comes from.
     pub fn module(&mut self, module: &resource::ModuleSpec) {
-        if let Some(map) = &module.config_map {
-            let scope = Scope::Namespace(map.namespace.clone());
-            self.grant(&scope, "", "configmaps", &[&map.name], &["get"]);
-        }
-        let oci = module.oci.as_ref();
-        if let Some(secret) = oci.and_then(|oci| oci.pull_secret.as_ref()) {
-            let scope = Scope::Namespace(secret.namespace.clone());
-            self.grant(&scope, "", "secrets", &[&secret.name], &["get"]);
+        for (_, plural, ObjectRef { namespace, name }) in module.references() {
+            let scope = Scope::Namespace(namespace);
+            self.grant(&scope, "", plural, &[&name], &["get"]);
         }
     }
 

@@ -11,6 +11,8 @@ use tokio_util::task::TaskTracker;
 pub enum TaskKind {
     /// Watches objects and drives their runs. Sees the token itself and ends when its runs have.
     Worker,
+    /// Watches something for all Configurators of the host. Dropped with the first stage.
+    Watch,
     /// One run. Left to finish; ended with the second stage.
     Run,
     /// Sends declarative requests. Sees the token itself.
@@ -46,6 +48,17 @@ impl Tasks {
             .spawn(async move { abort.run_until_cancelled(future).await })
     }
 
+    /// Spawns a task that is dropped at its next await when the first stage begins.
+    pub fn spawn_until_drained<F>(&self, kind: TaskKind, future: F) -> JoinHandle<Option<()>>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let drain = self.drain.clone();
+        self.spawn(kind, async move {
+            drain.run_until_cancelled_owned(future).await;
+        })
+    }
+
     /// Cancelled when the first stage begins: nothing new starts.
     #[must_use]
     pub fn drain_token(&self) -> &CancellationToken {
@@ -67,5 +80,13 @@ impl Tasks {
     /// Returns when every task has ended. Call [`drain`](Self::drain) first.
     pub async fn wait(&self) {
         self.tracker.wait().await;
+    }
+}
+
+/// Awaits the future; never returns without one.
+pub(crate) async fn if_some<F: Future>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
     }
 }

@@ -1,11 +1,11 @@
-//! What others than the author of a Configurator allow at most.
+//! Limits that operators and administrators set for Configurators.
 
 use std::sync::Arc;
 
 use crate::capability::Capabilities;
 use crate::fault::{Fault, FaultKind};
 
-/// Rules that all must allow a request, in addition to those of the Configurator: the policy of the host, and policies for the namespace.
+/// The policy of the host, and the policies for a namespace. All of them must allow a request, in addition to the rules of the Configurator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ceiling {
     layers: Vec<Layer>,
@@ -19,7 +19,7 @@ struct Layer {
 }
 
 impl Ceiling {
-    /// The policy of a host.
+    /// Creates a ceiling from the policy of a host.
     #[must_use]
     pub fn of_host(rules: Arc<Capabilities>) -> Self {
         let whose = "the policy of this host".to_owned();
@@ -28,13 +28,13 @@ impl Ceiling {
         }
     }
 
-    /// Allows everything, as a host without a policy does.
+    /// Creates a ceiling that allows everything, for a host without a policy.
     #[must_use]
     pub fn unlimited() -> Self {
         Self::of_host(Arc::new(Capabilities::everything()))
     }
 
-    /// Lowered by these rules. `whose` says whose they are.
+    /// Lowers the ceiling by these rules. `whose` names them in messages.
     #[must_use]
     pub fn lowered(mut self, whose: &str, rules: Arc<Capabilities>) -> Self {
         let whose = whose.to_owned();
@@ -42,7 +42,7 @@ impl Ceiling {
         self
     }
 
-    /// Checks that all rules allow something. The message of a fault says whose do not.
+    /// Runs a check against all rules. The message of a fault names the rules that deny.
     ///
     /// # Errors
     /// As `check` has them.
@@ -51,7 +51,7 @@ impl Ceiling {
         layers.try_for_each(|layer| check(&layer.rules).map_err(|fault| of(&layer.whose, fault)))
     }
 
-    /// A rule that `wanted` has and one of these does not allow, and whose it is; `None` if all of `wanted` is allowed.
+    /// Returns a rule of `wanted` that is not allowed, and the name of the rules that deny it. `None` if everything is allowed.
     #[must_use]
     pub fn lacking(&self, wanted: &Capabilities) -> Option<(String, &str)> {
         self.layers.iter().find_map(|layer| {
@@ -61,7 +61,7 @@ impl Ceiling {
     }
 }
 
-/// The fault, with whose rules lack one.
+/// Adds the name of the rules that deny to the message of a fault.
 pub(crate) fn of(whose: &str, fault: Fault) -> Fault {
     let message = match fault.kind {
         FaultKind::ResourcePermission => format!("{whose} has {}", fault.message),

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::layers::{Read, Write};
 
-/// How the keys and names of the partitions of namespaces begin. No key of another partition begins so, nor does a secret that a request may
-/// name.
+/// The prefix of the partitions of namespaces. No key of the other partition begins with it, and no request may name a secret that does.
 pub const NAMESPACES: &str = "namespaces/";
 
 /// A partition. The default is that of the ClusterConfigurators.
@@ -27,19 +26,19 @@ impl Partition {
         }
     }
 
-    /// What the store has before each key, or name, of the partition.
+    /// Returns the prefix of the keys and names of the partition in a store.
     #[must_use]
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// The name in the store of a secret with this name.
+    /// Returns the name of a secret in the store.
     #[must_use]
     pub fn secret(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
 
-    /// The read in the store.
+    /// Translates a read to keys of the store.
     #[must_use]
     pub fn read(&self, read: Read) -> Read {
         match read {
@@ -51,7 +50,7 @@ impl Partition {
         }
     }
 
-    /// The write in the store.
+    /// Translates a write to keys of the store.
     #[must_use]
     pub fn write(&self, write: Write) -> Write {
         let place = |key: String| self.prefix.clone() + &key;
@@ -62,7 +61,7 @@ impl Partition {
         }
     }
 
-    /// What is stored in the partition, by the keys within it.
+    /// Returns the entries of the partition, by their keys within it.
     #[must_use]
     pub fn stored<'s>(
         &self,

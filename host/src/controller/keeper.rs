@@ -48,7 +48,7 @@ use crate::observer::Notice;
 use crate::resource::{self, ModeStatus};
 use crate::shards::changed;
 use crate::suspect_requests::SuspectRequests;
-use crate::tasks::{TaskKind, Tasks};
+use crate::tasks::{TaskKind, Tasks, if_some};
 
 /// The wait after a change of rights, which often come several at a time, before what is missing is looked for again.
 const AFTER_RBAC: Duration = Duration::from_millis(500);
@@ -261,9 +261,9 @@ impl Keeper {
                 Err(_) => Err(End::Deleted),
             },
             Ok(()) = self.flows.changed() => Ok(News::Flows),
-            () = policies_changed(self.policies.as_mut()) => Ok(News::Policies),
-            () = parameters_changed(self.parameters.as_mut()) => Ok(News::Parameters),
-            () = rbac_changed(self.rbac.as_mut()) => Ok(News::Rbac),
+            () = if_some(self.policies.as_mut().map(PolicyChanges::next)) => Ok(News::Policies),
+            () = if_some(self.parameters.as_mut().map(ParameterSources::changed)) => Ok(News::Parameters),
+            () = if_some(self.rbac.as_mut().map(NamespaceRbac::changed)) => Ok(News::Rbac),
             reviewed = self.rights.next() => Ok(News::Reviewed(reviewed)),
             report = next_report(self.worker.as_mut()) => Ok(News::Report(report)),
             () = changed(changes.as_mut()) => Ok(News::Shards),
@@ -786,30 +786,6 @@ fn known_before(resource: &resource::Configurator) -> Known {
         previous: status.previous_module_digest,
         rolled_back: status.rolled_back,
         ..Known::default()
-    }
-}
-
-/// Returns when policies have changed; never for a ClusterConfigurator.
-async fn policies_changed(changes: Option<&mut PolicyChanges>) {
-    match changes {
-        Some(changes) => changes.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Returns when a source of parameters has changed; never without one.
-async fn parameters_changed(sources: Option<&mut ParameterSources>) {
-    match sources {
-        Some(sources) => sources.changed().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Returns when the rights of a ServiceAccount may have changed; never without one.
-async fn rbac_changed(rbac: Option<&mut NamespaceRbac>) {
-    match rbac {
-        Some(rbac) => rbac.changed().await,
-        None => std::future::pending().await,
     }
 }
 

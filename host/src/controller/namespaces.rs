@@ -1,4 +1,4 @@
-//! The namespaces of the cluster, as they change.
+//! Watches the namespaces of the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,12 +15,11 @@ use tokio::sync::watch;
 use crate::cluster::WatchBackoff;
 use crate::host::Shared;
 use crate::objects;
-use crate::tasks::Tasks;
 
-/// How long it is waited for the first listing where the namespaces must be known.
+/// The longest wait for the first listing.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is known of a namespace.
+/// The identity and labels of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KnownNamespace {
     pub(crate) uid: String,
@@ -30,7 +29,7 @@ pub(crate) struct KnownNamespace {
 /// Namespaces by their names.
 pub(crate) type NamespaceSet = BTreeMap<String, KnownNamespace>;
 
-/// The namespaces; `None` until they are listed.
+/// All namespaces. `None` until they are listed.
 #[derive(Debug, Clone)]
 pub(crate) struct Namespaces(watch::Sender<Option<Arc<NamespaceSet>>>);
 
@@ -41,12 +40,12 @@ impl Default for Namespaces {
 }
 
 impl Namespaces {
-    /// The namespaces as they are and will be.
+    /// Subscribes to the namespaces.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Option<Arc<NamespaceSet>>> {
         self.0.subscribe()
     }
 
-    /// The namespaces that a selector selects. Returns none if they could not be listed within 5 s.
+    /// Evaluates a selector, now and at each change. Returns `None` if the namespaces are not listed within 5 s.
     pub(crate) async fn selected(&self, selector: Selector) -> Option<SelectedNamespaces> {
         let mut all = self.subscribe();
         let listed = tokio::time::timeout(PATIENCE, all.wait_for(Option::is_some)).await;
@@ -70,12 +69,12 @@ pub struct SelectedNamespaces {
 }
 
 impl SelectedNamespaces {
-    /// Whether this is one of them.
+    /// Whether the selector selects this namespace.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.names.contains(name)
     }
 
-    /// Returns when they are others than before.
+    /// Waits until the selected namespaces change.
     pub(crate) async fn changed(&mut self) {
         loop {
             if self.all.changed().await.is_err() {
@@ -87,7 +86,7 @@ impl SelectedNamespaces {
         }
     }
 
-    /// Selects among the namespaces as they are. Returns whether this changes anything.
+    /// Evaluates the selector. Returns whether the selected namespaces have changed.
     fn select(&mut self) -> bool {
         let all = self.all.borrow_and_update().clone().unwrap_or_default();
         let selected = all
@@ -100,16 +99,8 @@ impl SelectedNamespaces {
     }
 }
 
-/// Watches the namespaces until the host drains.
-pub(crate) async fn run(shared: Arc<Shared>, tasks: Tasks) {
-    let drain = tasks.drain_token().clone();
-    tokio::select! {
-        () = drain.cancelled() => {}
-        () = follow(&shared) => {}
-    }
-}
-
-async fn follow(shared: &Shared) {
+/// Watches the namespaces.
+pub(crate) async fn run(shared: Arc<Shared>) {
     let api: Api<PartialObjectMeta<Namespace>> = Api::all(shared.client.clone());
     let mut events = watch_kind(api, watcher::Config::default())
         .backoff(WatchBackoff::new(shared.seed))

@@ -56,7 +56,7 @@ impl Source {
         }
     }
 
-    /// Its version and its data.
+    /// Reads the resource version and the data.
     async fn read(&self, client: &Client) -> Result<Option<Found>, kube::Error> {
         let ObjectRef { namespace, name } = &self.key;
         if self.is_secret {
@@ -79,7 +79,7 @@ impl Source {
         }))
     }
 
-    /// Its versions from now on; `None` while it does not exist.
+    /// Watches the resource version. `None`: the object does not exist.
     fn watch(self, client: &Client, seed: u64) -> BoxStream<'static, (Self, Option<String>)> {
         match self.is_secret {
             true => self.watch_as::<Secret>(client, seed),
@@ -125,22 +125,22 @@ impl Source {
     }
 }
 
-/// The version of an object, and its values; `None` for one that is no text.
+/// The resource version of an object, and its values. A value is `None` if it is not UTF-8.
 type Found = (Option<String>, BTreeMap<String, Option<String>>);
 
-/// Parameters, and where they are from.
+/// Parameters from ConfigMaps and Secrets, with the resource versions of their sources.
 #[derive(Default)]
-pub(crate) struct Sourced {
+pub(crate) struct SourcedParameters {
     parameters: Map<String, Value>,
     secrets: Map<String, Value>,
     versions: BTreeMap<Source, Option<String>>,
 }
 
-impl Sourced {
-    /// Reads the parameters. A later source comes before an earlier one.
+impl SourcedParameters {
+    /// Reads the parameters. A later source overrides an earlier one.
     ///
     /// # Errors
-    /// When a policy does not allow it, and when something that is not optional is missing.
+    /// When a policy does not allow it, or when an object or key is missing that is not optional.
     pub(crate) async fn read(
         client: &Client,
         ceiling: &Ceiling,
@@ -187,11 +187,8 @@ impl Sourced {
             };
         }
         for (name, value) in data {
-            let value = value.ok_or_else(|| {
-                missing(format!(
-                    "{named}: the value of {name:?} is no text in UTF-8"
-                ))
-            })?;
+            let value = value
+                .ok_or_else(|| missing(format!("{named}: the value of {name:?} is not UTF-8")))?;
             if source.is_secret {
                 self.secrets
                     .insert(format!("{}/{name}", source.key), value.clone().into());
@@ -201,14 +198,14 @@ impl Sourced {
         Ok(())
     }
 
-    /// All parameters: those of the Configurator itself come before these.
-    pub(crate) fn under(&self, own: &BTreeMap<String, Value>) -> Value {
+    /// Merges the parameters with `spec.parameters`, which override them.
+    pub(crate) fn merged_under(&self, own: &BTreeMap<String, Value>) -> Value {
         let mut all = self.parameters.clone();
         all.extend(own.clone());
         all.into()
     }
 
-    /// The values from Secrets, in the form in which the secret store answers.
+    /// Returns the values from Secrets, in the form of answers of the secret store.
     pub(crate) fn secrets(&self) -> Vec<Document> {
         if self.secrets.is_empty() {
             return Vec::new();
@@ -236,15 +233,15 @@ fn missing(message: String) -> Refusal {
     }
 }
 
-/// Where the parameters of a Configurator are from.
+/// Watches the sources of the parameters of a Configurator.
 pub(crate) struct ParameterSources {
     streams: SelectAll<BoxStream<'static, (Source, Option<String>)>>,
-    /// As they were read.
+    /// The resource versions that were read.
     versions: BTreeMap<Source, Option<String>>,
 }
 
 impl ParameterSources {
-    /// Returns when one of them is another than it was read.
+    /// Waits until a source differs from what was read.
     pub(crate) async fn changed(&mut self) {
         while let Some((source, version)) = self.streams.next().await {
             let read = self.versions.insert(source, version.clone());

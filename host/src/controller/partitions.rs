@@ -1,4 +1,4 @@
-//! Removes the partitions of namespaces that are gone from the config store and the secret store.
+//! Removes the partitions of deleted namespaces from the config store and the secret store.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,6 @@ use crate::host::Shared;
 use crate::kubernetes_faults::fault_of;
 use crate::shards::{Permit, Shards, changed};
 use crate::sinks::configstore::segments_below;
-use crate::tasks::Tasks;
 
 /// The wait before a removal that failed is retried. It doubles with each further failure.
 const AGAIN: Duration = Duration::from_secs(15);
@@ -28,16 +27,8 @@ const MAX_DOUBLINGS: u32 = 8;
 /// A namespace by its name and uid.
 type Named = (String, String);
 
-/// Works until the host drains. Where hosts share objects, the one that has the shard of a namespace's uid removes its partitions.
-pub(crate) async fn run(shared: Arc<Shared>, tasks: Tasks) {
-    let drain = tasks.drain_token().clone();
-    tokio::select! {
-        () = drain.cancelled() => {}
-        () = follow(&shared) => {}
-    }
-}
-
-async fn follow(shared: &Shared) {
+/// Removes partitions as namespaces are deleted. Where hosts share objects, the host that holds the shard of a namespace's uid removes them.
+pub(crate) async fn run(shared: Arc<Shared>) {
     let clock = &shared.clock;
     let mut namespaces = shared.namespaces.subscribe();
     let mut changes = shared.shards.as_ref().map(|shards| shards.changes());
@@ -50,15 +41,15 @@ async fn follow(shared: &Shared) {
                 let now = namespaces.borrow_and_update().clone();
                 let Some(now) = now else { continue };
                 match before.replace(now.clone()) {
-                    None => remove_left(shared).await,
-                    Some(before) => remove_gone(shared, &before, &now).await,
+                    None => remove_left(&shared).await,
+                    Some(before) => remove_gone(&shared, &before, &now).await,
                 }
             }
-            // Before, another host had to remove what is this one's now.
-            () = changed(changes.as_mut()), if before.is_some() => remove_left(shared).await,
+            // Another host was responsible for the new shards before.
+            () = changed(changes.as_mut()), if before.is_some() => remove_left(&shared).await,
             () = until(clock.clone(), again), if again.is_some() => {
                 again = None;
-                remove_left(shared).await
+                remove_left(&shared).await
             }
         };
         match removed {
@@ -73,7 +64,7 @@ async fn follow(shared: &Shared) {
     }
 }
 
-/// Removes the partitions of the namespaces that were there before.
+/// Removes the partitions of namespaces that exist in `before`, but not now.
 async fn remove_gone(
     shared: &Shared,
     before: &NamespaceSet,

@@ -1,4 +1,4 @@
-//! What the ConfiguratorPolicies of the cluster allow the Configurators of each namespace, as it is now.
+//! Evaluates the ConfiguratorPolicies of the cluster for each namespace.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,46 +9,49 @@ use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::ceiling::Ceiling;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::result::Answer;
+use configurator_core::service_account::ServiceAccount;
 use futures::StreamExt as _;
+use kube::ResourceExt as _;
 use kube::api::Api;
 use kube::core::{DeserializeGuard, Selector, SelectorExt as _};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt as _, watcher as watch_kind};
-use kube::{Client, ResourceExt as _};
 use tokio::sync::watch;
 
-use super::namespaces::{KnownNamespace, NamespaceSet, Namespaces};
+use super::namespaces::{KnownNamespace, NamespaceSet};
 use crate::cluster::WatchBackoff;
 use crate::declaration::policy::{Policy, PolicyLimits, selector};
+use crate::declaration::{self, DeclarationError};
+use crate::host::Shared;
 use crate::objects;
+use crate::resource::Configurator;
 use crate::resource::policy::ConfiguratorPolicy;
 use crate::sinks::{Scope, Sink, Sinks};
-use crate::tasks::Tasks;
 
-/// How long it is waited for the policies when a Configurator is loaded.
+/// The longest wait for the policies when a Configurator is loaded.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What holds for a namespace that no ConfiguratorPolicy selects.
+/// The effect if no ConfiguratorPolicy selects a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unselected {
-    /// Its Configurators do not run.
+    /// The Configurators of the namespace do not run.
     Denied,
-    /// The policy of the host alone limits them.
+    /// Only the policy of the host limits its Configurators.
     Allowed,
 }
 
-/// What holds for the Configurators of a namespace.
+/// The combined policy for the Configurators of a namespace.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NamespacePolicy {
-    /// The uid of the namespace that it holds for; empty for ClusterConfigurators, and if the namespace is not known.
+    /// The uid of the namespace. Empty for ClusterConfigurators, and for an unknown namespace.
     pub(crate) uid: String,
-    /// Why they do not run.
+    /// Why no Configurator of the namespace may run, if none may.
     pub(crate) denied: Option<String>,
-    /// What their requests may do at most.
+    /// Limits their requests.
     pub(crate) ceiling: Arc<Ceiling>,
-    /// Their limits.
+    /// Limits their resource usage.
     pub(crate) limits: PolicyLimits,
-    /// The ServiceAccount of those that name none.
+    /// The default ServiceAccount.
     pub(crate) service_account: Option<String>,
     policies: Vec<(String, Arc<Policy>)>,
 }
@@ -72,7 +75,24 @@ impl NamespacePolicy {
         }
     }
 
-    /// The first policy that does not let a Configurator act as this ServiceAccount.
+    /// Returns the ServiceAccount that a Configurator acts as; none if it acts as the host.
+    ///
+    /// # Errors
+    /// When the Configurator states an invalid name.
+    pub(crate) fn account_of(
+        &self,
+        resource: &Configurator,
+    ) -> Result<Option<ServiceAccount>, DeclarationError> {
+        let mut account = declaration::service_account(resource)?;
+        if resource.spec.service_account_name.is_none()
+            && let (Some(account), Some(default)) = (&mut account, &self.service_account)
+        {
+            account.name.clone_from(default);
+        }
+        Ok(account)
+    }
+
+    /// Returns the first policy that forbids this ServiceAccount.
     pub(crate) fn forbids_account(&self, name: &str) -> Option<&str> {
         let forbids = self
             .policies
@@ -81,7 +101,7 @@ impl NamespacePolicy {
         forbids.map(|(policy, _)| policy.as_str())
     }
 
-    /// Checks that it allows an operation that is about to be sent.
+    /// Checks that it allows this operation.
     fn check(&self, operation: &AuthorizedOperation) -> Result<(), Fault> {
         match &self.denied {
             Some(why) => Err(Fault::new(FaultKind::ResourcePermission, why.clone())),
@@ -90,24 +110,24 @@ impl NamespacePolicy {
     }
 }
 
-/// A policy as it was read.
+/// A ConfiguratorPolicy after parsing.
 #[derive(Debug, Clone)]
-enum Read {
-    /// It selects these namespaces. What is wrong with it denies everything in them.
+enum ParsedPolicy {
+    /// Selects these namespaces. If the policy has an error, it denies everything in them.
     Known(Selector, Result<Arc<Policy>, String>),
-    /// Which namespaces it selects is unknown, so it denies everything in all of them.
+    /// The selector has an error, so the policy denies everything in all namespaces.
     Unknown(String),
 }
 
-/// What holds in each namespace.
+/// The combined policies of all namespaces.
 #[derive(Debug, Default)]
 struct Known {
-    /// Why nothing is known.
+    /// Why the policies are unknown, if they are.
     unknown: Option<String>,
     by_namespace: BTreeMap<String, Arc<NamespacePolicy>>,
 }
 
-/// The policies; clones share them.
+/// Evaluates policies. Clones share the result.
 #[derive(Clone)]
 pub(crate) struct Policies {
     host: Arc<NamespacePolicy>,
@@ -116,7 +136,7 @@ pub(crate) struct Policies {
 }
 
 impl Policies {
-    /// Nothing is known yet, so that nothing is allowed in any namespace. `host` is the policy of the host.
+    /// Creates an evaluator that denies everything in all namespaces until the policies are listed. `host` is the policy of the host.
     pub(crate) fn new(host: Ceiling, unselected: Unselected) -> Self {
         let unknown = "the ConfiguratorPolicies are not listed yet".to_owned();
         Self {
@@ -129,7 +149,7 @@ impl Policies {
         }
     }
 
-    /// What holds now for the Configurators of a namespace; without one, for ClusterConfigurators, which the policy of the host alone limits.
+    /// Returns the current policy for a namespace. An empty namespace stands for ClusterConfigurators, which only the policy of the host limits.
     pub(crate) fn of(&self, namespace: &str) -> Arc<NamespacePolicy> {
         if namespace.is_empty() {
             return self.host.clone();
@@ -145,23 +165,23 @@ impl Policies {
         Arc::new(NamespacePolicy::denied(self.host.ceiling.clone(), why))
     }
 
-    /// What holds for a namespace, once that is known. After 5 s, what is known.
-    pub(crate) async fn soon(&self, namespace: &str) -> Arc<NamespacePolicy> {
+    /// Waits up to 5 s until the policy for a namespace is known, and returns the current one.
+    pub(crate) async fn wait_for(&self, namespace: &str) -> Arc<NamespacePolicy> {
         let is_known = |known: &Arc<Known>| known.by_namespace.contains_key(namespace);
         if !namespace.is_empty() {
             let mut changes = self.known.subscribe();
             let known = tokio::time::timeout(PATIENCE, changes.wait_for(is_known));
-            // Where it is not known in time, `of` says why.
+            // If this times out, `of` explains why.
             let _ = known.await;
         }
         self.of(namespace)
     }
 
-    /// The same sinks, which send only what the policies allow at that moment, whenever it was planned.
+    /// Wraps the sinks, so that they check each request against the current policies when they send it.
     pub(crate) fn govern(&self, sinks: Sinks) -> Sinks {
         let govern = |sink| -> Arc<dyn Sink> {
             let policies = self.clone();
-            Arc::new(Governed { sink, policies })
+            Arc::new(PolicyGuard { sink, policies })
         };
         Sinks {
             kubernetes: govern(sinks.kubernetes),
@@ -171,17 +191,17 @@ impl Policies {
         }
     }
 
-    /// Told when something has changed for any namespace.
+    /// Subscribes to changes of any policy.
     pub(crate) fn changes(&self) -> PolicyChanges {
         PolicyChanges(self.known.subscribe())
     }
 
-    /// Works out what holds in each namespace.
-    fn publish(&self, read: &BTreeMap<String, Read>, namespaces: &NamespaceSet) {
+    /// Evaluates the policies for each namespace.
+    fn publish(&self, read: &BTreeMap<String, ParsedPolicy>, namespaces: &NamespaceSet) {
         let of = |(name, namespace): (&String, &KnownNamespace)| {
             let policy = NamespacePolicy {
                 uid: namespace.uid.clone(),
-                ..self.holds(name, &namespace.labels, read)
+                ..self.evaluate(name, &namespace.labels, read)
             };
             (name.clone(), Arc::new(policy))
         };
@@ -198,19 +218,19 @@ impl Policies {
         });
     }
 
-    fn holds(
+    fn evaluate(
         &self,
         namespace: &str,
         labels: &BTreeMap<String, String>,
-        read: &BTreeMap<String, Read>,
+        read: &BTreeMap<String, ParsedPolicy>,
     ) -> NamespacePolicy {
         let host = &self.host.ceiling;
         let mut policies = Vec::new();
         for (name, read) in read {
             let policy = match read {
-                Read::Known(selector, _) if !selector.matches(labels) => continue,
-                Read::Known(_, Ok(policy)) => policy.clone(),
-                Read::Known(_, Err(why)) | Read::Unknown(why) => {
+                ParsedPolicy::Known(selector, _) if !selector.matches(labels) => continue,
+                ParsedPolicy::Known(_, Ok(policy)) => policy.clone(),
+                ParsedPolicy::Known(_, Err(why)) | ParsedPolicy::Unknown(why) => {
                     let why = format!("the ConfiguratorPolicy {name} is invalid: {why}");
                     return NamespacePolicy::denied(host.clone(), why);
                 }
@@ -247,12 +267,12 @@ impl Policies {
     }
 }
 
-/// Whether what holds for namespaces has changed.
+/// A subscription to policy changes.
 #[derive(Clone)]
 pub(crate) struct PolicyChanges(watch::Receiver<Arc<Known>>);
 
 impl PolicyChanges {
-    /// Returns when something has changed for any namespace.
+    /// Waits for the next change.
     pub(crate) async fn next(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending().await
@@ -260,29 +280,22 @@ impl PolicyChanges {
     }
 }
 
-/// Follows the policies and the namespaces until the host drains.
-pub(crate) async fn run(
-    client: Client,
-    policies: Policies,
-    namespaces: Namespaces,
-    seed: u64,
-    tasks: Tasks,
-) {
-    let drain = tasks.drain_token().clone();
-    tokio::select! {
-        () = drain.cancelled() => {}
-        () = follow(&client, &policies, &namespaces, seed) => {}
-    }
-}
-
-async fn follow(client: &Client, policies: &Policies, namespaces: &Namespaces, seed: u64) {
+/// Watches the policies, and the namespaces that they select.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    let Shared {
+        client,
+        policies,
+        namespaces,
+        seed,
+        ..
+    } = &*shared;
     let api: Api<DeserializeGuard<ConfiguratorPolicy>> = Api::all(client.clone());
     let mut events = watch_kind(api, watcher::Config::default())
-        .backoff(WatchBackoff::new(seed))
+        .backoff(WatchBackoff::new(*seed))
         .boxed();
     let mut namespaces = namespaces.subscribe();
     let mut listing = BTreeMap::new();
-    let mut read: Option<BTreeMap<String, Read>> = None;
+    let mut read: Option<BTreeMap<String, ParsedPolicy>> = None;
     let mut has_failed = false;
     loop {
         tokio::select! {
@@ -328,7 +341,7 @@ async fn follow(client: &Client, policies: &Policies, namespaces: &Namespaces, s
     }
 }
 
-/// Whether the API does not let the policies be read, so that a change of them would not be noticed. An API that cannot be reached changes nothing.
+/// Whether the API server refuses access to the policies. The host would miss changes then. A connection error is no refusal.
 fn is_refusal(error: &watcher::Error) -> bool {
     use watcher::Error::{InitialListFailed, WatchError, WatchStartFailed};
     let code = match error {
@@ -340,32 +353,32 @@ fn is_refusal(error: &watcher::Error) -> bool {
     matches!(code, 401 | 403 | 404)
 }
 
-fn read_policy(guard: DeserializeGuard<ConfiguratorPolicy>) -> (String, Read) {
+fn read_policy(guard: DeserializeGuard<ConfiguratorPolicy>) -> (String, ParsedPolicy) {
     let name = guard.name_any();
     let policy = match guard.0 {
         Ok(policy) => policy,
-        Err(error) => return (name, Read::Unknown(error.error)),
+        Err(error) => return (name, ParsedPolicy::Unknown(error.error)),
     };
     let read = match selector(&policy.spec.namespace_selector) {
         Ok(selector) => {
             let checked = Policy::check(&policy.spec).map(Arc::new);
-            Read::Known(selector, checked.map_err(|error| error.to_string()))
+            ParsedPolicy::Known(selector, checked.map_err(|error| error.to_string()))
         }
-        Err(error) => Read::Unknown(error.to_string()),
+        Err(error) => ParsedPolicy::Unknown(error.to_string()),
     };
-    if let Read::Known(_, Err(why)) | Read::Unknown(why) = &read {
+    if let ParsedPolicy::Known(_, Err(why)) | ParsedPolicy::Unknown(why) = &read {
         tracing::warn!(policy = name, "the ConfiguratorPolicy is invalid: {why}");
     }
     (name, read)
 }
 
-struct Governed {
+struct PolicyGuard {
     sink: Arc<dyn Sink>,
     policies: Policies,
 }
 
 #[async_trait]
-impl Sink for Governed {
+impl Sink for PolicyGuard {
     async fn execute(
         &self,
         operation: &AuthorizedOperation,

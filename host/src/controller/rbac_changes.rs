@@ -1,4 +1,4 @@
-//! Tells Configurators that the rights of ServiceAccounts may have changed.
+//! Notifies Configurators when the rights of ServiceAccounts may have changed.
 
 use std::sync::Arc;
 
@@ -15,12 +15,11 @@ use tokio::sync::broadcast;
 use crate::cluster::WatchBackoff;
 use crate::host::Shared;
 use crate::objects;
-use crate::tasks::Tasks;
 
-/// Changes that are kept for a receiver that is slow. One that has missed some takes it that everything has changed.
+/// The capacity for a slow receiver. A receiver that misses a change assumes that all rights have changed.
 const KEPT: usize = 64;
 
-/// The namespaces in which roles or their bindings change; empty: all namespaces.
+/// Broadcasts the namespaces in which roles or bindings change. An empty namespace stands for all.
 #[derive(Debug, Clone)]
 pub(crate) struct RbacChanges(broadcast::Sender<Arc<str>>);
 
@@ -31,7 +30,7 @@ impl Default for RbacChanges {
 }
 
 impl RbacChanges {
-    /// What changes in this namespace from now on.
+    /// Subscribes to changes in this namespace.
     pub(crate) fn of_namespace(&self, namespace: &str) -> NamespaceRbac {
         NamespaceRbac {
             namespace: namespace.to_owned(),
@@ -48,7 +47,7 @@ pub(crate) struct NamespaceRbac {
 }
 
 impl NamespaceRbac {
-    /// Returns when rights in the namespace may have changed.
+    /// Waits until rights in the namespace may have changed.
     pub(crate) async fn changed(&mut self) {
         loop {
             match self.changes.recv().await {
@@ -60,28 +59,21 @@ impl NamespaceRbac {
     }
 }
 
-/// Watches roles and their bindings until the host drains.
-pub(crate) async fn run(shared: Arc<Shared>, tasks: Tasks) {
-    let drain = tasks.drain_token().clone();
-    let watching = async {
-        let (client, seed) = (&shared.client, shared.seed);
-        let mut changes = SelectAll::new();
-        changes.push(watched::<Role>(client, seed));
-        changes.push(watched::<RoleBinding>(client, seed));
-        changes.push(watched::<ClusterRole>(client, seed));
-        changes.push(watched::<ClusterRoleBinding>(client, seed));
-        while let Some(namespace) = changes.next().await {
-            // Nobody may listen.
-            let _ = shared.rbac_changes.0.send(namespace);
-        }
-    };
-    tokio::select! {
-        () = drain.cancelled() => {}
-        () = watching => {}
+/// Watches roles and their bindings.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    let (client, seed) = (&shared.client, shared.seed);
+    let mut changes = SelectAll::new();
+    changes.push(watched::<Role>(client, seed));
+    changes.push(watched::<RoleBinding>(client, seed));
+    changes.push(watched::<ClusterRole>(client, seed));
+    changes.push(watched::<ClusterRoleBinding>(client, seed));
+    while let Some(namespace) = changes.next().await {
+        // An error means that there are no receivers.
+        let _ = shared.rbac_changes.0.send(namespace);
     }
 }
 
-/// The namespaces of what changes; empty for what has none, and after a listing, which may hold changes that were missed.
+/// Yields the namespace of each change. It is empty for a cluster-scoped object, and after a listing, which may contain missed changes.
 fn watched<K>(client: &Client, seed: u64) -> BoxStream<'static, Arc<str>>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,

@@ -54,7 +54,7 @@ use crate::declarative::DeclarativeRequests;
 use crate::events::Publisher;
 use crate::resource::FailureStatus;
 use crate::shards::{Permit, Shards, changed};
-use crate::tasks::{TaskKind, Tasks};
+use crate::tasks::{TaskKind, Tasks, if_some};
 
 /// The largest number of objects in a list of the status: of those that failed, and of those that are delayed.
 pub const MAX_LISTED: usize = 50;
@@ -361,7 +361,7 @@ impl Worker {
             biased;
             () = self.stop.cancelled(), if !is_draining => Some(News::Stop),
             () = changed(self.changes.as_mut()), if !is_draining => Some(News::Shards),
-            () = selection_changed(self.parts.namespaces.as_mut()), if !is_draining => Some(News::Namespaces),
+            () = if_some(self.parts.namespaces.as_mut().map(SelectedNamespaces::changed)), if !is_draining => Some(News::Namespaces),
             changed = self.unavailable.changed() => Some(match changed {
                 Ok(()) => News::Availability,
                 Err(_) => News::Stop,
@@ -489,14 +489,6 @@ async fn next_news<E>(
         )
     })
     .await
-}
-
-/// Returns when other namespaces are selected; never where all are.
-async fn selection_changed(namespaces: Option<&mut SelectedNamespaces>) {
-    match namespaces {
-        Some(namespaces) => namespaces.changed().await,
-        None => std::future::pending().await,
-    }
 }
 
 /// Whether deletions of this Configurator's objects must be noticed although nobody watched.

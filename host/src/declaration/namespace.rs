@@ -7,6 +7,8 @@ use configurator_core::service_account::ServiceAccount;
 use super::{DeclarationError, wrong};
 use crate::resource::{ConfiguratorSpec, ModuleSpec, ParametersSourceSpec};
 
+/// The field with the name of the ServiceAccount.
+const ACCOUNT: &str = "spec.serviceAccountName";
 /// The ServiceAccount of a Configurator that names none.
 const DEFAULT_ACCOUNT: &str = "default";
 
@@ -15,33 +17,38 @@ pub(super) fn service_account(
     spec: &ConfiguratorSpec,
     namespace: &str,
 ) -> Result<Option<ServiceAccount>, DeclarationError> {
-    const PATH: &str = "spec.serviceAccountName";
     let named = spec.service_account_name.as_deref();
     if namespace.is_empty() {
         return match named {
             None => Ok(None),
             Some(_) => Err(wrong(
-                PATH,
+                ACCOUNT,
                 "a ClusterConfigurator acts as the host: leave it out, or use a Configurator",
             )),
         };
     }
     let name = named.unwrap_or(DEFAULT_ACCOUNT);
+    check_account_name(name)?;
+    Ok(Some(ServiceAccount {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    }))
+}
+
+/// Checks the name of a ServiceAccount.
+pub(super) fn check_account_name(name: &str) -> Result<(), DeclarationError> {
     // Nothing else can be the name of an object, nor be sent as another user.
     let is_name =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
     if name.is_empty() || name.len() > 253 || !name.bytes().all(is_name) {
         return Err(wrong(
-            PATH,
+            ACCOUNT,
             &format!(
                 "{name:?} is no name of a ServiceAccount: use up to 253 lower-case letters, digits, - and ."
             ),
         ));
     }
-    Ok(Some(ServiceAccount {
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-    }))
+    Ok(())
 }
 
 /// Limits what is watched to the namespace.

@@ -9,7 +9,8 @@ use configurator_core::glob;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::Selector;
 
-use super::{DeclarationError, bytes, capabilities, count, format_bytes, span, wrong};
+use super::namespace::check_account_name;
+use super::{DeclarationError, bytes, capabilities, count, format_bytes, span, watch, wrong};
 use crate::resource::policy::{ConfiguratorPolicySpec, PolicyLimitsSpec};
 
 /// A checked ConfiguratorPolicy.
@@ -97,6 +98,9 @@ impl Policy {
     /// # Errors
     /// At the first thing that is wrong.
     pub fn check(spec: &ConfiguratorPolicySpec) -> Result<Self, DeclarationError> {
+        if let Some(name) = &spec.service_account_name {
+            check_account_name(name)?;
+        }
         let PolicyLimitsSpec {
             memory,
             deadline,
@@ -152,11 +156,48 @@ impl Policy {
     }
 }
 
-/// The selector of a policy.
+/// Checks the selector of a policy.
 ///
 /// # Errors
-/// When it has an operator that there is not.
+/// When an expression has an unknown operator, lacks values, or contains something that is not a label.
 pub fn selector(spec: &LabelSelector) -> Result<Selector, DeclarationError> {
-    let parsed: Result<Selector, _> = spec.clone().try_into();
-    parsed.map_err(|error| wrong("spec.namespaceSelector", &error.to_string()))
+    watch::selector("spec.namespaceSelector", spec)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn check(spec: Value, expected: Expect) {
+        let spec: ConfiguratorPolicySpec = serde_json::from_value(spec).unwrap();
+        let checked = selector(&spec.namespace_selector).and_then(|_| Policy::check(&spec));
+        let told = checked.map_or_else(|error| error.to_string(), |_| "valid".to_owned());
+        expected.assert_eq(&told);
+    }
+
+    #[test]
+    fn a_policy_with_an_error_is_refused() {
+        check(json!({}), expect!["valid"]);
+        // Without values it would select no namespace, and so limit none.
+        let expressions = json!([{"key": "tenant", "operator": "In"}]);
+        check(
+            json!({"namespaceSelector": {"matchExpressions": expressions}}),
+            expect![[r#"spec.namespaceSelector: In of "tenant" needs values"#]],
+        );
+        check(
+            json!({"serviceAccountName": "kube:admin"}),
+            expect![[
+                r#"spec.serviceAccountName: "kube:admin" is no name of a ServiceAccount: use up to 253 lower-case letters, digits, - and ."#
+            ]],
+        );
+        check(
+            json!({"limits": {"memory": "much"}}),
+            expect![[
+                r#"spec.limits.memory: "much" is not a number of bytes, optionally with Ki, Mi or Gi"#
+            ]],
+        );
+    }
 }

@@ -31,8 +31,9 @@ pub(super) fn watch(spec: &WatchSpec) -> Result<Watch, DeclarationError> {
         kind,
         namespaces: spec.namespaces.clone(),
         exclude_namespaces: spec.exclude_namespaces.clone(),
-        namespace_selector: selector("spec.watch.namespaceSelector", &spec.namespace_selector)?,
-        label_selector: selector("spec.watch.labelSelector", &spec.label_selector)?,
+        namespace_selector: selector("spec.watch.namespaceSelector", &spec.namespace_selector)?
+            .to_string(),
+        label_selector: selector("spec.watch.labelSelector", &spec.label_selector)?.to_string(),
         field_selector: spec.field_selector.clone(),
         events: spec
             .events
@@ -49,9 +50,8 @@ pub(super) fn watch(spec: &WatchSpec) -> Result<Watch, DeclarationError> {
     })
 }
 
-/// The selector in the syntax of `kubectl get --selector`. In that syntax some characters separate expressions, so no key or value
-/// may contain them.
-fn selector(path: &str, spec: &LabelSelector) -> Result<String, DeclarationError> {
+/// Checks a selector. In the syntax of `kubectl get --selector` some characters separate expressions, so no key or value may contain them.
+pub(super) fn selector(path: &str, spec: &LabelSelector) -> Result<Selector, DeclarationError> {
     let labels = spec.match_labels.iter().flatten();
     let labels = labels.flat_map(|(key, value)| [key, value]);
     let expressions = spec.match_expressions.iter().flatten();
@@ -86,7 +86,5 @@ fn selector(path: &str, spec: &LabelSelector) -> Result<String, DeclarationError
         let message = format!("{text:?} is neither the key nor the value of a label");
         return Err(wrong(path, &message));
     }
-    let selector =
-        Selector::try_from(spec.clone()).map_err(|error| wrong(path, &error.to_string()))?;
-    Ok(selector.to_string())
+    Selector::try_from(spec.clone()).map_err(|error| wrong(path, &error.to_string()))
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use configurator_core::capability::Capabilities;
-use configurator_core::request::ObjectRef;
 
 use super::{Fetched, ModuleSource, PolicyError, SourceError};
 use crate::resource::ModuleSpec;
@@ -19,25 +18,13 @@ pub(crate) struct Permitted {
 
 impl Permitted {
     fn check(&self, module: &ModuleSpec) -> Result<(), SourceError> {
-        let named = |plural, field, namespace: &str, name: &str| {
-            let object = ObjectRef {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            };
+        for (field, plural, object) in module.references() {
             self.policy
                 .check_reference(plural, &object)
                 .map_err(|fault| PolicyError::Reference {
                     field,
                     missing: fault.message,
-                })
-        };
-        if let Some(map) = &module.config_map {
-            named("configmaps", "configMap", &map.namespace, &map.name)?;
-        }
-        let oci = module.oci.as_ref();
-        if let Some(secret) = oci.and_then(|oci| oci.pull_secret.as_ref()) {
-            let field = "oci.pullSecret";
-            named("secrets", field, &secret.namespace, &secret.name)?;
+                })?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Where the module of a Configurator comes from, and how another one takes over.
 
+use configurator_core::request::ObjectRef;
 use kube::KubeSchema;
 use kube::core::Duration;
 use schemars::JsonSchema;
@@ -34,6 +35,23 @@ pub struct ModuleSpec {
 }
 
 impl ModuleSpec {
+    /// The objects that the source names, each with its field and the plural of its kind: `configMap`, and `oci.pullSecret`.
+    pub fn references(&self) -> impl Iterator<Item = (&'static str, &'static str, ObjectRef)> {
+        let map = self.config_map.as_ref();
+        let map = map.map(|map| ("configMap", "configmaps", &map.namespace, &map.name));
+        let secret = self.oci.as_ref().and_then(|oci| oci.pull_secret.as_ref());
+        let secret =
+            secret.map(|secret| ("oci.pullSecret", "secrets", &secret.namespace, &secret.name));
+        let references = map.into_iter().chain(secret);
+        references.map(|(field, plural, namespace, name)| {
+            let object = ObjectRef {
+                namespace: namespace.clone(),
+                name: name.clone(),
+            };
+            (field, plural, object)
+        })
+    }
+
     /// What people call it: the file, the place of the ConfigMap, or the reference.
     #[must_use]
     pub fn place(&self) -> String {

@@ -29,7 +29,7 @@ async fn revoke(world: &World, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A Configurator of team-a that applies a ConfigMap beside each ConfigMap with the label, and waits long before it gives up.
+/// A Configurator of team-a that applies a ConfigMap beside each ConfigMap with the label.
 fn copier(account: Option<&str>) -> Value {
     let watch = json!({"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"handled": "yes"}}});
     let script = json!({"requests": [{"name": "copy", "apply": {

@@ -1,4 +1,4 @@
-//! Checks that a Configurator can act as its ServiceAccount, and that this may read what the host reads for it.
+//! Checks that a Configurator can act as its ServiceAccount, and that the ServiceAccount has the rights to start it.
 
 use configurator_core::configurator::Configurator;
 
@@ -6,12 +6,12 @@ use super::load::refused;
 use crate::controller::rights::is_allowed;
 use crate::controller::status::Refusal;
 use crate::host::Shared;
-use crate::impersonation::{self, NotTaken, acting_as};
+use crate::impersonation::{self, ImpersonationError, acting_as};
 use crate::objects;
 use crate::resource::ConfiguratorSpec;
 use crate::rights::{Rights, Watched};
 
-/// Checks that the API server takes its requests as those of the ServiceAccount, and that this may read its module and its parameters.
+/// Checks that the API server accepts the impersonation, and that the ServiceAccount may read the module and the parameters.
 pub(super) async fn check_account(
     shared: &Shared,
     configurator: &Configurator,
@@ -21,22 +21,22 @@ pub(super) async fn check_account(
         return Ok(());
     };
     let client = acting_as(&shared.client, Some(account));
-    impersonation::check(&client, account)
-        .await
-        .map_err(|NotTaken { is_known, why }| {
+    impersonation::check(&client, account).await.map_err(
+        |ImpersonationError { is_answer, why }| {
             let message = format!("the host cannot act as the {account}; it retries: {why}");
             Refusal {
-                is_denial: is_known,
+                is_denial: is_answer,
                 ..for_now("CannotImpersonate", message)
             }
-        })?;
+        },
+    )?;
     let mut rights = Rights::default();
     rights.module(&spec.module);
     rights.parameters(&spec.parameters_from);
     check_rights(shared, configurator, &rights).await
 }
 
-/// Checks that the ServiceAccount may read the objects that are watched.
+/// Checks that the ServiceAccount may list and watch the watched objects.
 pub(super) async fn check_watching(
     shared: &Shared,
     configurator: &Configurator,
@@ -80,7 +80,7 @@ async fn check_rights(
     Ok(())
 }
 
-/// A refusal of something that may change.
+/// A refusal that the host retries.
 fn for_now(reason: &'static str, message: String) -> Refusal {
     Refusal {
         may_change: true,

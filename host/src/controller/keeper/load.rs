@@ -7,7 +7,7 @@ use configurator_core::configurator::{Configurator, StatePlace};
 use configurator_core::document::Document;
 use configurator_core::handler::{Accepts, CallLimits, HandlerDescription};
 use configurator_core::partition::Partition;
-use configurator_core::request::{ObjectRef, api_version};
+use configurator_core::request::api_version;
 use configurator_guest::digest::Digest;
 use configurator_guest::module::Module;
 use k8s_openapi::api::core::v1::Namespace;
@@ -21,7 +21,7 @@ use crate::controller::call_mode::CallMode;
 use crate::controller::canary;
 use crate::controller::earlier::Earlier;
 use crate::controller::namespaces::SelectedNamespaces;
-use crate::controller::parameters::{ParameterSources, Sourced};
+use crate::controller::parameters::{ParameterSources, SourcedParameters};
 use crate::controller::policies::NamespacePolicy;
 use crate::controller::state_schema;
 use crate::controller::status::Refusal;
@@ -32,7 +32,7 @@ use crate::module_source::Fetched;
 use crate::objects;
 use crate::observer::Notice;
 use crate::recording::Recorder;
-use crate::resource::{self, ConfiguratorSpec};
+use crate::resource;
 use crate::rights::Watched;
 
 /// A Configurator that can run.
@@ -45,9 +45,9 @@ pub(super) struct Loaded {
     pub(super) module: Arc<Module>,
     pub(super) resource: ApiResource,
     pub(super) watched: Watched,
-    /// The namespaces whose objects are selected; `None`: all.
+    /// The namespaces that `spec.watch.namespaceSelector` selects. `None`: all.
     pub(super) namespaces: Option<SelectedNamespaces>,
-    /// Where its parameters are from, apart from itself.
+    /// Watches `spec.parametersFrom`, if there are any.
     pub(super) parameters: Option<ParameterSources>,
 }
 
@@ -63,8 +63,8 @@ pub(super) async fn load(
         .map_err(|error| refused("Invalid", error.to_string()))?;
     configurator.retry.max_retry_after = shared.max_retry_after;
     configurator.limits.status_size = shared.max_status_size;
-    let policy = shared.policies.soon(&key.namespace).await;
-    check_policy(&policy, &mut configurator, &resource.spec)?;
+    let policy = shared.policies.wait_for(&key.namespace).await;
+    check_policy(&policy, &mut configurator, resource)?;
     check_account(shared, &configurator, &resource.spec).await?;
     if !key.namespace.is_empty() {
         let uid = namespace_uid(&shared.client, &key.namespace).await?;
@@ -83,10 +83,10 @@ pub(super) async fn load(
     }
     let sources = &resource.spec.parameters_from;
     let client = acting_as(&shared.client, configurator.service_account.as_ref());
-    let sourced = Sourced::read(&client, &policy.ceiling, sources).await?;
+    let sourced = SourcedParameters::read(&client, &policy.ceiling, sources).await?;
     if !sources.is_empty() {
         configurator.secrets = sourced.secrets();
-        configurator.parameters = Document::of(&sourced.under(&resource.spec.parameters))
+        configurator.parameters = Document::of(&sourced.merged_under(&resource.spec.parameters))
             .map_err(|error| refused("Invalid", format!("spec.parametersFrom: {error}")))?;
     }
     check_memory(&configurator, shared.guest.memory().limit())?;
@@ -174,11 +174,11 @@ pub(super) async fn load(
     })
 }
 
-/// Checks the Configurator against the policies for its namespace, and takes from them whom it acts as if it does not say so.
+/// Checks the Configurator against the policies for its namespace, and sets the ServiceAccount that it acts as.
 fn check_policy(
     policy: &NamespacePolicy,
     configurator: &mut Configurator,
-    spec: &ConfiguratorSpec,
+    resource: &resource::Configurator,
 ) -> Result<(), Refusal> {
     let denied = |message: String| Refusal {
         may_change: true,
@@ -188,28 +188,19 @@ fn check_policy(
     if let Some(why) = &policy.denied {
         return Err(denied(why.clone()));
     }
-    if let Some(account) = &mut configurator.service_account {
-        if let (None, Some(default)) = (&spec.service_account_name, &policy.service_account) {
-            account.name.clone_from(default);
-        }
-        if let Some(name) = policy.forbids_account(&account.name) {
-            return Err(denied(format!(
-                "the ConfiguratorPolicy {name} does not let Configurators act as the {account}: set spec.serviceAccountName to another one"
-            )));
-        }
+    configurator.service_account = policy
+        .account_of(resource)
+        .map_err(|error| refused("Invalid", error.to_string()))?;
+    if let Some(account) = &configurator.service_account
+        && let Some(name) = policy.forbids_account(&account.name)
+    {
+        return Err(denied(format!(
+            "the ConfiguratorPolicy {name} does not let Configurators act as the {account}: set spec.serviceAccountName to another one"
+        )));
     }
     let limits = policy.limits.check(configurator);
     limits.map_err(|error| denied(error.to_string()))?;
-    let module = &spec.module;
-    let map = module.config_map.as_ref();
-    let map = map.map(|map| ("configmaps", &map.namespace, &map.name));
-    let secret = module.oci.as_ref().and_then(|oci| oci.pull_secret.as_ref());
-    let secret = secret.map(|secret| ("secrets", &secret.namespace, &secret.name));
-    for (plural, namespace, name) in map.into_iter().chain(secret) {
-        let object = ObjectRef {
-            namespace: namespace.clone(),
-            name: name.clone(),
-        };
+    for (_, plural, object) in resource.spec.module.references() {
         policy
             .ceiling
             .check(|rules| rules.check_reference(plural, &object))
@@ -218,7 +209,7 @@ fn check_policy(
     Ok(())
 }
 
-/// The uid of a namespace, which its partitions of the stores are named after.
+/// Reads the uid of a namespace from the API: a watch could lag behind, and show the uid of a deleted namespace with this name.
 async fn namespace_uid(client: &Client, name: &str) -> Result<String, Refusal> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let found = namespaces.get_metadata(name).await;
@@ -235,7 +226,7 @@ async fn namespace_uid(client: &Client, name: &str) -> Result<String, Refusal> {
     Ok(found.metadata.uid.unwrap_or_default())
 }
 
-/// The namespaces that the selector selects.
+/// Evaluates `spec.watch.namespaceSelector`.
 async fn select(
     shared: &Shared,
     selector: Option<Selector>,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::ObjectRef;
+use configurator_core::service_account::ServiceAccount;
 use kube::api::{ApiResource, Patch, PatchParams};
 use kube::discovery::{self, Scope};
 use kube::{Client, ResourceExt as _};
@@ -13,7 +14,6 @@ use super::Keeper;
 use crate::controller::finalizer::Finalizer;
 use crate::controller::report::KeeperReport;
 use crate::controller::status;
-use crate::declaration;
 use crate::impersonation::acting_as;
 use crate::kubernetes_faults::is_of_another;
 use crate::objects;
@@ -52,7 +52,9 @@ impl Keeper {
         kind: Option<ApiResource>,
     ) -> Result<(), String> {
         if let Some(kind) = kind {
-            release_of_kind(&self.shared.client, resource, kind)
+            let policy = self.shared.policies.of(&resource.key().namespace);
+            let account = policy.account_of(resource).ok().flatten();
+            release_of_kind(&self.shared.client, account.as_ref(), &resource.key(), kind)
                 .await
                 .map_err(|fault| fault.to_string())?;
         }
@@ -106,15 +108,15 @@ impl Keeper {
 /// Removes the finalizer as its ServiceAccount, or else as the host: if a namespace is deleted, the rights of the ServiceAccount can go first.
 async fn release_of_kind(
     host: &Client,
-    resource: &resource::Configurator,
+    account: Option<&ServiceAccount>,
+    configurator: &ObjectRef,
     kind: ApiResource,
 ) -> Result<(), Fault> {
-    let account = declaration::service_account(resource).ok().flatten();
     let release = |client: Client| {
-        let finalizer = Finalizer::new(client, kind.clone(), &resource.key());
+        let finalizer = Finalizer::new(client, kind.clone(), configurator);
         async move { finalizer.release_all().await }
     };
-    match release(acting_as(host, account.as_ref())).await {
+    match release(acting_as(host, account)).await {
         Err(fault) if account.is_some() && fault.kind == FaultKind::ResourcePermission => {
             release(host.clone()).await
         }
