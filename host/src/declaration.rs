@@ -127,6 +127,11 @@ pub fn check(
     if spec.concurrency == 0 {
         return Err(wrong("spec.concurrency", "must be at least 1"));
     }
+    let uid = resource.metadata.uid.as_deref().unwrap_or_default();
+    let mut limits = limits(&spec.limits, spec.instance_policy)?.owned_by(uid);
+    if !key.namespace.is_empty() {
+        limits = limits.shared_in(&key.namespace);
+    }
     let parameters = serde_json::Value::Object(spec.parameters.clone().into_iter().collect());
     Ok(Configurator {
         key,
@@ -145,8 +150,7 @@ pub fn check(
         machine,
         deletion,
         capabilities: rules,
-        limits: limits(&spec.limits, spec.instance_policy)?
-            .owned_by(resource.metadata.uid.as_deref().unwrap_or_default()),
+        limits,
         max_requests: count("spec.limits.requests", spec.limits.requests)?,
         concurrency: count("spec.concurrency", spec.concurrency)?,
         retry: RetryPolicy {

@@ -3,7 +3,8 @@
 //! The newest request for a target supersedes an older one that has not gone through. An attempt under way is never
 //! broken off by a newer request: the two could arrive in the wrong order.
 
-use std::collections::HashMap;
+mod targets;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use configurator_core::authorization::AuthorizedOperation;
@@ -16,6 +17,7 @@ use configurator_core::result::Answer;
 use configurator_core::retry::{self, Decision, Tries};
 use configurator_core::service_account::ServiceAccount;
 
+use self::targets::{Target, Targets};
 use crate::answers::AnswerBudget;
 use crate::clock::SharedClock;
 use crate::events::{HostEvent, Publisher, Subject};
@@ -25,8 +27,10 @@ use crate::shards::Claim;
 use crate::sinks::{Scope, Sinks};
 use crate::tasks::{TaskKind, Tasks};
 
-/// The most targets with a request under way.
+/// The highest number of targets with a request under way.
 pub const MAX_TARGETS: usize = 10_000;
+/// The highest number of these for the Configurators of one namespace.
+pub const MAX_TARGETS_OF_NAMESPACE: usize = 1_000;
 
 /// A request that is sent and not awaited.
 #[derive(Clone)]
@@ -60,16 +64,7 @@ struct Inner {
     tasks: Tasks,
     publisher: Publisher,
     metrics: Arc<Metrics>,
-    targets: Mutex<HashMap<String, Target>>,
-}
-
-#[derive(Default)]
-struct Target {
-    /// What is to be sent after the attempt that is under way.
-    next: Option<DeclarativeJob>,
-    owner: Option<String>,
-    is_cancelled: bool,
-    changed: Arc<tokio::sync::Notify>,
+    targets: Mutex<Targets>,
 }
 
 impl DeclarativeRequests {
@@ -100,7 +95,7 @@ impl DeclarativeRequests {
     /// Sends the request as soon as the attempt that is under way for its target has ended.
     ///
     /// # Errors
-    /// When [`MAX_TARGETS`] targets have a request under way.
+    /// When [`MAX_TARGETS`] targets have a request under way, or [`MAX_TARGETS_OF_NAMESPACE`] for the namespace.
     pub fn submit(&self, job: DeclarativeJob) -> Result<(), Fault> {
         let name = target_of(&job);
         let mut targets = self.targets();
@@ -111,21 +106,18 @@ impl DeclarativeRequests {
             target.changed.notify_one();
             return Ok(());
         }
-        if targets.len() >= MAX_TARGETS {
+        let target = Target {
+            namespace: job.scope.configurator.namespace.clone(),
+            owner: job.owner.as_ref().map(|owner| owner.uid.clone()),
+            ..Target::default()
+        };
+        targets.insert(name.clone(), target).map_err(|limit| {
             self.inner.metrics.declarative_refused();
-            return Err(Fault::new(
+            Fault::new(
                 FaultKind::ResourceMutation,
-                format!("{MAX_TARGETS} declarative requests are under way; this one was not taken"),
-            ));
-        }
-        let owner = job.owner.as_ref().map(|owner| owner.uid.clone());
-        targets.insert(
-            name.clone(),
-            Target {
-                owner,
-                ..Target::default()
-            },
-        );
+                format!("{limit} declarative requests are under way; this one was not taken"),
+            )
+        })?;
         drop(targets);
         let this = self.clone();
         self.inner.tasks.spawn(
@@ -137,7 +129,7 @@ impl DeclarativeRequests {
 
     /// Gives up what is under way for an object that is gone.
     pub fn cancel(&self, uid: &str) {
-        for target in self.targets().values_mut() {
+        for target in self.targets().iter_mut() {
             if target.owner.as_deref() == Some(uid) {
                 target.is_cancelled = true;
                 target.next = None;
@@ -152,7 +144,7 @@ impl DeclarativeRequests {
         self.targets().len()
     }
 
-    fn targets(&self) -> MutexGuard<'_, HashMap<String, Target>> {
+    fn targets(&self) -> MutexGuard<'_, Targets> {
         self.inner
             .targets
             .lock()
@@ -162,7 +154,7 @@ impl DeclarativeRequests {
     async fn drive(&self, name: String, mut job: DeclarativeJob) {
         let Some(changed) = self
             .targets()
-            .get(&name)
+            .get_mut(&name)
             .map(|target| target.changed.clone())
         else {
             return;
@@ -288,7 +280,6 @@ impl DeclarativeRequests {
     }
 }
 
-/// What a request is about: a later one for the same supersedes it.
 /// Names what a request changes, and on whose behalf: a request of a team never supersedes one of others.
 fn target_of(job: &DeclarativeJob) -> String {
     let partition = job.scope.partition.prefix();

@@ -8,6 +8,7 @@ use configurator_core::plan::{self, Plan, PlannedAction, PlannedStep};
 use configurator_core::request::{ObjectRef, OnError, Operation};
 use configurator_core::result::{Answer, RequestResult};
 use configurator_core::run::{Member, Run};
+use configurator_guest::owner::owner_of;
 use futures::StreamExt;
 use serde::Deserialize;
 use tracing::Instrument as _;
@@ -303,7 +304,7 @@ fn scope(step: &PlannedStep, run: &Run, keys: &IdempotencyKeys) -> Scope {
         configurator: run.configurator().key.clone(),
         partition: run.configurator().partition.clone(),
         service_account: run.configurator().service_account.clone(),
-        owner: run.configurator().limits.owner,
+        owner: owner_of(&run.configurator().limits),
         request_name: step.request.name.clone(),
         object: owner(step, run)
             .map(|member| member.key.to_string())

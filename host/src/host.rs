@@ -15,21 +15,25 @@ use configurator_guest::memory::available_memory;
 use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::{GuestError, GuestRuntime};
 use kube::Client;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::answers::{ANSWER_MEMORY, AnswerBudget};
 use crate::clock::{Clock, SharedClock, SystemClock};
 use crate::cluster::{self, Cluster};
 use crate::controller::call_mode::CallMode;
+use crate::controller::namespace_changes::NamespaceChanges;
 use crate::controller::namespaces::{self, Namespaces};
 use crate::controller::parking::{Availability, Prober};
 use crate::controller::partitions;
 use crate::controller::pending::CommandLimits;
 pub use crate::controller::policies::Unselected;
 use crate::controller::policies::{self, Policies};
-use crate::controller::rbac_changes::{self, RbacChanges};
+use crate::controller::quota_usage::QuotaUsage;
+use crate::controller::rbac_changes;
 use crate::controller::report::HostReport;
 use crate::controller::requesters::Requesters;
+use crate::controller::rights::MAX_REVIEWS;
+use crate::controller::run_rates::RunRates;
 use crate::controller::supervisor::Supervisor;
 use crate::declaration::FlowSet;
 use crate::declarative::DeclarativeRequests;
@@ -76,7 +80,14 @@ pub(crate) struct Shared {
     pub(crate) max_status_size: u64,
     pub(crate) command_limits: CommandLimits,
     pub(crate) requesters: Arc<Requesters>,
-    pub(crate) rbac_changes: RbacChanges,
+    /// Changes of roles and their bindings.
+    pub(crate) rbac_changes: NamespaceChanges,
+    /// Limits the reviews of rights.
+    pub(crate) reviews: Arc<Semaphore>,
+    /// Limits how often runs of each namespace begin.
+    pub(crate) run_rates: RunRates,
+    /// What the Configurators of each namespace use of its quotas.
+    pub(crate) quota_usage: QuotaUsage,
     pub(crate) namespaces: Namespaces,
     pub(crate) state_retention: Duration,
     pub(crate) seed: u64,
@@ -430,6 +441,7 @@ impl HostBuilder {
             .map(|sharding| Shards::new(sharding, clock.clone(), chance()))
             .transpose()?;
         let requesters = Arc::new(Requesters::new(own_client.clone(), clock.clone()));
+        let run_rates = RunRates::new(shards.clone());
         let shared = Arc::new(Shared {
             shards,
             state_key,
@@ -460,7 +472,10 @@ impl HostBuilder {
             max_status_size: self.max_status_size.unwrap_or(DEFAULT_MAX_STATUS_SIZE),
             command_limits: self.command_limits,
             requesters,
-            rbac_changes: RbacChanges::default(),
+            rbac_changes: NamespaceChanges::default(),
+            reviews: Arc::new(Semaphore::new(MAX_REVIEWS)),
+            run_rates,
+            quota_usage: QuotaUsage::default(),
             namespaces: Namespaces::default(),
             state_retention: self.state_retention.unwrap_or(DEFAULT_STATE_RETENTION),
             seed,

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use configurator_host::module_source::{Fetched, ModuleSource, SourceError};
+use configurator_host::module_source::{Fetched, ModulePolicies, ModuleSource, SourceError};
 use configurator_host::resource::ModuleSpec;
 
 /// Has one module, whatever is asked for. Cloning shares it.
@@ -44,13 +44,17 @@ impl Shelf {
 
 #[async_trait]
 impl ModuleSource for Shelf {
-    async fn fetch(&self, _: &ModuleSpec) -> Result<Fetched, SourceError> {
+    async fn fetch(&self, _: &ModuleSpec, _: &ModulePolicies) -> Result<Fetched, SourceError> {
         let held = self.held();
         let module = held.module.clone().map_err(SourceError::Unavailable)?;
         Ok(module.into())
     }
 
-    async fn version(&self, _: &ModuleSpec) -> Result<Option<String>, SourceError> {
+    async fn version(
+        &self,
+        _: &ModuleSpec,
+        _: &ModulePolicies,
+    ) -> Result<Option<String>, SourceError> {
         Ok(Some(self.held().changes.to_string()))
     }
 

@@ -1,6 +1,7 @@
 //! Objects in the form that the client asked for.
 
 use bytes::Bytes;
+use configurator_background::rest::rest_if_due;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -116,6 +117,7 @@ impl Output {
             } else {
                 bytes.extend_from_slice(&item);
             }
+            rest_if_due();
         }
         bytes.extend_from_slice(b"]}");
         Ok(bytes.into())

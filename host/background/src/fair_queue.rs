@@ -2,30 +2,29 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use crate::owner_turns::OwnerTurns;
+use crate::owners::{Owner, Owners};
 
 /// The number of pieces of work, expected to end sooner, that may overtake one that waits.
 const MAX_OVERTAKES: u32 = 32;
 
-/// Hands out turns. Owners alternate: the next turn goes to the owner whose last one was longest ago, so an owner with much work keeps
-/// none of another waiting for more than one piece of it. Of the work of one owner, what is expected to end first is next; at most 32 of
-/// these overtake a piece that was there before.
+/// Hands out turns. [Groups](Owner::group) share the time by their weights, and owners of a group alternate: see [`Owners`]. Of the work of one
+/// owner, what is expected to end first is next; at most 32 of these overtake a piece that was there before.
 pub struct FairQueue {
     state: Mutex<State>,
 }
 
 struct State {
     free: u32,
-    owners: OwnerTurns,
+    owners: Owners,
     waiting: VecDeque<Waiting>,
 }
 
 struct Waiting {
-    owner: u128,
+    owner: Owner,
     expected: Duration,
     overtaken: u32,
     grant: oneshot::Sender<Turn>,
@@ -34,6 +33,8 @@ struct Waiting {
 /// The right to do a piece of work. Dropping it gives the turn back.
 pub struct Turn {
     queue: Arc<FairQueue>,
+    owner: Owner,
+    since: Instant,
 }
 
 impl FairQueue {
@@ -43,7 +44,7 @@ impl FairQueue {
         Arc::new(Self {
             state: Mutex::new(State {
                 free: turns,
-                owners: OwnerTurns::default(),
+                owners: Owners::default(),
                 waiting: VecDeque::new(),
             }),
         })
@@ -51,19 +52,27 @@ impl FairQueue {
 
     /// Takes a turn, if one is free.
     #[must_use]
-    pub fn try_take(self: &Arc<Self>, owner: u128) -> Option<Turn> {
+    pub fn try_take(self: &Arc<Self>, owner: impl Into<Owner>) -> Option<Turn> {
+        let owner = owner.into();
         let mut state = self.state();
         if state.free == 0 {
             return None;
         }
         state.begin(owner);
-        Some(Turn {
+        Some(self.turn(owner))
+    }
+
+    fn turn(self: &Arc<Self>, owner: Owner) -> Turn {
+        Turn {
             queue: Arc::clone(self),
-        })
+            owner,
+            since: Instant::now(),
+        }
     }
 
     /// Waits for a turn for work with this expected CPU time.
-    pub async fn take(self: &Arc<Self>, owner: u128, expected: Duration) -> Turn {
+    pub async fn take(self: &Arc<Self>, owner: impl Into<Owner>, expected: Duration) -> Turn {
+        let owner = owner.into();
         loop {
             // A turn that comes back goes to those who wait first, so none is free while someone waits.
             if let Some(turn) = self.try_take(owner) {
@@ -94,9 +103,7 @@ impl FairQueue {
             let Some(next) = self.state().next() else {
                 return;
             };
-            let turn = Turn {
-                queue: Arc::clone(self),
-            };
+            let turn = self.turn(next.owner);
             // If the turn is no longer waited for, the turn comes back and goes to the next.
             drop(next.grant.send(turn));
         }
@@ -117,20 +124,20 @@ impl State {
         let (at, _) = waiting.min_by_key(|(at, waiting)| {
             let may_be_overtaken = waiting.overtaken < MAX_OVERTAKES;
             let expected = may_be_overtaken.then_some(waiting.expected);
-            (self.owners.last(waiting.owner), expected, *at)
+            (self.owners.order(waiting.owner), expected, *at)
         })?;
         let next = self.waiting.remove(at)?;
         let overtaken = self.waiting.iter_mut().take(at);
-        for waiting in overtaken.filter(|waiting| waiting.owner == next.owner) {
+        for waiting in overtaken.filter(|waiting| waiting.owner.id == next.owner.id) {
             waiting.overtaken = waiting.overtaken.saturating_add(1);
         }
         self.begin(next.owner);
         Some(next)
     }
 
-    fn begin(&mut self, owner: u128) {
+    fn begin(&mut self, owner: Owner) {
         self.free = self.free.saturating_sub(1);
-        self.owners.record(owner);
+        self.owners.begin(owner);
     }
 }
 
@@ -138,6 +145,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let mut state = self.queue.state();
         state.free = state.free.saturating_add(1);
+        state.owners.end(self.owner, self.since.elapsed());
         drop(state);
         self.queue.grant();
     }

@@ -5,8 +5,10 @@
 
 pub mod fair_queue;
 
-pub mod owner_turns;
+pub mod owners;
 
 pub mod priority;
+
+pub mod rest;
 
 pub mod work;

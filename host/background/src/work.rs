@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::fair_queue::FairQueue;
+use crate::owners::Owner;
 use crate::priority::give_way;
+use crate::rest;
 
 /// Size in bytes from which a document is processed in the background. Parsing such a document takes several times as long as starting a
 /// thread.
@@ -74,7 +76,7 @@ impl Background {
     pub async fn run_for<T: Send + 'static>(
         &self,
         size: usize,
-        owner: u128,
+        owner: impl Into<Owner>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, BackgroundError> {
         match size < LARGE {
@@ -90,7 +92,7 @@ impl Background {
     /// If no thread can be started, or the job panics.
     pub async fn run<T: Send + 'static>(
         &self,
-        owner: u128,
+        owner: impl Into<Owner>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, BackgroundError> {
         if self.is_inline {
@@ -100,6 +102,7 @@ impl Background {
         let (reply, result) = oneshot::channel();
         Builder::new().name("background".into()).spawn(move || {
             give_way();
+            rest::begin();
             let done = work();
             drop(turn);
             // The caller may have dropped the future.

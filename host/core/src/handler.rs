@@ -392,6 +392,12 @@ pub struct CallLimits {
     /// Whose calls they are: an instance never serves those of two, since what one may read the other may not.
     #[serde(skip)]
     pub owner: u128,
+    /// Identifies the owners that share a part of the time with this one: those of its namespace.
+    #[serde(skip)]
+    pub group: u128,
+    /// The size of that part, in relation to those of others. At least 1.
+    #[serde(skip)]
+    pub weight: u32,
     /// Identifies the owner's objects that a call is for. The host expects the next call for the same objects to take as long.
     #[serde(skip)]
     pub objects: u64,
@@ -404,10 +410,19 @@ impl CallLimits {
     /// These, for calls of the Configurator of this uid.
     #[must_use]
     pub fn owned_by(self, uid: &str) -> Self {
-        let digest = Sha256::digest(uid.as_bytes());
-        let bytes = digest.iter().take(16);
+        let owner = number(uid);
         Self {
-            owner: bytes.fold(0, |number, byte| (number << 8) | u128::from(*byte)),
+            owner,
+            group: owner,
+            ..self
+        }
+    }
+
+    /// These, for calls of a Configurator of this namespace: it shares the time of the namespace with others.
+    #[must_use]
+    pub fn shared_in(self, namespace: &str) -> Self {
+        Self {
+            group: number(namespace),
             ..self
         }
     }
@@ -424,6 +439,13 @@ impl CallLimits {
     }
 }
 
+/// A number that stands for a text.
+fn number(text: &str) -> u128 {
+    let digest = Sha256::digest(text.as_bytes());
+    let bytes = digest.iter().take(16);
+    bytes.fold(0, |number, byte| (number << 8) | u128::from(*byte))
+}
+
 impl Default for CallLimits {
     fn default() -> Self {
         Self {
@@ -434,6 +456,8 @@ impl Default for CallLimits {
             status_size: DEFAULT_MAX_STATUS_SIZE,
             instance_calls: 1,
             owner: 0,
+            group: 0,
+            weight: 1,
             objects: 0,
             yields: false,
         }

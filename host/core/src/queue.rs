@@ -3,29 +3,34 @@
 //! An object is never in two runs at once, and the newest version wins. What is decided comes back as
 //! [`Action`]s; time is an argument of every call.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backoff::{jittered, mix, spread};
+use crate::backoff::spread;
 use crate::canary::Fraction;
-use crate::configurator::{Configurator, DeletionBy};
+use crate::configurator::Configurator;
 use crate::content::ContentDigest;
 use crate::document::Document;
-use crate::fault::Reaction;
 use crate::handler::WatchEvent;
 use crate::loop_guard::LoopGuard;
 use crate::parking::{Server, Unavailable};
 use crate::plan::Failure;
 use crate::request::{ObjectRef, SinkName, api_version};
-use crate::retry::{self, Decision, Tries, Verdict};
+use crate::retry::Tries;
 use crate::ring::shard_of;
 use crate::run::{Chain, Departed, Finish, Member, Pause, Run};
 use crate::time::Timestamp;
 
-use lines::{Lines, Next, Permitted, Running};
+use lines::{Lines, Running};
+use pace::Pace;
+use slot::{Gone, Live, Slot, Vain, Work};
 
 mod lines;
+mod outcomes;
+pub mod pace;
+mod slot;
+mod starts;
 
 /// How long an object waits for the watch to show the host's own last write to it.
 pub const OWN_WRITE_PATIENCE: Duration = Duration::from_secs(30);
@@ -192,82 +197,6 @@ pub struct Delayed<'a> {
 }
 
 #[derive(Debug)]
-struct Slot {
-    live: Option<Live>,
-    gone: VecDeque<Gone>,
-    work: Work,
-    is_given_up: bool,
-    /// A server has asked the host to send nothing for the object before this time, even if the object changes.
-    quiet_until: Option<Timestamp>,
-    /// Whether the last run failed, for this content or an earlier one. The object then shares batches only with others like it.
-    has_failed: bool,
-    /// Whether a server refused the last run, for this content or an earlier one, and is not down.
-    was_refused: bool,
-    /// Whether the last run held its place for [`BUSY`].
-    was_slow: bool,
-    /// When its last two runs began, the newest first.
-    began: [Option<Timestamp>; 2],
-}
-
-#[derive(Debug)]
-struct Live {
-    uid: String,
-    version: Option<u64>,
-    content: ContentDigest,
-    object: Document,
-    is_deleting: bool,
-    /// Why it should get a run; `None`: it needs none.
-    pending: Option<WatchEvent>,
-    completed: Option<ContentDigest>,
-    /// Whether it gets one more run when that which is under way has ended, whatever comes of that.
-    renews: bool,
-    vain: Vain,
-    /// It must be seen at this version before it is entered again.
-    awaited: Option<u64>,
-    /// Whether the canary handles it.
-    is_canary: bool,
-    /// Whether it has not finished a run of the canary yet.
-    awaits_canary_run: bool,
-    guard: LoopGuard,
-    resync: Option<TimerKey>,
-    /// See [`Member::occasion`].
-    occasion: Option<Timestamp>,
-    deletion_done: bool,
-}
-
-#[derive(Debug)]
-struct Gone {
-    uid: String,
-    object: Document,
-    content: ContentDigest,
-    vain: Vain,
-}
-
-/// What was tried in vain since the object last changed or went through.
-#[derive(Debug, Default)]
-struct Vain {
-    failures: u32,
-    refused: Option<Box<Refused>>,
-}
-
-#[derive(Debug)]
-struct Refused {
-    refusals: u32,
-    failure: Failure,
-    at: Timestamp,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Work {
-    Idle,
-    /// In a unit, or in the open batch of this chain.
-    Queued(Chain),
-    Running(Ticket),
-    Delayed(TimerKey),
-    Paused(Ticket),
-}
-
-#[derive(Debug)]
 struct Unit {
     keys: Vec<ObjectRef>,
     chain: Chain,
@@ -298,6 +227,8 @@ enum Timer {
     Overdue(ObjectRef),
     Paused(Ticket),
     Close(Lane),
+    /// A run may begin, if one waits.
+    ReservedStart,
 }
 
 /// The objects that may share a batch are those with the same lane.
@@ -339,6 +270,9 @@ pub struct Queue {
     is_bootstrapped: bool,
     bootstrap_given_up: usize,
     is_draining: bool,
+    pace: Option<Arc<dyn Pace>>,
+    /// When the next run may begin, if that has been reserved.
+    reserved_start: Option<Timestamp>,
     actions: Vec<Action>,
 }
 
@@ -367,6 +301,8 @@ impl Queue {
             is_bootstrapped: false,
             bootstrap_given_up: 0,
             is_draining: false,
+            pace: None,
+            reserved_start: None,
             actions: Vec::new(),
         }
     }
@@ -979,6 +915,8 @@ impl Queue {
                     }
                 }
             }
+            // Every call ends with the start of runs.
+            Timer::ReservedStart => {}
             Timer::Close(lane) => {
                 if self.open.get(&lane).is_some_and(|open| open.closes == at) {
                     self.close(lane, now);
@@ -1368,172 +1306,6 @@ impl Queue {
         std::mem::take(&mut self.actions)
     }
 
-    fn start_runs(&mut self, now: Timestamp) {
-        if self.is_draining {
-            return;
-        }
-        let is_suspended = self.configurator.suspend;
-        let deletes_though_suspended = self.configurator.deletion.by == DeletionBy::Finalizer;
-        while let Some(suspects) = self.free_place(now) {
-            let is_held = self.is_held();
-            let permitted = Permitted {
-                suspects,
-                deletions: !is_held && (!is_suspended || deletes_though_suspended),
-                phases: !is_held && !is_suspended,
-            };
-            match self.lines.next(permitted) {
-                Some(Next::Ready(ticket)) => self.go_on(ticket, now),
-                Some(Next::Unit(unit)) => self.start(unit, now),
-                None => break,
-            }
-        }
-    }
-
-    /// Returns whether suspects may take a place, or `None` if none is free.
-    fn free_place(&self, now: Timestamp) -> Option<bool> {
-        let places = self.configurator.concurrency;
-        let is_recent = |began: Timestamp| now.since(began) < RESERVED;
-        let is_reserved = self.lines.has_regular() || self.regular_began.is_some_and(is_recent);
-        let for_suspects = match is_reserved {
-            true => places / 2,
-            // One place stays free for the next regular run.
-            false => places.saturating_sub(1),
-        };
-        let for_suspects = for_suspects.max(1);
-        self.running.free(places, for_suspects)
-    }
-
-    /// Goes on with a run that rested, or that has lent its place.
-    fn go_on(&mut self, ticket: Ticket, now: Timestamp) {
-        let Some(paused) = self.paused.remove(&ticket) else {
-            if self.running.give_back(ticket, now) {
-                self.actions.push(Action::Continue { ticket });
-            }
-            return;
-        };
-        let members = paused.run.members();
-        let is_suspect = self.is_suspect(members.iter().map(|member| &member.key), now);
-        for member in members {
-            if let Some(slot) = self.slots.get_mut(&member.key) {
-                slot.work = Work::Running(ticket);
-            }
-        }
-        let chain = paused.run.chain();
-        self.running.insert(ticket, chain, is_suspect, now);
-        self.actions.push(Action::Resume {
-            ticket,
-            run: paused.run,
-            is_suspect,
-        });
-    }
-
-    fn start(&mut self, unit: Unit, now: Timestamp) {
-        let is_queued = |key: &&ObjectRef| {
-            self.slots
-                .get(*key)
-                .is_some_and(|slot| slot.work == Work::Queued(unit.chain))
-        };
-        // An object that was taken out of its unit and put back is in it twice.
-        let keys: BTreeSet<&ObjectRef> = unit.keys.iter().collect();
-        let members: Vec<Member> = keys
-            .into_iter()
-            .filter(is_queued)
-            .filter_map(|key| self.member(unit.chain, key))
-            .collect();
-        if members.is_empty() {
-            return;
-        }
-        let tries = members
-            .iter()
-            .map(|member| self.tries(unit.chain, member))
-            .fold(Tries::default(), |most, tries| Tries {
-                failures: most.failures.max(tries.failures),
-                refusals: most.refusals.max(tries.refusals),
-            });
-        let is_suspect = self.is_suspect(members.iter().map(|member| &member.key), now);
-        if !is_suspect {
-            self.regular_began = Some(now);
-        }
-        self.sequence += 1;
-        let ticket = Ticket(self.sequence);
-        for member in &members {
-            if let Some(slot) = self.slots.get_mut(&member.key) {
-                slot.work = Work::Running(ticket);
-                let [last, _] = slot.began;
-                slot.began = [Some(now), last];
-                if let Some(live) = slot.live.as_mut().filter(|live| live.uid == member.uid) {
-                    live.pending = None;
-                    live.renews = false;
-                    // What other content has come to does not hold any more, should the object go back to it.
-                    live.completed = live.completed.filter(|done| *done == member.content);
-                    live.guard.on_start(now);
-                }
-            }
-        }
-        self.running.insert(ticket, unit.chain, is_suspect, now);
-        self.actions.push(Action::Start {
-            ticket,
-            members,
-            chain: unit.chain,
-            tries,
-            is_suspect,
-        });
-    }
-
-    fn member(&self, chain: Chain, key: &ObjectRef) -> Option<Member> {
-        let slot = self.slots.get(key)?;
-        if let Some(gone) = slot.gone.front() {
-            return (Some(chain) == self.deletion_chain()).then(|| Member {
-                key: key.clone(),
-                uid: gone.uid.clone(),
-                object: gone.object.clone(),
-                event: WatchEvent::Deleted,
-                content: gone.content,
-                occasion: None,
-            });
-        }
-        let live = slot.live.as_ref()?;
-        Some(Member {
-            key: key.clone(),
-            uid: live.uid.clone(),
-            object: live.object.clone(),
-            event: live.pending?,
-            content: live.content,
-            occasion: live.occasion,
-        })
-    }
-
-    fn tries(&self, chain: Chain, member: &Member) -> Tries {
-        let Some(slot) = self.slots.get(&member.key) else {
-            return Tries::default();
-        };
-        if Some(chain) == self.deletion_chain()
-            && let Some(gone) = slot.gone.front()
-            && gone.uid == member.uid
-        {
-            return gone.vain.tries();
-        }
-        let live = slot.live.as_ref();
-        live.map_or(Tries::default(), |live| live.vain.tries())
-    }
-
-    /// Whether no new run begins, because it would meet a server that is down.
-    fn is_held(&self) -> bool {
-        let mut servers = self.unavailable.iter();
-        servers.any(|(server, why)| {
-            *why == Unavailable::Down && server.is_shared() && self.relied_on.contains(&server.sink)
-        })
-    }
-
-    /// Whether a run waits for a server that is unavailable.
-    fn is_waiting(&self, paused: &PausedRun) -> bool {
-        let is_unavailable = |server: &Server| {
-            let behind = Server::behind(server.sink);
-            self.unavailable.contains_key(server) || self.unavailable.contains_key(&behind)
-        };
-        paused.server.as_ref().is_some_and(is_unavailable)
-    }
-
     fn lane(&self, chain: Chain, shard: u16, key: &ObjectRef) -> Lane {
         let slot = self.slots.get(key);
         Lane {
@@ -1541,312 +1313,6 @@ impl Queue {
             shard,
             is_canary: self.is_canary(key),
             has_failed: slot.is_some_and(|slot| slot.has_failed),
-        }
-    }
-
-    /// Takes the place of a run of these objects, and notes whether it held it for long. Returns the run's chain.
-    fn leave<'a>(
-        &mut self,
-        ticket: Ticket,
-        keys: impl IntoIterator<Item = &'a ObjectRef>,
-        now: Timestamp,
-    ) -> Option<Chain> {
-        let (chain, held) = self.running.remove(ticket, now)?;
-        for key in keys {
-            if let Some(slot) = self.slots.get_mut(key) {
-                slot.was_slow = held >= BUSY;
-            }
-        }
-        Some(chain)
-    }
-
-    /// Whether one of these objects may delay others.
-    fn is_suspect<'a>(
-        &self,
-        keys: impl IntoIterator<Item = &'a ObjectRef>,
-        now: Timestamp,
-    ) -> bool {
-        keys.into_iter().any(|key| {
-            let slot = self.slots.get(key);
-            slot.is_some_and(|slot| slot.is_suspect(now))
-        })
-    }
-
-    /// Honors the wait that a server asked for when it refused the object for now.
-    fn note_wish(&mut self, key: &ObjectRef, failure: &Failure, after: Duration, now: Timestamp) {
-        let has_asked = failure.reaction == Reaction::Park && failure.fault.retry_after.is_some();
-        if let (true, Some(slot)) = (has_asked, self.slots.get_mut(key)) {
-            slot.quiet_until = Some(now.after(after));
-        }
-    }
-
-    /// A server has refused an object for now.
-    fn note_refusal(&mut self, member: &Member, tries: Tries, failure: &Failure, now: Timestamp) {
-        if let Some(server) = &failure.server {
-            self.relied_on.insert(server.sink);
-        }
-        let is_down = failure
-            .server
-            .as_ref()
-            .is_some_and(|server| self.unavailable.get(server) == Some(&Unavailable::Down));
-        if let Some(slot) = self.slots.get_mut(&member.key) {
-            slot.was_refused = !is_down;
-        }
-        if let Some(vain) = self.vain_mut(member) {
-            vain.refused = Some(Box::new(Refused {
-                refusals: tries.refusals,
-                failure: failure.clone(),
-                at: now,
-            }));
-        }
-    }
-
-    fn vain_mut(&mut self, member: &Member) -> Option<&mut Vain> {
-        let slot = self.slots.get_mut(&member.key)?;
-        if let Some(gone) = slot.gone.front_mut() {
-            return Some(&mut gone.vain);
-        }
-        slot.live.as_mut().map(|live| &mut live.vain)
-    }
-
-    /// Whether the object of a run is no longer what the run saw, and has another run for that. A change that starts none is seen by the
-    /// next attempt.
-    fn has_changed(&self, chain: Chain, member: &Member) -> bool {
-        let Some(slot) = self.slots.get(&member.key) else {
-            return true;
-        };
-        if slot.gone.front().is_some_and(|gone| gone.uid == member.uid) {
-            return Some(chain) != self.deletion_chain() || member.event != WatchEvent::Deleted;
-        }
-        match &slot.live {
-            Some(live) if live.uid == member.uid => {
-                live.content != member.content && live.pending.is_some()
-                    || (live.pending == Some(WatchEvent::Deleted))
-                        && member.event != WatchEvent::Deleted
-            }
-            _ => true,
-        }
-    }
-
-    fn note_writes(&mut self, finished: &Finished, now: Timestamp) {
-        for (key, version) in &finished.own_writes {
-            let is_ahead = self.live_mut(key).is_some_and(|live| {
-                let is_ahead = live.version.is_some_and(|seen| seen < *version);
-                if is_ahead {
-                    live.awaited = Some(*version);
-                }
-                is_ahead
-            });
-            if is_ahead {
-                self.timer(now.after(OWN_WRITE_PATIENCE), Timer::OwnWrite(key.clone()));
-            }
-        }
-        if finished.has_written {
-            for member in &finished.members {
-                if let Some(live) = self.live_mut(&member.key) {
-                    live.guard.on_write(now);
-                }
-            }
-        }
-    }
-
-    fn depart(&mut self, chain: Chain, departed: Vec<Departed>, now: Timestamp) {
-        for Departed { member, failure } in departed {
-            let jitter = self.seed ^ u64::from_be_bytes(first_half(member.content.bytes()));
-            let before = self.tries(chain, &member);
-            let Verdict {
-                decision,
-                failure,
-                tries,
-            } = retry::decide(failure, before, &self.configurator.retry, jitter);
-            match decision {
-                Decision::Resend { after }
-                | Decision::Restart { after }
-                | Decision::Park { after } => {
-                    self.retry(chain, &member, tries, &failure, after, now);
-                }
-                Decision::Fail => self.give_up(chain, &member, failure, tries.failures, now),
-            }
-        }
-    }
-
-    /// `after` is when the object wants another turn, if that is before its resync.
-    fn succeed(&mut self, chain: Chain, member: &Member, after: Option<Duration>, now: Timestamp) {
-        let period = self.configurator.watch.resync_period;
-        self.idle(&member.key);
-        let Some(slot) = self.slots.get_mut(&member.key) else {
-            return;
-        };
-        slot.has_failed = false;
-        slot.was_refused = false;
-        if slot
-            .gone
-            .front()
-            .is_some_and(|gone| gone.uid == member.uid && member.event == WatchEvent::Deleted)
-        {
-            slot.gone.pop_front();
-            self.actions.push(Action::Forget {
-                key: member.key.clone(),
-                uid: member.uid.clone(),
-            });
-        }
-        if slot.live.as_ref().is_none_or(|live| live.uid == member.uid)
-            && std::mem::take(&mut slot.is_given_up)
-        {
-            self.actions.push(Action::Recover {
-                key: member.key.clone(),
-            });
-        }
-        let mut resync = false;
-        if let Some(live) = slot.live.as_mut().filter(|live| live.uid == member.uid) {
-            live.vain = Vain::default();
-            if chain == Chain::Deletion {
-                live.deletion_done = true;
-                live.pending = None;
-                self.actions.push(Action::Forget {
-                    key: member.key.clone(),
-                    uid: member.uid.clone(),
-                });
-            } else {
-                live.completed = Some(member.content);
-                if live.content == member.content && live.pending != Some(WatchEvent::Deleted) {
-                    live.pending = None;
-                }
-                live.end_run();
-                resync = true;
-            }
-        }
-        match (after, period) {
-            _ if !resync => {}
-            (Some(after), period) if period.is_none_or(|period| after < period) => {
-                self.turn_at(&member.key, now.after(after));
-            }
-            (_, Some(period)) => self.resync(&member.key, period, now),
-            (_, None) => {}
-        }
-        self.settle(&member.key, false);
-        self.wake(&member.key, now);
-    }
-
-    fn resync(&mut self, key: &ObjectRef, period: Duration, now: Timestamp) {
-        self.sequence += 1;
-        let at = now.after(jittered(period, mix(self.seed ^ self.sequence)));
-        self.turn_at(key, at);
-    }
-
-    /// An object that is idle has a turn then.
-    fn turn_at(&mut self, key: &ObjectRef, at: Timestamp) {
-        let timer = self.timer(at, Timer::Resync(key.clone()));
-        let previous = self
-            .live_mut(key)
-            .and_then(|live| live.resync.replace(timer));
-        if let Some(previous) = previous {
-            self.timers.remove(&previous);
-        }
-    }
-
-    fn retry(
-        &mut self,
-        chain: Chain,
-        member: &Member,
-        tries: Tries,
-        failure: &Failure,
-        after: Duration,
-        now: Timestamp,
-    ) {
-        self.idle(&member.key);
-        self.note_wish(&member.key, failure, after, now);
-        if self.has_changed(chain, member) {
-            self.wake(&member.key, now);
-            return;
-        }
-        if failure.reaction == Reaction::Park {
-            self.note_refusal(member, tries, failure, now);
-        } else if let Some(slot) = self.slots.get_mut(&member.key) {
-            slot.has_failed = true;
-        }
-        if let Some(vain) = self.vain_mut(member) {
-            vain.failures = tries.failures;
-        }
-        if let Some(slot) = self.slots.get_mut(&member.key)
-            && let (true, Some(live)) = (slot.gone.is_empty(), &mut slot.live)
-        {
-            live.pending.get_or_insert(member.event);
-        }
-        self.delay(&member.key, now.after(after));
-    }
-
-    fn give_up(
-        &mut self,
-        chain: Chain,
-        member: &Member,
-        failure: Failure,
-        failures: u32,
-        now: Timestamp,
-    ) {
-        self.idle(&member.key);
-        if self.has_changed(chain, member) {
-            self.wake(&member.key, now);
-            return;
-        }
-        let period = self.configurator.watch.resync_period;
-        let Some(slot) = self.slots.get_mut(&member.key) else {
-            return;
-        };
-        slot.is_given_up = true;
-        slot.has_failed = true;
-        let mut resync = false;
-        if slot.gone.front().is_some_and(|gone| gone.uid == member.uid) {
-            // What is remembered of it elsewhere stays, so a new listing finds it again.
-            slot.gone.pop_front();
-        } else if let Some(live) = &mut slot.live {
-            live.completed = Some(member.content);
-            live.pending = None;
-            live.end_run();
-            live.vain = Vain::default();
-            resync = true;
-        }
-        self.actions.push(Action::GiveUp {
-            key: member.key.clone(),
-            uid: member.uid.clone(),
-            failure,
-            failures,
-        });
-        if resync && let Some(period) = period {
-            self.resync(&member.key, period, now);
-        }
-        self.settle(&member.key, true);
-        self.wake(&member.key, now);
-    }
-
-    fn split(&mut self, chain: Chain, members: &[Member], now: Timestamp) {
-        let (left, right) = members.split_at(members.len() / 2);
-        for half in [right, left] {
-            let mut keys = Vec::new();
-            for member in half {
-                self.idle(&member.key);
-                if let Some(slot) = self.slots.get_mut(&member.key) {
-                    // The runs of its halves are parts of this one.
-                    let [_, before] = slot.began;
-                    slot.began = [before, None];
-                }
-                if let Some(live) = self.live_mut(&member.key)
-                    && live.uid == member.uid
-                {
-                    live.pending.get_or_insert(member.event);
-                }
-                if self.next_chain(&member.key) == Some(chain) {
-                    self.queued(&member.key, chain);
-                    keys.push(member.key.clone());
-                } else {
-                    self.wake(&member.key, now);
-                }
-            }
-            // The canary may have changed since the run began.
-            for unit in self.split_canary(keys, chain) {
-                let is_suspect = self.is_suspect(&unit.keys, now);
-                self.lines.push_front(unit, is_suspect);
-            }
         }
     }
 
@@ -1866,73 +1332,6 @@ impl Queue {
             self.slots.remove(key);
         }
     }
-}
-
-impl Live {
-    /// A run of it has ended for good. One that was asked for meanwhile follows; without, it was of the module that is the object's now.
-    fn end_run(&mut self) {
-        if std::mem::take(&mut self.renews) {
-            self.pending.get_or_insert(WatchEvent::Resync);
-        } else {
-            self.awaits_canary_run = false;
-        }
-    }
-}
-
-impl Vain {
-    fn tries(&self) -> Tries {
-        Tries {
-            failures: self.failures,
-            refusals: self.refused.as_ref().map_or(0, |refused| refused.refusals),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.failures == 0 && self.refused.is_none()
-    }
-}
-
-impl Slot {
-    /// Whether the last run failed, was refused or held its place for long, or the object keeps changing because of its own runs, or has many.
-    fn is_suspect(&self, now: Timestamp) -> bool {
-        let is_looping = |live: &Live| live.guard.is_looping();
-        let [_, second] = self.began;
-        self.has_failed
-            || self.was_refused
-            || self.was_slow
-            || second.is_some_and(|began| now.since(began) < BUSY)
-            || self.live.as_ref().is_some_and(is_looping)
-    }
-
-    /// What its object was refused last, with the uid of that object: the dead come before the living.
-    fn refused(&self) -> Option<(&str, &Refused)> {
-        let gone = self.gone.front().map(|gone| (&gone.uid, &gone.vain));
-        let live = self.live.as_ref().map(|live| (&live.uid, &live.vain));
-        let (uid, vain) = gone.or(live)?;
-        Some((uid, vain.refused.as_deref()?))
-    }
-
-    fn empty() -> Self {
-        Self {
-            live: None,
-            gone: VecDeque::new(),
-            work: Work::Idle,
-            is_given_up: false,
-            quiet_until: None,
-            has_failed: false,
-            was_refused: false,
-            was_slow: false,
-            began: [None; 2],
-        }
-    }
-}
-
-fn first_half(bytes: [u8; 16]) -> [u8; 8] {
-    let mut half = [0; 8];
-    for (to, from) in half.iter_mut().zip(bytes) {
-        *to = from;
-    }
-    half
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use configurator_background::work::Background;
 use configurator_core::handler::CallLimits;
 
 use crate::long_calls::{Kind, LongCalls};
+use crate::owner::owner_of;
 
 /// Size in bytes from which an input makes the call begin with a long turn.
 const LARGE_INPUT: u64 = 1 << 20;
@@ -83,7 +84,8 @@ impl QueuedCall<'_> {
         if self.short.is_some() || self.long.is_some() {
             return;
         }
-        let CallLimits { owner, yields, .. } = self.limits;
+        let owner = owner_of(&self.limits);
+        let yields = self.limits.yields;
         match self.expected {
             Some(expected) => {
                 self.long = Some(self.queue.long.turns().take(owner, expected).await);
@@ -112,7 +114,7 @@ impl QueuedCall<'_> {
     pub fn exchange_turn(&mut self) -> Option<Turn> {
         self.return_short_turn();
         let turn = self.long.take();
-        let turn = turn.or_else(|| self.queue.long.turns().try_take(self.limits.owner));
+        let turn = turn.or_else(|| self.queue.long.turns().try_take(owner_of(&self.limits)));
         self.expected = self.expected.or(Some(self.queue.tick));
         turn
     }

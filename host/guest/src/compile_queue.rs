@@ -2,13 +2,14 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use configurator_background::owner_turns::OwnerTurns;
+use configurator_background::owners::{Owner, Owners};
 
 use crate::digest::Digest;
 
-/// Lets a few modules be compiled at a time. The next is of the owner whose last turn was longest ago, so an owner with many modules
-/// keeps none of another waiting for more than one of them. No module is compiled twice at a time.
+/// Lets a few modules be compiled at a time, in the [order of their owners](Owners), so an owner with many modules does not keep others waiting.
+/// No module is compiled twice at a time.
 pub(crate) struct CompileQueue {
     state: Mutex<State>,
     changed: Condvar,
@@ -16,7 +17,7 @@ pub(crate) struct CompileQueue {
 
 struct State {
     free: u32,
-    owners: OwnerTurns,
+    owners: Owners,
     compiling: HashSet<Digest>,
     waiting: VecDeque<Waiting>,
     next_id: u64,
@@ -24,7 +25,7 @@ struct State {
 
 struct Waiting {
     id: u64,
-    owner: u128,
+    owner: Owner,
     module: Digest,
 }
 
@@ -32,6 +33,8 @@ struct Waiting {
 pub(crate) struct Turn<'q> {
     queue: &'q CompileQueue,
     module: Digest,
+    owner: Owner,
+    since: Instant,
 }
 
 impl CompileQueue {
@@ -40,7 +43,7 @@ impl CompileQueue {
         Self {
             state: Mutex::new(State {
                 free: parallel,
-                owners: OwnerTurns::default(),
+                owners: Owners::default(),
                 compiling: HashSet::new(),
                 waiting: VecDeque::new(),
                 next_id: 0,
@@ -52,10 +55,11 @@ impl CompileQueue {
     /// Waits on this thread for a turn, or until the module is `found` because another has compiled it.
     pub(crate) fn take<T>(
         &self,
-        owner: u128,
+        owner: impl Into<Owner>,
         module: Digest,
         found: impl Fn() -> Option<T>,
     ) -> Result<Turn<'_>, T> {
+        let owner = owner.into();
         let mut state = self.state();
         let id = state.next_id;
         state.next_id = id.wrapping_add(1);
@@ -75,6 +79,8 @@ impl CompileQueue {
                 return Ok(Turn {
                     queue: self,
                     module,
+                    owner,
+                    since: Instant::now(),
                 });
             }
             let woken = self.changed.wait(state);
@@ -100,13 +106,13 @@ impl State {
         }
         let waiting = self.waiting.iter();
         let waiting = waiting.filter(|waiting| !self.compiling.contains(&waiting.module));
-        let next = waiting.min_by_key(|waiting| (self.owners.last(waiting.owner), waiting.id));
+        let next = waiting.min_by_key(|waiting| (self.owners.order(waiting.owner), waiting.id));
         next.map(|waiting| waiting.id)
     }
 
-    fn begin(&mut self, id: u64, owner: u128, module: Digest) {
+    fn begin(&mut self, id: u64, owner: Owner, module: Digest) {
         self.free = self.free.saturating_sub(1);
-        self.owners.record(owner);
+        self.owners.begin(owner);
         self.compiling.insert(module);
         self.waiting.retain(|waiting| waiting.id != id);
     }
@@ -117,6 +123,7 @@ impl Drop for Turn<'_> {
         let mut state = self.queue.state();
         state.free = state.free.saturating_add(1);
         state.compiling.remove(&self.module);
+        state.owners.end(self.owner, self.since.elapsed());
         drop(state);
         self.queue.changed.notify_all();
     }

@@ -36,6 +36,7 @@ mod compile_queue;
 mod long_calls;
 
 pub mod call_queue;
+pub mod owner;
 
 pub mod bytes;
 

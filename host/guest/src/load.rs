@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use configurator_background::owners::Owner;
 use configurator_core::handler::{CallFault, CallLimits, ModuleDescription};
 use wasmtime::component::{Component, Linker};
 
@@ -195,7 +196,7 @@ impl Loader {
     pub(crate) fn load(
         &self,
         caller: &Caller,
-        owner: u128,
+        owner: Owner,
         bytes: &ModuleBytes,
         name: &str,
     ) -> Result<Arc<Module>, LoadError> {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use configurator_background::fair_queue::{FairQueue, Turn};
 use configurator_background::priority::{give_way, run_when_idle};
+use configurator_background::rest::REST;
 use configurator_core::handler::CallLimits;
 use tokio::sync::oneshot;
 
@@ -14,10 +15,6 @@ use crate::deadline::thread_cpu_nanos;
 use crate::drive::{Begun, DriveError, Fiber, drive_blocking, drive_while};
 use crate::ticker::ShortTicks;
 
-/// How long a call rests at each tick on a thread that runs only while a processor is idle. Kernel threads, which complete writes to disks
-/// for example, do not interrupt a thread of another control group at once, whatever its policy: they would wait for the next tick of the
-/// scheduler, about 4 ms.
-const REST: Duration = Duration::from_micros(50);
 /// Stack of such a thread, in bytes. The call has a stack of its own.
 const STACK: usize = 256 << 10;
 /// How long a thread that runs only while a processor is idle may get less than a quarter of one.

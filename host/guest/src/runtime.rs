@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use configurator_background::owners::Owner;
 use configurator_background::work::Background;
 use configurator_core::handler::{CallFault, CallLimits, HandlerInput};
 use tokio::sync::oneshot;
@@ -138,10 +139,11 @@ impl GuestRuntime {
     /// As there.
     pub async fn load_for(
         &self,
-        owner: u128,
+        owner: impl Into<Owner>,
         bytes: impl Into<ModuleBytes>,
         name: &str,
     ) -> Result<Arc<Module>, LoadError> {
+        let owner = owner.into();
         let bytes = bytes.into();
         let (reply, result) = oneshot::channel();
         let runtime = self.clone();
@@ -173,7 +175,9 @@ impl GuestRuntime {
         name: &str,
     ) -> Result<Arc<Module>, LoadError> {
         let bytes = bytes.into();
-        self.inner.loader.load(&self.inner.caller, 0, &bytes, name)
+        self.inner
+            .loader
+            .load(&self.inner.caller, Owner::default(), &bytes, name)
     }
 
     /// The memory of all guests: linear memories and tables of calls that run and of instances that are kept.

@@ -14,7 +14,7 @@ use super::settings::{ByteSize, Settings};
 use super::terminal::{BAD, FAINT, GOOD};
 use crate::controller::keeper::{check_memory, check_module};
 use crate::declaration::{self, FlowSet};
-use crate::module_source::{ModuleDirectory, ModuleSource as _};
+use crate::module_source::{ModuleDirectory, ModulePolicies, ModuleSource as _};
 use crate::resource;
 
 /// Check Configurators and settings without running anything.
@@ -160,7 +160,7 @@ async fn mistakes(
         return Vec::new();
     }
     let bytes = match ModuleDirectory::of(folders)
-        .fetch(&resource.spec.module)
+        .fetch(&resource.spec.module, &ModulePolicies::default())
         .await
     {
         Ok(fetched) => fetched.bytes,

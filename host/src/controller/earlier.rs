@@ -2,14 +2,19 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use configurator_background::owners::Owner;
+use configurator_core::handler::CallLimits;
 use configurator_core::module::RunModule;
 use configurator_guest::module::Module;
+use configurator_guest::owner::owner_of;
 use configurator_guest::runtime::GuestRuntime;
 
 use super::call_mode::CallMode;
+use super::policies::Policies;
+use crate::host::Shared;
 use crate::module_source::ModuleSource;
 use crate::recording::Recorder;
-use crate::resource::ModuleSpec;
+use crate::resource::{Configurator, ModuleSpec};
 
 /// The most modules that are held without being asked for.
 const MAX_HELD: usize = 8;
@@ -19,10 +24,12 @@ pub(crate) struct Earlier {
     source: Arc<dyn ModuleSource>,
     guest: GuestRuntime,
     /// The owner whose turn it takes when modules wait to be compiled.
-    owner: u128,
+    owner: Owner,
     call_mode: CallMode,
     spec: ModuleSpec,
-    /// Keeps them with the runs, where these are recorded.
+    /// Where the policies for its namespace are.
+    policies: Policies,
+    namespace: String,
     recorder: Option<Arc<Recorder>>,
     /// The one that was used last comes last.
     held: Mutex<Vec<RunModule>>,
@@ -31,27 +38,32 @@ pub(crate) struct Earlier {
 }
 
 impl Earlier {
+    /// Those of a Configurator. The recorder keeps them with the runs, if these are recorded.
     pub(crate) fn new(
-        source: Arc<dyn ModuleSource>,
-        guest: GuestRuntime,
-        owner: u128,
-        call_mode: CallMode,
-        spec: ModuleSpec,
+        shared: &Shared,
+        resource: &Configurator,
+        recorder: Option<Arc<Recorder>>,
     ) -> Self {
+        let namespace = resource.key().namespace;
+        let policies = shared.policies.clone();
+        let uid = resource.metadata.uid.as_deref().unwrap_or_default();
+        let mut limits = CallLimits::default().owned_by(uid);
+        if !namespace.is_empty() {
+            limits = limits.shared_in(&namespace);
+            limits.weight = policies.of(&namespace).weight;
+        }
         Self {
-            source,
-            guest,
-            owner,
-            call_mode,
-            spec,
-            recorder: None,
+            source: shared.modules.clone(),
+            guest: shared.guest.clone(),
+            owner: owner_of(&limits),
+            call_mode: shared.call_mode.clone(),
+            spec: resource.spec.module.clone(),
+            policies,
+            namespace,
+            recorder,
             held: Mutex::default(),
             loading: tokio::sync::Mutex::default(),
         }
-    }
-
-    pub(crate) fn recorder(self, recorder: Option<Arc<Recorder>>) -> Self {
-        Self { recorder, ..self }
     }
 
     /// Has this one at hand for a while.
@@ -93,7 +105,8 @@ impl Earlier {
             digest: Some(digest.to_owned()),
             ..self.spec.clone()
         };
-        let fetched = self.source.fetch(&spec).await;
+        let policy = self.policies.of(&self.namespace);
+        let fetched = self.source.fetch(&spec, &policy.modules).await;
         let bytes = fetched.map_err(|error| error.to_string())?.bytes;
         let found = bytes.digest();
         if found.to_string() != digest {

@@ -1,15 +1,19 @@
 //! Keeps one Configurator running: loads its module, replaces its worker when it changes, writes its status.
 
 mod account;
+mod check;
 mod load;
+mod policy;
+mod quotas;
 mod release;
+mod replace;
 mod rollout;
+mod source;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use configurator_core::backoff::jittered;
-use configurator_core::configurator::{Configurator, DeletionBy};
 use configurator_core::time::Timestamp;
 use configurator_guest::module::Module;
 use futures::FutureExt as _;
@@ -18,36 +22,28 @@ use kube::ResourceExt as _;
 use kube::api::ApiResource;
 use tokio::sync::watch;
 
-use self::load::{Loaded, earlier, load, recorder};
+use self::check::check;
+use self::load::{Loaded, load};
 pub(crate) use self::load::{check_memory, check_module};
-use self::release::hold;
+use self::quotas::QUOTA_EXCEEDED;
 use super::canary::{Canary, ROLLBACK_ANNOTATION};
-use super::driver::RunContext;
-use super::finalizer::Finalizer;
-use super::machine_run::MachineContext;
+use super::namespace_changes::NamespaceReceiver;
 use super::parameters::ParameterSources;
 use super::policies::{NamespacePolicy, PolicyChanges};
-use super::rbac_changes::NamespaceRbac;
 use super::report::{KeeperReport, Reporter};
 use super::rights::{Reviewed, RightsReview, Verdict, wait_for_rights};
-use super::rollout::Rollout;
-use super::state_store::StateStore;
 use super::status::{Known, Refusal};
 use super::sweep::{remove_records, retire_books};
 use super::voice::{Said, Voice};
-use super::worker::{self, WorkerHandle, WorkerParts, WorkerReport, needs_ledger};
+use super::worker::{WorkerHandle, WorkerReport};
 use crate::clock::until;
 use crate::declaration::{self, FlowSet};
 use crate::events::{HostEvent, Subject};
 use crate::host::Shared;
-use crate::idempotency::Effects;
-use crate::impersonation::acting_as;
-use crate::ledger::Ledger;
 use crate::module_source::SourceError;
 use crate::observer::Notice;
 use crate::resource::{self, ModeStatus};
 use crate::shards::changed;
-use crate::suspect_requests::SuspectRequests;
 use crate::tasks::{TaskKind, Tasks, if_some};
 
 /// The wait after a change of rights, which often come several at a time, before what is missing is looked for again.
@@ -114,7 +110,11 @@ pub(crate) struct Keeper {
     /// Where its parameters are from, apart from itself.
     parameters: Option<ParameterSources>,
     /// Changes of the rights of its ServiceAccount; `None` if it acts as the host.
-    rbac: Option<NamespaceRbac>,
+    rbac: Option<NamespaceReceiver>,
+    /// Changes of the quota usage of its namespace; `None` for a ClusterConfigurator.
+    usage: Option<NamespaceReceiver>,
+    /// Whether older Configurators used up the quota of Configurators when this was last looked at.
+    is_over_quota: bool,
 }
 
 /// What a keeper deals with next.
@@ -127,6 +127,8 @@ enum News {
     Policies,
     /// A source of its parameters has changed.
     Parameters,
+    /// The quota usage of its namespace has changed.
+    Usage,
     /// The rights of its ServiceAccount may have changed.
     Rbac,
     /// Rights have been reviewed.
@@ -176,15 +178,22 @@ impl Keeper {
         reporter: Reporter,
     ) -> Self {
         let known = known_before(&desired.borrow());
-        let rights = RightsReview::new(shared.client.clone(), shared.clock.clone(), shared.seed);
+        let rights = RightsReview::new(
+            shared.client.clone(),
+            shared.reviews.clone(),
+            shared.clock.clone(),
+            shared.seed,
+        );
         let voice = Voice::new(&shared, &desired.borrow(), said);
         let flows = shared.flows.subscribe();
         let namespace = desired.borrow().key().namespace;
-        let rbac = (!namespace.is_empty()).then(|| shared.rbac_changes.of_namespace(&namespace));
+        let is_namespaced = !namespace.is_empty();
         Self {
-            policies: (!namespace.is_empty()).then(|| shared.policies.changes()),
+            policies: is_namespaced.then(|| shared.policies.changes()),
             policy: shared.policies.of(&namespace),
-            rbac,
+            rbac: is_namespaced.then(|| shared.rbac_changes.subscribe(&namespace)),
+            usage: is_namespaced.then(|| shared.quota_usage.subscribe(&namespace)),
+            is_over_quota: false,
             parameters: None,
             flows,
             flow_changes: 0,
@@ -263,7 +272,8 @@ impl Keeper {
             Ok(()) = self.flows.changed() => Ok(News::Flows),
             () = if_some(self.policies.as_mut().map(PolicyChanges::next)) => Ok(News::Policies),
             () = if_some(self.parameters.as_mut().map(ParameterSources::changed)) => Ok(News::Parameters),
-            () = if_some(self.rbac.as_mut().map(NamespaceRbac::changed)) => Ok(News::Rbac),
+            () = if_some(self.rbac.as_mut().map(NamespaceReceiver::changed)) => Ok(News::Rbac),
+            () = if_some(self.usage.as_mut().map(NamespaceReceiver::changed)) => Ok(News::Usage),
             reviewed = self.rights.next() => Ok(News::Reviewed(reviewed)),
             report = next_report(self.worker.as_mut()) => Ok(News::Report(report)),
             () = changed(changes.as_mut()) => Ok(News::Shards),
@@ -318,6 +328,18 @@ impl Keeper {
                     self.load(&resource);
                 }
             }
+            News::Usage => {
+                let resource = self.desired.borrow().clone();
+                let was_over = self.is_over_quota;
+                let is_deleted = resource.metadata.deletion_timestamp.is_some();
+                if !is_deleted
+                    && (self.look_at_quota(&resource) != was_over
+                        || self.has_too_many_objects(&resource))
+                {
+                    self.failures = 0;
+                    self.load(&resource);
+                }
+            }
             News::Rbac => {
                 self.rights.look_again();
                 // What it is refused for may have been granted.
@@ -337,6 +359,12 @@ impl Keeper {
                 self.rights.look_at(&report);
                 self.known.report = report;
                 self.voice.speak_soon();
+                // Until then the number that was counted when it was loaded holds.
+                if self.known.report.is_listed {
+                    let resource = self.desired.borrow().clone();
+                    let usage = &self.shared.quota_usage;
+                    usage.set_objects(&resource.key(), &resource.metadata, self.objects());
+                }
             }
             News::Shards => self.voice.speak_soon(),
             News::Said => {
@@ -475,70 +503,30 @@ impl Keeper {
         }
     }
 
-    /// Has the source asked whether it has another module than it had when one was last fetched.
-    fn ask_source(&mut self) {
-        self.ask_source = None;
-        let resource = self.desired.borrow().clone();
-        if resource.metadata.deletion_timestamp.is_some() || self.loading.is_some() {
-            return;
-        }
-        let modules = self.shared.modules.clone();
-        let asked = async move { modules.version(&resource.spec.module).await };
-        self.asking = Some(asked.boxed());
-    }
-
-    fn on_version(&mut self, answered: Result<Option<String>, SourceError>) {
-        self.ask_again();
-        match answered {
-            Ok(now) if now == self.source => {
-                self.say_of_source(None);
-            }
-            Ok(_) => {
-                let resource = self.desired.borrow().clone();
-                self.failures = 0;
-                self.load(&resource);
-            }
-            Err(error) => self.say_of_source(Some(error.to_string())),
-        }
-    }
-
-    fn ask_again(&mut self) {
-        let module = &self.desired.borrow().spec.module;
-        let interval = self.shared.modules.interval(module);
-        self.ask_source = Some(self.shared.clock.now().after(interval));
-    }
-
-    /// Says, once, that the source cannot be asked, and that what runs may be old.
-    fn say_of_source(&mut self, trouble: Option<String>) {
-        if self.known.old_module == trouble {
-            return;
-        }
-        if let Some(message) = &trouble
-            && self.known.old_module.is_none()
-        {
-            let resource = self.desired.borrow().clone();
-            let key = resource.key();
-            tracing::warn!(configurator = %key, "the module may be old: {message}");
-            let uid = resource.uid().unwrap_or_default();
-            let subject = Subject::configurator(&key, &uid);
-            let event = HostEvent::warning(subject, "ModuleSourceUnavailable", message.clone());
-            self.shared.publisher.publish(event);
-        }
-        self.known.old_module = trouble;
-        self.voice.speak_soon();
-    }
-
     /// Has the module fetched and checked beside what runs, in place of what is being fetched.
     fn load(&mut self, resource: &Arc<resource::Configurator>) {
         self.asking = None;
         self.policy = self.shared.policies.of(&resource.key().namespace);
+        self.look_at_quota(resource);
         let (shared, flows) = (self.shared.clone(), self.shared_flows());
         let resource = resource.clone();
         // What runs already need not be fetched.
         let before = self.known.stable.clone().filter(|_| self.worker.is_none());
         let loading = async move {
-            let version = shared.modules.version(&resource.spec.module).await;
-            let loaded = load(&shared, &flows, &resource, before).await;
+            // Nothing is asked in the name of a Configurator that is not allowed to run.
+            let checked = match check(&shared, &flows, &resource).await {
+                Ok(checked) => checked,
+                Err(refusal) => {
+                    return Arrived {
+                        resource,
+                        version: Ok(None),
+                        loaded: Err(refusal),
+                    };
+                }
+            };
+            let modules = &checked.policy.modules;
+            let version = shared.modules.version(&resource.spec.module, modules).await;
+            let loaded = load(&shared, checked, &resource, before).await;
             Arrived {
                 resource,
                 version,
@@ -588,6 +576,10 @@ impl Keeper {
                     self.known.running = None;
                     self.rights.end();
                 }
+                if refusal.is_denial && refusal.reason != QUOTA_EXCEEDED {
+                    let usage = &self.shared.quota_usage;
+                    usage.set_objects(&key, &resource.metadata, 0);
+                }
                 if refusal.may_change {
                     self.failures = self.failures.saturating_add(1);
                     let wait = Duration::from_secs(1 << self.failures.min(4)).min(MAX_LOOK_AGAIN);
@@ -630,127 +622,6 @@ impl Keeper {
                 }
             }
         }
-    }
-
-    /// Whether what runs differs from this in nothing but its module.
-    fn is_of_same(&self, loaded: &Loaded) -> bool {
-        let Some(worker) = &self.worker else {
-            return false;
-        };
-        let running = &worker.configurator;
-        loaded.resource == worker.resource
-            && **running
-                == Configurator {
-                    generation: running.generation,
-                    ..loaded.configurator.clone()
-                }
-    }
-
-    /// The old worker ends before the new one begins, so that no object is in two runs.
-    async fn replace(&mut self, loaded: Loaded) {
-        let Loaded {
-            configurator,
-            module,
-            resource,
-            watched,
-            namespaces,
-            ..
-        } = loaded;
-        let is_namespaced = watched.is_namespaced;
-        if let Some(worker) = self.worker.take() {
-            worker.stop().await;
-        }
-        let key = configurator.key.clone();
-        let digest = module.digest().to_string();
-        let shared = &self.shared;
-        let by_finalizer = configurator.deletion.by == DeletionBy::Finalizer;
-        if by_finalizer && let Err(error) = hold(&shared.client, &key).await {
-            tracing::warn!(configurator = %key, %error, "the Configurator could not be held by its finalizer");
-        }
-        self.kind_to_release = (!by_finalizer).then(|| resource.clone());
-        if shared.shards.is_none() {
-            self.release_earlier().await;
-        }
-        let shared = &self.shared;
-        let ledger = needs_ledger(&configurator)
-            .then(|| Ledger::new(shared.config_store.clone(), &configurator.uid));
-        let client = acting_as(&shared.client, configurator.service_account.as_ref());
-        let finalizer =
-            by_finalizer.then(|| Finalizer::new(client.clone(), resource.clone(), &key));
-        let configurator = Arc::new(configurator);
-        let store = StateStore::new(
-            client.clone(),
-            resource.clone(),
-            &configurator,
-            shared.config_store.clone(),
-            shared.state_key.clone(),
-        );
-        let recorder = recorder(shared, &configurator);
-        let earlier = earlier(shared, &self.desired.borrow(), recorder.clone());
-        let rolled_back = self.known.rolled_back.as_ref();
-        let rolled_back = rolled_back.map(|rolled_back| rolled_back.digest.clone());
-        let context = Arc::new(RunContext {
-            machine: store.map(|store| Arc::new(MachineContext::new(store, earlier))),
-            guest: shared.guest.clone(),
-            call_mode: shared.call_mode.clone(),
-            rollout: Arc::new(Rollout::new(module, rolled_back)),
-            executor: shared.executor.clone(),
-            answers: shared.answers.clone(),
-            suspects: SuspectRequests::new(configurator.concurrency),
-            clock: shared.clock.clone(),
-            client: client.clone(),
-            host_client: shared.client.clone(),
-            resource: resource.clone(),
-            effects: Effects::new(
-                shared.config_store.clone(),
-                shared.state_key.clone(),
-                &configurator,
-                shared.clock.clone(),
-            ),
-            ledger,
-            finalizer,
-            publisher: shared.publisher.clone(),
-            recorder,
-            observer: shared.observer.clone(),
-            metrics: shared.metrics.clone(),
-        });
-        let before = self.known.stable.replace(digest.clone());
-        if before.as_ref().is_some_and(|before| *before != digest) {
-            self.known.previous = before;
-        }
-        self.known.running = Some((configurator.generation, digest.clone()));
-        self.known.is_suspended = configurator.suspend;
-        self.known.report = WorkerReport::default();
-        self.rights.begin(configurator.clone(), watched);
-        self.reporter.say(KeeperReport::default());
-        tracing::info!(
-            configurator = %key,
-            digest,
-            generation = configurator.generation,
-            "started"
-        );
-        self.worker = Some(worker::start(WorkerParts {
-            configurator,
-            policies: shared.policies.clone(),
-            context,
-            resource,
-            is_namespaced,
-            namespaces,
-            client,
-            host_client: shared.client.clone(),
-            declarative: shared.declarative.clone(),
-            publisher: shared.publisher.clone(),
-            availability: shared.availability.clone(),
-            command_limits: shared.command_limits,
-            requesters: shared.requesters.clone(),
-            tasks: self.tasks.clone(),
-            seed: shared.seed,
-            shards: shared.shards.clone(),
-            reporter: self.reporter.clone(),
-        }));
-        self.shared
-            .observer
-            .noticed(&key, &Notice::Started { digest, objects: 0 });
     }
 
     /// Says what is known of it, unless that is about to change.

@@ -19,7 +19,8 @@ use crate::kubernetes_faults::fault_of;
 use crate::shards::{Permit, Shards, changed};
 use crate::sinks::configstore::segments_below;
 
-/// The wait before a removal that failed is retried. It doubles with each further failure.
+/// The wait before a removal that failed is retried, which doubles with each further failure, and before it is checked that nothing was written
+/// after a removal: a request that was sent before the namespace was deleted can take effect later.
 const AGAIN: Duration = Duration::from_secs(15);
 /// How often it doubles at most: to about an hour.
 const MAX_DOUBLINGS: u32 = 8;
@@ -53,7 +54,12 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             }
         };
         match removed {
-            Ok(()) => failures = 0,
+            Ok(has_removed) => {
+                failures = 0;
+                if has_removed {
+                    again = Some(clock.now().after(AGAIN));
+                }
+            }
             Err(fault) => {
                 let wait = AGAIN * 2_u32.pow(failures.min(MAX_DOUBLINGS));
                 tracing::warn!(%fault, ?wait, "the partitions of deleted namespaces could not be removed; the host retries");
@@ -64,33 +70,36 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Removes the partitions of namespaces that exist in `before`, but not now.
+/// Removes the partitions of namespaces that exist in `before`, but not now. Returns whether there were any.
 async fn remove_gone(
     shared: &Shared,
     before: &NamespaceSet,
     now: &NamespaceSet,
-) -> Result<(), Fault> {
+) -> Result<bool, Fault> {
+    let mut has_removed = false;
     for (name, known) in before {
         if now.get(name).is_none_or(|now| now.uid != known.uid) {
-            remove(shared, &(name.clone(), known.uid.clone())).await?;
+            has_removed |= remove(shared, &(name.clone(), known.uid.clone())).await?;
         }
     }
-    Ok(())
+    Ok(has_removed)
 }
 
-async fn remove(shared: &Shared, (name, uid): &Named) -> Result<(), Fault> {
+/// Removes a partition, unless that is the task of another host. Returns whether it was this host's.
+async fn remove(shared: &Shared, (name, uid): &Named) -> Result<bool, Fault> {
     let Ok(permit) = Shards::permit(shared.shards.as_ref(), uid) else {
-        return Ok(());
+        return Ok(false);
     };
     let fences = Permit::fences_of(permit.as_ref());
     let partition = Partition::of_namespace(name, uid);
     let write = Write::DeletePrefix(partition.prefix().to_owned());
     shared.config_store.write(vec![write], fences).await?;
-    shared.secret_store.delete_all(partition.prefix()).await
+    shared.secret_store.delete_all(partition.prefix()).await?;
+    Ok(true)
 }
 
-/// Removes the partitions of all namespaces that do not exist.
-async fn remove_left(shared: &Shared) -> Result<(), Fault> {
+/// Removes the partitions of all namespaces that do not exist. Returns whether there were any.
+async fn remove_left(shared: &Shared) -> Result<bool, Fault> {
     let mut kept = BTreeSet::new();
     let config = shared.config_store.as_ref();
     for name in segments_below(config, NAMESPACES).await? {
@@ -105,7 +114,7 @@ async fn remove_left(shared: &Shared) -> Result<(), Fault> {
         kept.extend(uids.into_iter().map(|uid| (name.clone(), uid)));
     }
     if kept.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     // They are listed after the partitions: a namespace may have been created meanwhile.
     let namespaces: Api<Namespace> = Api::all(shared.client.clone());
@@ -114,8 +123,9 @@ async fn remove_left(shared: &Shared) -> Result<(), Fault> {
     for namespace in listed {
         kept.remove(&(namespace.name_any(), namespace.uid().unwrap_or_default()));
     }
+    let mut has_removed = false;
     for named in &kept {
-        remove(shared, named).await?;
+        has_removed |= remove(shared, named).await?;
     }
-    Ok(())
+    Ok(has_removed)
 }

@@ -19,10 +19,12 @@ use kube::runtime::{WatchStreamExt as _, watcher as watch_kind};
 use tokio::sync::watch;
 
 use super::namespaces::{KnownNamespace, NamespaceSet};
+use super::quota_usage::QuotaUsage;
 use crate::cluster::WatchBackoff;
-use crate::declaration::policy::{Policy, PolicyLimits, selector};
+use crate::declaration::policy::{Policy, PolicyLimits, Quotas, lower, selector};
 use crate::declaration::{self, DeclarationError};
 use crate::host::Shared;
+use crate::module_source::ModulePolicies;
 use crate::objects;
 use crate::resource::Configurator;
 use crate::resource::policy::ConfiguratorPolicy;
@@ -51,6 +53,12 @@ pub(crate) struct NamespacePolicy {
     pub(crate) ceiling: Arc<Ceiling>,
     /// Limits their resource usage.
     pub(crate) limits: PolicyLimits,
+    /// Which modules they may run.
+    pub(crate) modules: ModulePolicies,
+    /// Its share of the CPU time of modules, relative to other namespaces.
+    pub(crate) weight: u32,
+    /// Limits what its Configurators use together.
+    pub(crate) quotas: Quotas,
     /// The default ServiceAccount.
     pub(crate) service_account: Option<String>,
     policies: Vec<(String, Arc<Policy>)>,
@@ -63,6 +71,9 @@ impl NamespacePolicy {
             denied: None,
             ceiling,
             limits: PolicyLimits::default(),
+            modules: ModulePolicies::default(),
+            weight: 1,
+            quotas: Quotas::default(),
             service_account: None,
             policies: Vec::new(),
         }
@@ -99,6 +110,24 @@ impl NamespacePolicy {
             .iter()
             .find(|(_, policy)| !policy.allows_account(name));
         forbids.map(|(policy, _)| policy.as_str())
+    }
+
+    /// Returns whether older Configurators use up the quota of Configurators.
+    pub(crate) fn exceeds_configurators(
+        &self,
+        usage: &QuotaUsage,
+        resource: &Configurator,
+    ) -> bool {
+        let older = || usage.older(&resource.key(), &resource.metadata);
+        let quota = self.quotas.configurators;
+        quota.is_some_and(|quota| older() >= quota)
+    }
+
+    /// Returns the number of objects that older Configurators leave of the quota of objects; `None` without such a quota.
+    pub(crate) fn objects_left(&self, usage: &QuotaUsage, resource: &Configurator) -> Option<u64> {
+        let quota = self.quotas.objects?;
+        let older = usage.objects_of_older(&resource.key(), &resource.metadata);
+        Some(quota.saturating_sub(older))
     }
 
     /// Checks that it allows this operation.
@@ -250,17 +279,26 @@ impl Policies {
         }
         let mut ceiling = Ceiling::clone(host);
         let mut limits = PolicyLimits::default();
+        let mut quotas = Quotas::default();
+        let mut weight = None;
         for (name, policy) in &policies {
             let whose = format!("the ConfiguratorPolicy {name}");
             ceiling = ceiling.lowered(&whose, policy.capabilities_in(namespace));
             limits = limits.lowest(policy.limits);
+            quotas = quotas.lowest(policy.quotas);
+            weight = lower(weight, policy.weight);
         }
+        let modules = policies.iter().map(|(_, policy)| policy.modules.clone());
+        let modules = modules.collect();
         let mut accounts = policies.iter().map(|(_, policy)| &policy.service_account);
         NamespacePolicy {
             uid: String::new(),
             denied: None,
             ceiling: Arc::new(ceiling),
             limits,
+            modules,
+            weight: weight.unwrap_or(1),
+            quotas,
             service_account: accounts.find_map(Clone::clone),
             policies,
         }
@@ -361,7 +399,7 @@ fn read_policy(guard: DeserializeGuard<ConfiguratorPolicy>) -> (String, ParsedPo
     };
     let read = match selector(&policy.spec.namespace_selector) {
         Ok(selector) => {
-            let checked = Policy::check(&policy.spec).map(Arc::new);
+            let checked = Policy::check(&name, &policy.spec).map(Arc::new);
             ParsedPolicy::Known(selector, checked.map_err(|error| error.to_string()))
         }
         Err(error) => ParsedPolicy::Unknown(error.to_string()),

@@ -10,54 +10,10 @@ use kube::api::{Api, PartialObjectMeta, Resource};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt as _, watcher as watch_kind};
 use serde::de::DeserializeOwned;
-use tokio::sync::broadcast;
 
 use crate::cluster::WatchBackoff;
 use crate::host::Shared;
 use crate::objects;
-
-/// The capacity for a slow receiver. A receiver that misses a change assumes that all rights have changed.
-const KEPT: usize = 64;
-
-/// Broadcasts the namespaces in which roles or bindings change. An empty namespace stands for all.
-#[derive(Debug, Clone)]
-pub(crate) struct RbacChanges(broadcast::Sender<Arc<str>>);
-
-impl Default for RbacChanges {
-    fn default() -> Self {
-        Self(broadcast::channel(KEPT).0)
-    }
-}
-
-impl RbacChanges {
-    /// Subscribes to changes in this namespace.
-    pub(crate) fn of_namespace(&self, namespace: &str) -> NamespaceRbac {
-        NamespaceRbac {
-            namespace: namespace.to_owned(),
-            changes: self.0.subscribe(),
-        }
-    }
-}
-
-/// Changes of the rights in one namespace.
-#[derive(Debug)]
-pub(crate) struct NamespaceRbac {
-    namespace: String,
-    changes: broadcast::Receiver<Arc<str>>,
-}
-
-impl NamespaceRbac {
-    /// Waits until rights in the namespace may have changed.
-    pub(crate) async fn changed(&mut self) {
-        loop {
-            match self.changes.recv().await {
-                Ok(changed) if !changed.is_empty() && *changed != *self.namespace => {}
-                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return,
-                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
-            }
-        }
-    }
-}
 
 /// Watches roles and their bindings.
 pub(crate) async fn run(shared: Arc<Shared>) {
@@ -68,8 +24,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     changes.push(watched::<ClusterRole>(client, seed));
     changes.push(watched::<ClusterRoleBinding>(client, seed));
     while let Some(namespace) = changes.next().await {
-        // An error means that there are no receivers.
-        let _ = shared.rbac_changes.0.send(namespace);
+        shared.rbac_changes.notify(&namespace);
     }
 }
 

@@ -20,6 +20,7 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::Client;
 use kube::api::{Api, PostParams};
+use tokio::sync::Semaphore;
 
 use super::worker::{MAX_LISTED, WorkerReport};
 use crate::clock::{SharedClock, until};
@@ -30,6 +31,8 @@ use crate::rights::{Right, Rights, Watched};
 
 /// Questions under way at the same time.
 const CONCURRENCY: usize = 8;
+/// Reviews of a host under way at the same time. A change of one role can concern all of its Configurators.
+pub const MAX_REVIEWS: usize = 4;
 /// Questions of one review; what a Configurator needs beyond that is not asked for.
 pub const MAX_QUESTIONS: usize = 256;
 /// Refused rights that the condition names.
@@ -149,6 +152,8 @@ struct Subject {
 /// The reviews of one Configurator.
 pub struct RightsReview {
     client: Client,
+    /// Limits the reviews of all Configurators.
+    turns: Arc<Semaphore>,
     clock: SharedClock,
     seed: u64,
     subject: Option<Subject>,
@@ -169,9 +174,10 @@ pub struct RightsReview {
 impl RightsReview {
     /// Nothing is asked for until it begins.
     #[must_use]
-    pub fn new(client: Client, clock: SharedClock, seed: u64) -> Self {
+    pub fn new(client: Client, turns: Arc<Semaphore>, clock: SharedClock, seed: u64) -> Self {
         Self {
             client,
+            turns,
             clock,
             seed,
             subject: None,
@@ -260,7 +266,13 @@ impl RightsReview {
                 (None, Some(subject)) => {
                     let subject = subject.clone();
                     until(self.clock.clone(), self.due).await;
-                    self.under_way = Some(Mutex::new(review(self.client.clone(), subject).boxed()));
+                    let (client, turns) = (self.client.clone(), self.turns.clone());
+                    let review = async move {
+                        // The semaphore is never closed.
+                        let _turn = turns.acquire().await;
+                        review(client, subject).await
+                    };
+                    self.under_way = Some(Mutex::new(review.boxed()));
                 }
                 (None, None) => std::future::pending().await,
             }

@@ -216,6 +216,7 @@ impl Supervisor {
         if self.listed.len() < Scope::ALL.len() {
             return;
         }
+        self.shared.quota_usage.set_listed();
         let is_first = self
             .reports
             .send_if_modified(|report| !std::mem::replace(&mut report.is_listed, true));
@@ -226,6 +227,8 @@ impl Supervisor {
 
     fn let_go(&mut self, key: &ObjectRef) {
         if let Some(kept) = self.kept.remove(key) {
+            let resource = kept.desired.borrow().clone();
+            self.shared.quota_usage.remove(key, &resource.metadata);
             self.sweep_due.get_or_insert(false);
             kept.reporter.retire();
             self.ending.retain(|_, life| !life.is_over());
@@ -280,6 +283,7 @@ impl Supervisor {
             }
             _ => {
                 self.let_go(&key);
+                self.shared.quota_usage.add(&key, &resource.metadata);
                 let before = self.ending.remove(&key);
                 let (desired, receiver) = watch::channel(resource);
                 let (hosts, said) = watch::channel(hosts);

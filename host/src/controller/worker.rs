@@ -48,6 +48,7 @@ use super::policies::Policies;
 use super::report::Reporter;
 use super::requesters::Requesters;
 use super::round_robin::RoundRobin;
+use super::run_rates::{NamespacePace, RunRates};
 use super::watched::Watched;
 use crate::clock::until;
 use crate::declarative::DeclarativeRequests;
@@ -79,6 +80,8 @@ pub struct WorkerParts {
     pub resource: ApiResource,
     /// Whether its objects have namespaces.
     pub is_namespaced: bool,
+    /// Limits how often runs of its namespace begin.
+    pub(crate) run_rates: RunRates,
     /// The namespaces whose objects are selected; `None`: all.
     pub namespaces: Option<SelectedNamespaces>,
     /// Watches, as the Configurator's ServiceAccount.
@@ -117,10 +120,17 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
     let configurator = parts.configurator.clone();
     let resource = parts.resource.clone();
     let tasks = parts.tasks.clone();
-    let queue = Queue::new(parts.configurator.clone(), parts.seed);
+    let pace = NamespacePace {
+        rates: parts.run_rates.clone(),
+        policies: parts.policies.clone(),
+        namespace: parts.configurator.key.namespace.clone(),
+    };
+    let queue = Queue::new(parts.configurator.clone(), parts.seed)
+        .sharded(parts.shards.as_ref().map_or(1, |shards| shards.number()))
+        .paced(Arc::new(pace));
     // A future holds what it is given twice, so it is given a box.
     let worker = Box::new(Worker {
-        queue: queue.sharded(parts.shards.as_ref().map_or(1, |shards| shards.number())),
+        queue,
         stop: stop.clone(),
         retry: Arc::clone(&retry),
         renewals: Arc::clone(&renewals),

@@ -11,7 +11,8 @@ use kube::core::Selector;
 
 use super::namespace::check_account_name;
 use super::{DeclarationError, bytes, capabilities, count, format_bytes, span, watch, wrong};
-use crate::resource::policy::{ConfiguratorPolicySpec, PolicyLimitsSpec};
+use crate::module_source::ModulePolicy;
+use crate::resource::policy::{ConfiguratorPolicySpec, ModulePolicySpec, PolicyLimitsSpec};
 
 /// A checked ConfiguratorPolicy.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +25,43 @@ pub struct Policy {
     pub capabilities: Arc<Capabilities>,
     /// Limits of Configurators.
     pub limits: PolicyLimits,
+    /// Which modules Configurators may run.
+    pub modules: Arc<ModulePolicy>,
+    /// The share of the CPU time of modules, relative to other namespaces. `None`: 1.
+    pub weight: Option<u32>,
+    /// Limits what the Configurators of a namespace use together.
+    pub quotas: Quotas,
+}
+
+/// What the Configurators of a namespace may use together. `None`: any number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Quotas {
+    /// The number of Configurators that run.
+    pub configurators: Option<usize>,
+    /// The number of watched objects.
+    pub objects: Option<u64>,
+    /// The number of runs that begin per second.
+    pub runs_per_second: Option<u32>,
+}
+
+impl Quotas {
+    /// The lower ones of both.
+    #[must_use]
+    pub fn lowest(self, other: Self) -> Self {
+        Self {
+            configurators: lower(self.configurators, other.configurators),
+            objects: lower(self.objects, other.objects),
+            runs_per_second: lower(self.runs_per_second, other.runs_per_second),
+        }
+    }
+}
+
+/// The lower one of two limits, of which either may be absent.
+pub(crate) fn lower<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
 }
 
 /// The highest values that a Configurator may have; `None`: any.
@@ -38,12 +76,6 @@ impl PolicyLimits {
     /// The lower ones of both.
     #[must_use]
     pub fn lowest(self, other: Self) -> Self {
-        fn lower<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
-            match (one, other) {
-                (Some(one), Some(other)) => Some(one.min(other)),
-                (one, other) => one.or(other),
-            }
-        }
         Self {
             memory: lower(self.memory, other.memory),
             deadline: lower(self.deadline, other.deadline),
@@ -97,9 +129,9 @@ impl Policy {
     ///
     /// # Errors
     /// At the first thing that is wrong.
-    pub fn check(spec: &ConfiguratorPolicySpec) -> Result<Self, DeclarationError> {
-        if let Some(name) = &spec.service_account_name {
-            check_account_name(name)?;
+    pub fn check(name: &str, spec: &ConfiguratorPolicySpec) -> Result<Self, DeclarationError> {
+        if let Some(account) = &spec.service_account_name {
+            check_account_name(account)?;
         }
         let PolicyLimitsSpec {
             memory,
@@ -118,11 +150,27 @@ impl Policy {
                 .map(|concurrency| count("spec.limits.concurrency", concurrency))
                 .transpose()?,
         };
+        let ModulePolicySpec {
+            registries,
+            signers,
+        } = &spec.modules;
+        let modules = ModulePolicy::of_resource(name, registries.clone(), signers);
+        let modules = modules.map_err(|error| wrong("spec.modules.signers", &error))?;
         Ok(Self {
             service_account: spec.service_account_name.clone(),
             service_accounts: spec.service_accounts.clone(),
             capabilities: Arc::new(capabilities(&spec.capabilities)?),
             limits,
+            modules: Arc::new(modules),
+            weight: weight(spec.weight)?,
+            quotas: Quotas {
+                configurators: spec
+                    .quotas
+                    .configurators
+                    .map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
+                objects: spec.quotas.objects,
+                runs_per_second: spec.quotas.runs_per_second,
+            },
         })
     }
 
@@ -156,6 +204,13 @@ impl Policy {
     }
 }
 
+fn weight(weight: Option<u32>) -> Result<Option<u32>, DeclarationError> {
+    match weight {
+        Some(0) => Err(wrong("spec.weight", "must be at least 1")),
+        weight => Ok(weight),
+    }
+}
+
 /// Checks the selector of a policy.
 ///
 /// # Errors
@@ -173,7 +228,8 @@ mod tests {
 
     fn check(spec: Value, expected: Expect) {
         let spec: ConfiguratorPolicySpec = serde_json::from_value(spec).unwrap();
-        let checked = selector(&spec.namespace_selector).and_then(|_| Policy::check(&spec));
+        let checked =
+            selector(&spec.namespace_selector).and_then(|_| Policy::check("teams", &spec));
         let told = checked.map_or_else(|error| error.to_string(), |_| "valid".to_owned());
         expected.assert_eq(&told);
     }
@@ -194,10 +250,18 @@ mod tests {
             ]],
         );
         check(
-            json!({"limits": {"memory": "much"}}),
+            json!({"modules": {"signers": ["nobody"]}}),
             expect![[
-                r#"spec.limits.memory: "much" is not a number of bytes, optionally with Ki, Mi or Gi"#
+                r#"spec.modules.signers: a signer is a public key in PEM, which begins with -----BEGIN PUBLIC KEY-----"#
             ]],
+        );
+        check(
+            json!({"weight": 0}),
+            expect!["spec.weight: must be at least 1"],
+        );
+        check(
+            json!({"limits": {"memory": "much"}}),
+            expect![[r#"spec.limits.memory: "much" is no number of bytes such as 64Mi"#]],
         );
     }
 }

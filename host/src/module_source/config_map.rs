@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube::api::Api;
 
-use super::{Fetched, ModuleSource, SourceError};
+use super::{Fetched, ModulePolicies, ModuleSource, SourceError};
 use crate::objects;
 use crate::resource::ModuleSpec;
 
@@ -27,7 +27,7 @@ impl ConfigMaps {
 
 #[async_trait]
 impl ModuleSource for ConfigMaps {
-    async fn fetch(&self, module: &ModuleSpec) -> Result<Fetched, SourceError> {
+    async fn fetch(&self, module: &ModuleSpec, _: &ModulePolicies) -> Result<Fetched, SourceError> {
         let Some(place) = &module.config_map else {
             return Err(SourceError::NoSource {
                 known: "configMap".to_owned(),

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use configurator_guest::bytes::ModuleBytes;
 use rustix::fs::OFlags;
 
-use super::{Fetched, MAX_MODULE, ModuleSource, SourceError};
+use super::{Fetched, MAX_MODULE, ModulePolicies, ModuleSource, SourceError};
 use crate::resource::ModuleSpec;
 
 /// Modules are files under one of some directories. Names cannot lead out of them.
@@ -66,7 +66,7 @@ fn no_file() -> SourceError {
 
 #[async_trait]
 impl ModuleSource for ModuleDirectory {
-    async fn fetch(&self, module: &ModuleSpec) -> Result<Fetched, SourceError> {
+    async fn fetch(&self, module: &ModuleSpec, _: &ModulePolicies) -> Result<Fetched, SourceError> {
         let mut missing = no_file();
         for path in self.candidates(module)? {
             let at = path.clone();
@@ -86,7 +86,11 @@ impl ModuleSource for ModuleDirectory {
     }
 
     /// Its length and when it was written, which a rename changes as well.
-    async fn version(&self, module: &ModuleSpec) -> Result<Option<String>, SourceError> {
+    async fn version(
+        &self,
+        module: &ModuleSpec,
+        _: &ModulePolicies,
+    ) -> Result<Option<String>, SourceError> {
         for path in self.candidates(module)? {
             let Ok(metadata) = tokio::fs::metadata(&path).await else {
                 continue;
@@ -152,7 +156,7 @@ mod tests {
             file: Some(file.to_owned()),
             ..ModuleSpec::default()
         };
-        let fetched = directory.fetch(&module).await;
+        let fetched = directory.fetch(&module, &ModulePolicies::default()).await;
         let told = fetched.map_or_else(
             |error| error.to_string(),
             |fetched| format!("{} bytes", fetched.bytes.len()),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::FutureExt as _;
 
-use super::{Fetched, ModuleSource, SourceError};
+use super::{Fetched, ModulePolicies, ModuleSource, SourceError};
 use crate::resource::ModuleSpec;
 
 /// A source that answers that it is away where it panics: what strangers and embedders write must not end who keeps a Configurator.
@@ -28,12 +28,20 @@ async fn guarded<T>(
 
 #[async_trait]
 impl ModuleSource for Guarded {
-    async fn fetch(&self, module: &ModuleSpec) -> Result<Fetched, SourceError> {
-        guarded(self.0.fetch(module)).await
+    async fn fetch(
+        &self,
+        module: &ModuleSpec,
+        policies: &ModulePolicies,
+    ) -> Result<Fetched, SourceError> {
+        guarded(self.0.fetch(module, policies)).await
     }
 
-    async fn version(&self, module: &ModuleSpec) -> Result<Option<String>, SourceError> {
-        guarded(self.0.version(module)).await
+    async fn version(
+        &self,
+        module: &ModuleSpec,
+        policies: &ModulePolicies,
+    ) -> Result<Option<String>, SourceError> {
+        guarded(self.0.version(module, policies)).await
     }
 
     fn interval(&self, module: &ModuleSpec) -> Duration {
@@ -50,11 +58,15 @@ mod tests {
 
     #[async_trait]
     impl ModuleSource for Broken {
-        async fn fetch(&self, _: &ModuleSpec) -> Result<Fetched, SourceError> {
+        async fn fetch(&self, _: &ModuleSpec, _: &ModulePolicies) -> Result<Fetched, SourceError> {
             panic!("s3cret")
         }
 
-        async fn version(&self, _: &ModuleSpec) -> Result<Option<String>, SourceError> {
+        async fn version(
+            &self,
+            _: &ModuleSpec,
+            _: &ModulePolicies,
+        ) -> Result<Option<String>, SourceError> {
             tokio::task::yield_now().await;
             panic!("s3cret")
         }
@@ -68,8 +80,9 @@ mod tests {
     async fn a_source_that_panics_is_away() {
         let source = Guarded(Arc::new(Broken));
         let module = ModuleSpec::default();
-        let fetched = source.fetch(&module).await.unwrap_err();
-        let asked = source.version(&module).await.unwrap_err();
+        let policies = ModulePolicies::default();
+        let fetched = source.fetch(&module, &policies).await.unwrap_err();
+        let asked = source.version(&module, &policies).await.unwrap_err();
         for error in [fetched, asked] {
             assert!(matches!(error, SourceError::Unavailable(_)));
             assert!(!error.to_string().contains("s3cret"), "{error}");

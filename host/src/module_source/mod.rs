@@ -21,7 +21,7 @@ pub use self::copies::{Copies, DEFAULT_COPIES};
 pub use self::directory::ModuleDirectory;
 pub(crate) use self::guarded::Guarded;
 pub(crate) use self::permitted::Permitted;
-pub use self::policy::{ModulePolicy, PolicyError};
+pub use self::policy::{ModulePolicies, ModulePolicy, PolicyError, PolicyOwner};
 pub use self::sources::ModuleSources;
 use crate::resource::ModuleSpec;
 
@@ -57,15 +57,26 @@ impl From<Vec<u8>> for Fetched {
 /// Fetches the bytes of modules. An embedder may bring its own.
 #[async_trait]
 pub trait ModuleSource: Send + Sync + 'static {
-    /// The module that a Configurator names. Its digest is checked by the host.
-    async fn fetch(&self, module: &ModuleSpec) -> Result<Fetched, SourceError>;
+    /// Fetches the module that a Configurator names, if the policies for its namespace allow it. The host checks the digest.
+    ///
+    /// # Errors
+    /// When there is none, or it may not be had.
+    async fn fetch(
+        &self,
+        module: &ModuleSpec,
+        policies: &ModulePolicies,
+    ) -> Result<Fetched, SourceError>;
 
     /// Names what [`fetch`](Self::fetch) would return now, without fetching it: another name means that it is worth fetching again. It is
     /// asked every [`interval`](Self::interval), so it must be cheap. By default nothing is known, and what runs goes on.
     ///
     /// # Errors
     /// When the source cannot be asked: what runs goes on, and the Configurator's status says why it may be old.
-    async fn version(&self, _module: &ModuleSpec) -> Result<Option<String>, SourceError> {
+    async fn version(
+        &self,
+        _module: &ModuleSpec,
+        _policies: &ModulePolicies,
+    ) -> Result<Option<String>, SourceError> {
         Ok(None)
     }
 
@@ -106,7 +117,7 @@ pub enum SourceError {
         /// Its bytes.
         size: u64,
     },
-    /// The host's policy does not allow it.
+    /// A policy does not allow it.
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// The source answers that there is none, or that this host may not have it; or what it has is no module.

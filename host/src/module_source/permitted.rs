@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use configurator_core::capability::Capabilities;
 
-use super::{Fetched, ModuleSource, PolicyError, SourceError};
+use super::{Fetched, ModulePolicies, ModuleSource, PolicyError, SourceError};
 use crate::resource::ModuleSpec;
 
 /// Holds the objects that a module's source names to the host's policy: the author of a Configurator has no rights of
@@ -32,14 +32,22 @@ impl Permitted {
 
 #[async_trait]
 impl ModuleSource for Permitted {
-    async fn fetch(&self, module: &ModuleSpec) -> Result<Fetched, SourceError> {
+    async fn fetch(
+        &self,
+        module: &ModuleSpec,
+        policies: &ModulePolicies,
+    ) -> Result<Fetched, SourceError> {
         self.check(module)?;
-        self.source.fetch(module).await
+        self.source.fetch(module, policies).await
     }
 
-    async fn version(&self, module: &ModuleSpec) -> Result<Option<String>, SourceError> {
+    async fn version(
+        &self,
+        module: &ModuleSpec,
+        policies: &ModulePolicies,
+    ) -> Result<Option<String>, SourceError> {
         self.check(module)?;
-        self.source.version(module).await
+        self.source.version(module, policies).await
     }
 
     fn interval(&self, module: &ModuleSpec) -> Duration {
@@ -60,7 +68,7 @@ mod tests {
 
     #[async_trait]
     impl ModuleSource for Any {
-        async fn fetch(&self, _: &ModuleSpec) -> Result<Fetched, SourceError> {
+        async fn fetch(&self, _: &ModuleSpec, _: &ModulePolicies) -> Result<Fetched, SourceError> {
             Ok(Vec::new().into())
         }
     }
@@ -84,6 +92,7 @@ mod tests {
         };
         let config_map = |namespace: &str| json!({"digest": "sha256:0", "configMap": {"namespace": namespace, "name": "m", "key": "k"}});
         let pull_secret = |namespace: &str| json!({"oci": {"reference": "ghcr.io/team/m:1", "pullSecret": {"namespace": namespace, "name": "s"}}});
+        let policies = ModulePolicies::default();
         let mut text = String::new();
         for module in [
             config_map("modules"),
@@ -94,8 +103,8 @@ mod tests {
         ] {
             let module: ModuleSpec = serde_json::from_value(module).unwrap();
             for asked in [
-                source.fetch(&module).await.map(drop),
-                source.version(&module).await.map(drop),
+                source.fetch(&module, &policies).await.map(drop),
+                source.version(&module, &policies).await.map(drop),
             ] {
                 text += &asked.map_or_else(|error| error.to_string(), |()| "allowed".to_owned());
                 text += "\n";

@@ -9,7 +9,8 @@ use configurator_guest::bytes::ModuleBytes;
 #[cfg(feature = "oci")]
 use super::oci::Registries;
 use super::{
-    ConfigMaps, Copies, Fetched, ModuleDirectory, ModulePolicy, ModuleSource, SourceError,
+    ConfigMaps, Copies, Fetched, ModuleDirectory, ModulePolicies, ModulePolicy, ModuleSource,
+    SourceError,
 };
 use crate::resource::ModuleSpec;
 
@@ -130,14 +131,18 @@ fn origin(kind: &str, digest: &str) -> String {
 
 #[async_trait]
 impl ModuleSource for ModuleSources {
-    async fn fetch(&self, module: &ModuleSpec) -> Result<Fetched, SourceError> {
+    async fn fetch(
+        &self,
+        module: &ModuleSpec,
+        policies: &ModulePolicies,
+    ) -> Result<Fetched, SourceError> {
         let (kind, source) = self.source(module)?;
         // A registry has copies of its own, and vouches for them: only it knows who has signed them.
         if module.oci.is_some() {
-            return source.fetch(module).await;
+            return source.fetch(module, policies).await;
         }
-        self.policy.check_unsigned(module)?;
-        let fetched = source.fetch(module).await;
+        policies.and(&self.policy).check_unsigned(module)?;
+        let fetched = source.fetch(module, policies).await;
         let has =
             |fetched: &Fetched, digest: &String| fetched.bytes.digest().to_string() == *digest;
         let digest = match (&fetched, &module.digest) {
@@ -157,8 +162,12 @@ impl ModuleSource for ModuleSources {
         }
     }
 
-    async fn version(&self, module: &ModuleSpec) -> Result<Option<String>, SourceError> {
-        self.source(module)?.1.version(module).await
+    async fn version(
+        &self,
+        module: &ModuleSpec,
+        policies: &ModulePolicies,
+    ) -> Result<Option<String>, SourceError> {
+        self.source(module)?.1.version(module, policies).await
     }
 
     fn interval(&self, module: &ModuleSpec) -> Duration {
@@ -187,25 +196,35 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let copies = Copies::open(folder.path().join("copies"), DEFAULT_COPIES).unwrap();
         let copies = Arc::new(copies);
+        let policies = ModulePolicies::default();
         let sources = ModuleSources::new()
             .files(ModuleDirectory::new(folder.path()))
             .copies(copies.clone());
         let file = folder.path().join("a.wasm");
         std::fs::write(&file, b"one").unwrap();
-        let fetched = sources.fetch(&named("a.wasm", b"one")).await.unwrap();
+        let fetched = sources
+            .fetch(&named("a.wasm", b"one"), &policies)
+            .await
+            .unwrap();
         assert_eq!(*fetched.bytes, *b"one");
 
         // The file has something else, has gone, or has another name by now.
         std::fs::write(&file, b"two").unwrap();
         for name in ["a.wasm", "b.wasm"] {
-            let fetched = sources.fetch(&named(name, b"one")).await.unwrap();
+            let fetched = sources
+                .fetch(&named(name, b"one"), &policies)
+                .await
+                .unwrap();
             assert_eq!(*fetched.bytes, *b"one");
         }
         // What is there without ever having been a file came from a source with other rules.
         copies.put(&b"three".into());
-        let fetched = sources.fetch(&named("a.wasm", b"three")).await.unwrap();
+        let fetched = sources
+            .fetch(&named("a.wasm", b"three"), &policies)
+            .await
+            .unwrap();
         assert_eq!(*fetched.bytes, *b"two");
-        let missing = sources.fetch(&named("b.wasm", b"three")).await;
+        let missing = sources.fetch(&named("b.wasm", b"three"), &policies).await;
         assert!(matches!(missing, Err(SourceError::Io { .. })));
     }
 }

@@ -41,6 +41,17 @@ pub struct ConfiguratorPolicySpec {
     /// Limits of the Configurators.
     #[serde(default)]
     pub limits: PolicyLimitsSpec,
+    /// Which modules Configurators may run. Policies that allow registries and signers must all allow a module.
+    #[serde(default)]
+    pub modules: ModulePolicySpec,
+    /// The share of the CPU time of modules that a namespace gets while others wait, relative to theirs. Defaults to 1. The lowest weight of
+    /// several policies applies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub weight: Option<u32>,
+    /// Limits what the Configurators of a namespace use together.
+    #[serde(default)]
+    pub quotas: QuotasSpec,
 }
 
 /// The highest values that a Configurator may state, or have by default.
@@ -58,6 +69,36 @@ pub struct PolicyLimitsSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1024))]
     pub concurrency: Option<u32>,
+}
+
+/// Which modules Configurators may run.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct ModulePolicySpec {
+    /// Repositories that modules may be pulled from, such as `ghcr.io/our-team/greeter`, or all below a path, such as `ghcr.io/our-team/*`.
+    /// Defaults to all. An empty list allows none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registries: Option<Vec<String>>,
+    /// Public keys in PEM. If there are any, a module must be signed by one of them. Modules in ConfigMaps have no signature.
+    #[serde(default)]
+    pub signers: Vec<String>,
+}
+
+/// Limits what the Configurators of a namespace use together. The lowest value of several policies applies.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotasSpec {
+    /// The number of Configurators that run. The oldest run, and the others are Stalled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configurators: Option<u32>,
+    /// The number of watched objects. An object counts once for each Configurator that watches it. The oldest Configurators run, and the others
+    /// are Stalled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<u64>,
+    /// The number of runs that begin per second, on all hosts together. Further runs wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub runs_per_second: Option<u32>,
 }
 
 fn any_account() -> Vec<String> {

@@ -32,7 +32,7 @@ use super::scenario::{ConfiguratorSource, InjectedFault, ObjectName, Scenario, S
 use crate::clock::{Clock as _, VirtualClock};
 use crate::controller::call_mode::CallMode;
 use crate::host::{Host, Unselected};
-use crate::module_source::{Fetched, ModuleDirectory, ModuleSource, SourceError};
+use crate::module_source::{Fetched, ModuleDirectory, ModulePolicies, ModuleSource, SourceError};
 use crate::objects::{self, ObjectError, text};
 use crate::resource::flow::resource_of;
 use crate::resource::{self, ModuleSpec, definitions};
@@ -606,7 +606,7 @@ impl PreparedModules {
             .collect();
         folders.extend(file.parent().map(Path::to_path_buf));
         let fetched = ModuleDirectory::of(folders)
-            .fetch(&spec)
+            .fetch(&spec, &ModulePolicies::default())
             .await
             .map_err(|error| error.to_string());
         Ok(Self {
@@ -624,7 +624,7 @@ impl PreparedModules {
 
 #[async_trait]
 impl ModuleSource for PreparedModules {
-    async fn fetch(&self, _: &ModuleSpec) -> Result<Fetched, SourceError> {
+    async fn fetch(&self, _: &ModuleSpec, _: &ModulePolicies) -> Result<Fetched, SourceError> {
         self.fetched.as_ref().clone().map_err(SourceError::Refused)
     }
 }

@@ -1,12 +1,15 @@
 //! The Kubernetes API as a sink.
 
+mod page;
 mod subresources;
+mod text;
 mod verbs;
 mod versions;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
+use configurator_background::owners::Owner;
 use configurator_background::work::Background;
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::backoff::DEFAULT_MAX_RETRY_AFTER;
@@ -80,7 +83,7 @@ impl KubernetesSink {
         outgoing: Request<Body>,
         room: &AnswerRoom,
         held: usize,
-        owner: u128,
+        owner: Owner,
     ) -> Result<(Parts, String), Fault> {
         if let Some((left, why)) = self.throttle.left() {
             let fault = Fault::new(
@@ -122,7 +125,7 @@ impl KubernetesSink {
                 pieces.push(data);
             }
         }
-        let text = move || String::from_utf8(pieces.concat());
+        let text = move || text::joined(&pieces, received);
         let read = self.background.run_for(received, owner, text).await;
         let body = read
             .map_err(|error| generic(format!("{what}: {error}")))?
@@ -136,7 +139,9 @@ impl KubernetesSink {
             .body(Body::empty())
             .map_err(|error| generic(format!("{WHAT}: {error}")))?;
         let room = AnswerRoom::default();
-        let (parts, body) = self.exchange(WHAT, outgoing, &room, 0, 0).await?;
+        let (parts, body) = self
+            .exchange(WHAT, outgoing, &room, 0, Owner::default())
+            .await?;
         if parts.status.is_success() {
             return Ok(());
         }

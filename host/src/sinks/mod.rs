@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use configurator_background::owners::Owner;
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::partition::Partition;
@@ -50,7 +51,7 @@ pub struct Scope {
     /// As whom it reaches Kubernetes. `None`: as the host.
     pub service_account: Option<ServiceAccount>,
     /// The Configurator as the owner of work in the background: the `owner` of its calls.
-    pub owner: u128,
+    pub owner: Owner,
     /// The request's name.
     pub request_name: String,
     /// The object that it is made for: `namespace/name`.

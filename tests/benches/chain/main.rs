@@ -42,6 +42,7 @@ mod measure;
 mod modules;
 mod objects;
 mod real;
+mod shares;
 mod swap;
 mod waits;
 
@@ -154,6 +155,9 @@ fn main() -> Result<()> {
             .filter_map(|word| word.strip_prefix("kind=").map(str::to_owned))
             .collect();
         runtime.block_on(fairness::measure(&kinds, &mut figures))?;
+        if kinds.is_empty() || kinds.iter().any(|kind| kind == "Shares") {
+            runtime.block_on(shares::measure(&mut figures))?;
+        }
     }
     if is_named("objects") {
         runtime.block_on(objects::measure(&mut figures))?;

@@ -12,7 +12,8 @@ use configurator_host::module_source::{
     ConfigMaps, Copies, DEFAULT_COPIES, ModulePolicy, ModuleSources,
 };
 use configurator_host::network::Reach;
-use configurator_tests::guests::{self, digest};
+use configurator_tests::guests;
+pub use configurator_tests::guests::digest;
 use configurator_tests::registry::RegistryServer;
 use configurator_tests::world::{Place, World};
 use kube::api::{Api, DynamicObject};
@@ -116,11 +117,18 @@ pub fn oci(server: &RegistryServer, name: &str) -> Value {
     json!({"oci": {"reference": format!("{}/{name}", server.address), "interval": "1s"}})
 }
 
+/// That of the ClusterConfigurator, or of the Configurator in the namespace `shop`.
 pub async fn status(world: &World) -> Result<Value> {
-    let api: Api<DynamicObject> = world
-        .objects("configurator.dev/v1alpha1", "ClusterConfigurator", "")
-        .await?;
-    Ok(api.get("scripted").await?.data["status"].clone())
+    let of = async |kind, namespace| {
+        let version = "configurator.dev/v1alpha1";
+        let api: Api<DynamicObject> = world.objects(version, kind, namespace).await?;
+        anyhow::Ok(api.get_opt("scripted").await?)
+    };
+    let found = match of("ClusterConfigurator", "").await? {
+        Some(found) => Some(found),
+        None => of("Configurator", "shop").await?,
+    };
+    Ok(found.map_or(Value::Null, |mut found| found.data["status"].take()))
 }
 
 /// Returns when the condition is told so, and its message has this in it.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use configurator_host::module_source::oci::{
     Login, Reference, Registries, Registry, RegistryOptions,
 };
-use configurator_host::module_source::{ModulePolicy, ModuleSource as _};
+use configurator_host::module_source::{ModulePolicies, ModulePolicy, ModuleSource as _};
 use configurator_host::network::Reach;
 use configurator_host::resource::ModuleSpec;
 use expect_test::{Expect, expect};
@@ -392,7 +392,8 @@ async fn all_pulls_share_connections() {
         let reference = format!("{address}/team/a:{tag}");
         let module: ModuleSpec =
             serde_json::from_value(serde_json::json!({"oci": {"reference": reference}})).unwrap();
-        registries.version(&module).await.unwrap();
+        let policies = ModulePolicies::default();
+        registries.version(&module, &policies).await.unwrap();
     }
     assert!(asked.load(Ordering::Relaxed) >= 6);
     assert_eq!(connections.lock().unwrap().len(), 1);

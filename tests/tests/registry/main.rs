@@ -12,6 +12,7 @@ mod config_maps;
 mod guard;
 mod liars;
 mod logins;
+mod policies;
 mod program;
 mod signatures;
 mod storm;

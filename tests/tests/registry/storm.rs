@@ -7,7 +7,9 @@ use std::time::Duration;
 use anyhow::Result;
 use async_trait::async_trait;
 use configurator_host::module_source::oci::{Signature, SigningKey};
-use configurator_host::module_source::{Fetched, ModuleSource, ModuleSources, SourceError};
+use configurator_host::module_source::{
+    Fetched, ModulePolicies, ModuleSource, ModuleSources, SourceError,
+};
 use configurator_host::observer::Notice;
 use configurator_host::resource::ModuleSpec;
 use configurator_tests::guests::digest;
@@ -159,12 +161,20 @@ struct Eager(ModuleSources);
 
 #[async_trait]
 impl ModuleSource for Eager {
-    async fn fetch(&self, module: &ModuleSpec) -> Result<Fetched, SourceError> {
-        self.0.fetch(module).await
+    async fn fetch(
+        &self,
+        module: &ModuleSpec,
+        policies: &ModulePolicies,
+    ) -> Result<Fetched, SourceError> {
+        self.0.fetch(module, policies).await
     }
 
-    async fn version(&self, module: &ModuleSpec) -> Result<Option<String>, SourceError> {
-        self.0.version(module).await
+    async fn version(
+        &self,
+        module: &ModuleSpec,
+        policies: &ModulePolicies,
+    ) -> Result<Option<String>, SourceError> {
+        self.0.version(module, policies).await
     }
 
     fn interval(&self, _: &ModuleSpec) -> Duration {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use async_trait::async_trait;
-use configurator_host::module_source::{Fetched, ModuleSource, SourceError};
+use configurator_host::module_source::{Fetched, ModulePolicies, ModuleSource, SourceError};
 use configurator_host::observer::Notice;
 use configurator_host::resource::ModuleSpec;
 use configurator_tests::guests::{self, digest, variant};
@@ -319,14 +319,22 @@ struct Door {
 
 #[async_trait]
 impl ModuleSource for Door {
-    async fn fetch(&self, module: &ModuleSpec) -> Result<Fetched, SourceError> {
+    async fn fetch(
+        &self,
+        module: &ModuleSpec,
+        policies: &ModulePolicies,
+    ) -> Result<Fetched, SourceError> {
         self.asked.send_modify(|asked| *asked += 1);
         let _ = self.is_open.subscribe().wait_for(|is_open| *is_open).await;
-        self.shelf.fetch(module).await
+        self.shelf.fetch(module, policies).await
     }
 
-    async fn version(&self, module: &ModuleSpec) -> Result<Option<String>, SourceError> {
-        self.shelf.version(module).await
+    async fn version(
+        &self,
+        module: &ModuleSpec,
+        policies: &ModulePolicies,
+    ) -> Result<Option<String>, SourceError> {
+        self.shelf.version(module, policies).await
     }
 
     fn interval(&self, module: &ModuleSpec) -> Duration {

@@ -1,6 +1,7 @@
 //! Teams use the stores under the same names, and do not meet.
 
 use anyhow::{Context as _, Result};
+use configurator_core::layers::Write;
 use configurator_core::request::ObjectRef;
 use configurator_host::resource::get;
 use configurator_tests::configurator;
@@ -134,6 +135,14 @@ async fn each_has_its_part(servers: Servers) -> Result<()> {
     world
         .until("the namespace is gone", || async {
             Ok(namespaces.get_opt("team-a").await?.is_none())
+        })
+        .await?;
+    // A request that was sent before can take effect later.
+    let late = Write::Put(format!("namespaces/team-a/{a}/basic/late"), "1".to_owned());
+    servers.config.write(vec![late], &[]).await?;
+    world
+        .until("what came late is gone", || async {
+            Ok(world.keys().await?.len() == 2)
         })
         .await?;
 

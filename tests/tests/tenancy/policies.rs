@@ -1,5 +1,7 @@
 //! What a ConfiguratorPolicy allows, Configurators of its namespaces can do, from the next request on.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context as _, Result};
 use configurator_core::request::ObjectRef;
 use configurator_host::host::Unselected;
@@ -13,13 +15,6 @@ use serde_json::{Value, json};
 
 use super::scopes::place;
 use super::team;
-
-fn key() -> ObjectRef {
-    ObjectRef {
-        namespace: "team-a".into(),
-        name: "worker".into(),
-    }
-}
 
 /// A Configurator of team-a that does what the script says for each ConfigMap with the label.
 fn worker(script: &Value) -> Value {
@@ -68,16 +63,28 @@ async fn start(servers: Servers) -> Result<World> {
 }
 
 async fn status(world: &World) -> Result<ConfiguratorStatus> {
-    let found = get(&world.client, &key())
-        .await?
-        .context("the Configurator")?;
+    status_of(world, "worker").await
+}
+
+async fn status_of(world: &World, name: &str) -> Result<ConfiguratorStatus> {
+    let key = ObjectRef {
+        namespace: "team-a".into(),
+        name: name.into(),
+    };
+    let found = get(&world.client, &key).await?;
+    let found = found.with_context(|| key.to_string())?;
     Ok(found.status.unwrap_or_default())
 }
 
 /// Awaits the condition Ready with a message that has these words, and returns it with its reason.
 async fn until(world: &World, words: &str) -> Result<String> {
+    until_of(world, "worker", words).await
+}
+
+/// As [`until`], of the Configurator with this name.
+async fn until_of(world: &World, name: &str, words: &str) -> Result<String> {
     let found = || async {
-        let conditions = status(world).await?.conditions;
+        let conditions = status_of(world, name).await?.conditions;
         let ready = conditions.into_iter().find(|found| found.type_ == "Ready");
         let ready = ready.map(|ready| format!("{}: {}", ready.reason, ready.message));
         Ok::<_, anyhow::Error>(ready.filter(|ready| ready.contains(words)))
@@ -91,7 +98,11 @@ async fn until(world: &World, words: &str) -> Result<String> {
 }
 
 async fn check(world: &World, words: &str, expected: Expect) -> Result<()> {
-    expected.assert_eq(&until(world, words).await?);
+    check_of(world, "worker", words, expected).await
+}
+
+async fn check_of(world: &World, name: &str, words: &str, expected: Expect) -> Result<()> {
+    expected.assert_eq(&until_of(world, name, words).await?);
     Ok(())
 }
 
@@ -205,5 +216,120 @@ async fn a_policy_limits(servers: Servers) -> Result<()> {
         policies.delete(name, &DeleteParams::default()).await?;
     }
     until(&world, "no ConfiguratorPolicy").await?;
+    world.stop().await
+}
+
+fn named(name: &str) -> Value {
+    let mut named = worker(&json!({"requests": []}));
+    named["metadata"]["name"] = name.into();
+    named
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quota_lets_the_oldest_configurators_run() -> Result<()> {
+    a_quota_lets_the_oldest_run(Place::default().open().await?).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quota_lets_the_oldest_configurators_run_on_real_servers() -> Result<()> {
+    let plane = ControlPlane::start(&Default::default()).await?;
+    a_quota_lets_the_oldest_run(plane.about().servers().await?).await
+}
+
+async fn a_quota_lets_the_oldest_run(servers: Servers) -> Result<()> {
+    let world = start(servers).await?;
+    let one = json!({"capabilities": rules(), "quotas": {"configurators": 1}});
+    world.apply(&policy("teams", one)).await?;
+    world.apply(&named("worker")).await?;
+    until(&world, "Running").await?;
+    // Those of the same second are ordered by their uids.
+    until_created_later(&world).await?;
+    world.apply(&named("younger")).await?;
+    check_of(&world, "younger", "QuotaExceeded", expect!["QuotaExceeded: the quota of Configurators in the namespace is 1, and as many are older: delete one of them, or ask an administrator of the cluster for a higher quota"]).await?;
+    until(&world, "Running").await?;
+    let kind = "configurator.dev/v1alpha1";
+    let all = world.objects(kind, "Configurator", "team-a").await?;
+    all.delete("worker", &DeleteParams::default()).await?;
+    until_of(&world, "younger", "Running").await?;
+
+    // Objects count once for each Configurator, from the oldest on.
+    for name in ["one", "two", "three"] {
+        world.apply(&object(name)).await?;
+    }
+    let some = json!({"capabilities": rules(), "quotas": {"objects": 5}});
+    world.apply(&policy("teams", some)).await?;
+    until_of(&world, "younger", "Running").await?;
+    world.settled(&["team-a/younger"]).await?;
+    until_created_later(&world).await?;
+    world.apply(&named("youngest")).await?;
+    check_of(&world, "youngest", "QuotaExceeded", expect!["QuotaExceeded: the quota of watched objects in the namespace is 5. Older Configurators leave 2, and spec.watch selects more"]).await?;
+    let maps = world.objects("v1", "ConfigMap", "team-a").await?;
+    maps.delete("one", &DeleteParams::default()).await?;
+    until_of(&world, "youngest", "Running").await?;
+
+    // Objects that come later end the youngest.
+    world
+        .settled(&["team-a/younger", "team-a/youngest"])
+        .await?;
+    world.apply(&object("four")).await?;
+    until_of(&world, "youngest", "QuotaExceeded").await?;
+    until_of(&world, "younger", "Running").await?;
+
+    // The lowest quota of several policies applies, and ends what runs.
+    let none = json!({"capabilities": rules(), "quotas": {"configurators": 0}});
+    world.apply(&policy("none", none)).await?;
+    until_of(&world, "younger", "QuotaExceeded").await?;
+    world.stop().await
+}
+
+/// Awaits that what is created now has a later `creationTimestamp` than what there is.
+async fn until_created_later(world: &World) -> Result<()> {
+    let probe = |name: &str| {
+        let metadata = json!({"name": name, "namespace": "team-a"});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    };
+    let maps = world.objects("v1", "ConfigMap", "team-a").await?;
+    world.apply(&probe("earlier")).await?;
+    let earlier = maps.get("earlier").await?.metadata.creation_timestamp;
+    let later = || async {
+        maps.delete("later", &DeleteParams::default()).await.ok();
+        world.apply(&probe("later")).await?;
+        let later = maps.get("later").await?.metadata.creation_timestamp;
+        Ok::<_, anyhow::Error>(later > earlier)
+    };
+    world.until("the next second", later).await?;
+    for name in ["earlier", "later"] {
+        maps.delete(name, &DeleteParams::default()).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quota_limits_how_often_runs_begin() -> Result<()> {
+    let world = start(Place::default().open().await?).await?;
+    let slow = json!({"capabilities": rules(), "quotas": {"runsPerSecond": 2}});
+    world.apply(&policy("teams", slow)).await?;
+    let all = ["team-a/one", "team-a/other"];
+    for name in ["one", "other"] {
+        world.apply(&named(name)).await?;
+        until_of(&world, name, "Running").await?;
+    }
+    let began = Instant::now();
+    for number in 0..6 {
+        world.apply(&object(&format!("object-{number}"))).await?;
+    }
+    world
+        .until("all objects are there", || async {
+            let mut objects = 0;
+            for name in ["one", "other"] {
+                let counts = status_of(&world, name).await?.counts;
+                objects += counts.map_or(0, |counts| counts.objects);
+            }
+            Ok(objects == 12)
+        })
+        .await?;
+    world.settled(&all).await?;
+    // Of 12 runs, four can begin at once: two of the second that has passed, and one that each Configurator has reserved.
+    assert!(began.elapsed() >= Duration::from_secs(4));
     world.stop().await
 }

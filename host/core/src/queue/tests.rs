@@ -5,11 +5,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ceiling::Ceiling;
-use crate::configurator::BatchOptions;
+use crate::configurator::{BatchOptions, DeletionBy};
 use crate::fault::FaultKind;
 use crate::fixtures::{at, configurator, content, failure, key};
 use crate::module::RunModule;
 
+mod pace;
 mod renewal;
 
 /// A queue, its clock, and the runs that it has under way.

@@ -4,31 +4,29 @@ use std::sync::Arc;
 
 use configurator_core::ceiling::Ceiling;
 use configurator_core::configurator::{Configurator, StatePlace};
-use configurator_core::document::Document;
-use configurator_core::handler::{Accepts, CallLimits, HandlerDescription};
-use configurator_core::partition::Partition;
+use configurator_core::handler::{Accepts, HandlerDescription};
 use configurator_core::request::api_version;
 use configurator_guest::digest::Digest;
 use configurator_guest::module::Module;
-use k8s_openapi::api::core::v1::Namespace;
+use configurator_guest::owner::owner_of;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource};
+use kube::api::ApiResource;
 use kube::core::{GroupVersionKind, Selector};
 use kube::{Client, discovery};
 
-use super::account::{check_account, check_watching};
+use super::account::check_watching;
+use super::check::Checked;
+use super::quotas::check_objects;
 use crate::controller::call_mode::CallMode;
 use crate::controller::canary;
 use crate::controller::earlier::Earlier;
 use crate::controller::namespaces::SelectedNamespaces;
-use crate::controller::parameters::{ParameterSources, SourcedParameters};
-use crate::controller::policies::NamespacePolicy;
+use crate::controller::parameters::ParameterSources;
 use crate::controller::state_schema;
 use crate::controller::status::Refusal;
-use crate::declaration::{self, FlowSet, format_bytes};
+use crate::declaration::{self, format_bytes};
 use crate::host::Shared;
-use crate::impersonation::acting_as;
-use crate::module_source::Fetched;
+use crate::module_source::{Fetched, PolicyOwner, SourceError};
 use crate::objects;
 use crate::observer::Notice;
 use crate::recording::Recorder;
@@ -51,45 +49,20 @@ pub(super) struct Loaded {
     pub(super) parameters: Option<ParameterSources>,
 }
 
-/// Fetches the module, and checks it and the resource against each other and against the cluster.
+/// Fetches the module of a checked Configurator, and checks both against each other and against the cluster.
 pub(super) async fn load(
     shared: &Shared,
-    flows: &FlowSet,
+    checked: Checked,
     resource: &resource::Configurator,
     before: Option<String>,
 ) -> Result<Loaded, Refusal> {
+    let Checked {
+        configurator,
+        policy,
+        client,
+        parameters,
+    } = checked;
     let key = resource.key();
-    let mut configurator = declaration::check(resource, flows)
-        .map_err(|error| refused("Invalid", error.to_string()))?;
-    configurator.retry.max_retry_after = shared.max_retry_after;
-    configurator.limits.status_size = shared.max_status_size;
-    let policy = shared.policies.wait_for(&key.namespace).await;
-    check_policy(&policy, &mut configurator, resource)?;
-    check_account(shared, &configurator, &resource.spec).await?;
-    if !key.namespace.is_empty() {
-        let uid = namespace_uid(&shared.client, &key.namespace).await?;
-        if uid != policy.uid {
-            let message = format!(
-                "the namespace {} has just been created again; the host retries",
-                key.namespace
-            );
-            return Err(Refusal {
-                may_change: true,
-                is_denial: true,
-                ..refused("NamespaceUnknown", message)
-            });
-        }
-        configurator.partition = Partition::of_namespace(&key.namespace, &uid);
-    }
-    let sources = &resource.spec.parameters_from;
-    let client = acting_as(&shared.client, configurator.service_account.as_ref());
-    let sourced = SourcedParameters::read(&client, &policy.ceiling, sources).await?;
-    if !sources.is_empty() {
-        configurator.secrets = sourced.secrets();
-        configurator.parameters = Document::of(&sourced.merged_under(&resource.spec.parameters))
-            .map_err(|error| refused("Invalid", format!("spec.parametersFrom: {error}")))?;
-    }
-    check_memory(&configurator, shared.guest.memory().limit())?;
     let selector = declaration::namespace_selector(resource);
     let source = resource.spec.module.place();
     shared.observer.noticed(
@@ -98,15 +71,11 @@ pub(super) async fn load(
             module: source.clone(),
         },
     );
-    let Fetched { bytes, copied } =
-        shared
-            .modules
-            .fetch(&resource.spec.module)
-            .await
-            .map_err(|error| Refusal {
-                may_change: true,
-                ..refused("ModuleNotFound", error.to_string())
-            })?;
+    let Fetched { bytes, copied } = shared
+        .modules
+        .fetch(&resource.spec.module, &policy.modules)
+        .await
+        .map_err(|error| not_fetched(&error))?;
     // Nothing of a module runs before it is the one that is pinned, not even what describes it.
     check_digest(resource, bytes.digest())?;
     let recorder = recorder(shared, &configurator);
@@ -120,7 +89,7 @@ pub(super) async fn load(
     }
     let loaded = match &shared.call_mode {
         CallMode::Parallel => {
-            let owner = configurator.limits.owner;
+            let owner = owner_of(&configurator.limits);
             shared.guest.load_for(owner, bytes, &source).await
         }
         CallMode::Inline | CallMode::Charged(_) => shared.guest.load_blocking(bytes, &source),
@@ -130,7 +99,7 @@ pub(super) async fn load(
     let before = before.filter(|digest| *digest != module.digest().to_string());
     let stable = match (canary::policy(resource), before) {
         (Some(_), Some(before)) => {
-            let loaded = earlier(shared, resource, recorder).load(&before).await;
+            let loaded = Earlier::new(shared, resource, recorder).load(&before).await;
             let candidate = module.digest().to_string();
             let missing = |why: String| {
                 let why = format!("{before} is unavailable: {why}");
@@ -140,6 +109,7 @@ pub(super) async fn load(
         }
         _ => None,
     };
+    let declared = resource;
     let watch = &configurator.watch;
     let kind = GroupVersionKind::gvk(&watch.group, &watch.version, &watch.kind);
     let (resource, capabilities) = discovery::pinned_kind(&shared.client, &kind)
@@ -161,6 +131,7 @@ pub(super) async fn load(
     check_watch(&configurator, &watched, &policy.ceiling)?;
     check_watching(shared, &configurator, &watched).await?;
     let namespaces = select(shared, selector, &watched).await?;
+    check_objects(shared, &policy, declared, &configurator, &resource).await?;
     check_state(&shared.client, &configurator, &resource).await?;
     Ok(Loaded {
         copied,
@@ -169,61 +140,22 @@ pub(super) async fn load(
         module,
         watched,
         namespaces,
-        parameters: (!sources.is_empty()).then(|| sourced.watch(&client, shared.seed)),
+        parameters: parameters.map(|parameters| parameters.watch(&client, shared.seed)),
         resource,
     })
 }
 
-/// Checks the Configurator against the policies for its namespace, and sets the ServiceAccount that it acts as.
-fn check_policy(
-    policy: &NamespacePolicy,
-    configurator: &mut Configurator,
-    resource: &resource::Configurator,
-) -> Result<(), Refusal> {
-    let denied = |message: String| Refusal {
-        may_change: true,
-        is_denial: true,
-        ..refused("PolicyDenied", message)
+/// What a policy of the namespace does not allow also ends an earlier generation.
+fn not_fetched(error: &SourceError) -> Refusal {
+    let (reason, is_denial) = match error {
+        SourceError::Policy(error) if *error.owner() != PolicyOwner::Host => ("PolicyDenied", true),
+        _ => ("ModuleNotFound", false),
     };
-    if let Some(why) = &policy.denied {
-        return Err(denied(why.clone()));
-    }
-    configurator.service_account = policy
-        .account_of(resource)
-        .map_err(|error| refused("Invalid", error.to_string()))?;
-    if let Some(account) = &configurator.service_account
-        && let Some(name) = policy.forbids_account(&account.name)
-    {
-        return Err(denied(format!(
-            "the ConfiguratorPolicy {name} does not let Configurators act as the {account}: set spec.serviceAccountName to another one"
-        )));
-    }
-    let limits = policy.limits.check(configurator);
-    limits.map_err(|error| denied(error.to_string()))?;
-    for (_, plural, object) in resource.spec.module.references() {
-        policy
-            .ceiling
-            .check(|rules| rules.check_reference(plural, &object))
-            .map_err(|fault| denied(format!("spec.module: {}", fault.message)))?;
-    }
-    Ok(())
-}
-
-/// Reads the uid of a namespace from the API: a watch could lag behind, and show the uid of a deleted namespace with this name.
-async fn namespace_uid(client: &Client, name: &str) -> Result<String, Refusal> {
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    let found = namespaces.get_metadata(name).await;
-    let found = found.map_err(|error| Refusal {
+    Refusal {
         may_change: true,
-        ..refused(
-            "NamespaceUnknown",
-            format!(
-                "the namespace {name} cannot be read; the host retries: {}",
-                objects::explained(&error)
-            ),
-        )
-    })?;
-    Ok(found.metadata.uid.unwrap_or_default())
+        is_denial,
+        ..refused(reason, error.to_string())
+    }
 }
 
 /// Evaluates `spec.watch.namespaceSelector`.
@@ -340,26 +272,6 @@ pub(super) fn without_before(
         may_change: true,
         ..refused("PredecessorMissing", message)
     }
-}
-
-/// Returns the modules that a Configurator ran earlier.
-pub(super) fn earlier(
-    shared: &Shared,
-    resource: &resource::Configurator,
-    recorder: Option<Arc<Recorder>>,
-) -> Earlier {
-    let spec = resource.spec.module.clone();
-    let guest = shared.guest.clone();
-    let uid = resource.metadata.uid.as_deref().unwrap_or_default();
-    let owner = CallLimits::default().owned_by(uid).owner;
-    Earlier::new(
-        shared.modules.clone(),
-        guest,
-        owner,
-        shared.call_mode.clone(),
-        spec,
-    )
-    .recorder(recorder)
 }
 
 pub(super) fn refused(reason: &'static str, message: String) -> Refusal {

@@ -11,12 +11,14 @@ use kube::api::Api;
 use oci_client::Reference;
 use serde::{Deserialize, Serialize};
 
-use super::super::{Copies, Fetched, ModulePolicy, ModuleSource, PolicyError, SourceError};
+use super::super::{
+    Copies, Fetched, ModulePolicies, ModulePolicy, ModuleSource, PolicyError, SourceError,
+};
 use super::access::Access;
 use super::artifact::Artifact;
 use super::client::{Registry, RegistryError, RegistryOptions, repository};
 use super::login::Login;
-use super::signature::{Signature, is_signed};
+use super::signature::{Signature, Signer, is_signed};
 use crate::objects;
 use crate::resource::{ModuleSpec, OciSpec, SecretReference};
 
@@ -71,14 +73,21 @@ impl Registries {
         self
     }
 
-    fn reference(&self, oci: &OciSpec) -> Result<Reference, SourceError> {
+    fn reference(
+        &self,
+        oci: &OciSpec,
+        policies: &ModulePolicies,
+    ) -> Result<Reference, SourceError> {
         let reference: Reference = oci.reference.parse().map_err(|error| {
             let text = &oci.reference;
             SourceError::Refused(format!(
                 "module.oci.reference {text:?} is no name in a registry, as ghcr.io/team/greeter:1.2: {error}"
             ))
         })?;
-        self.policy.check_repository(&repository(&reference))?;
+        let repository = repository(&reference);
+        for policy in policies.and(&self.policy).iter() {
+            policy.check_repository(&repository)?;
+        }
         Ok(reference)
     }
 
@@ -124,36 +133,43 @@ impl Registries {
             .ok_or_else(|| refused(&format!("has no login at {}", reference.registry())))
     }
 
-    /// Whether the policy wants a signature that is not among these.
+    /// Checks that each policy that wants a signature finds one among these.
     fn check_signatures(
         &self,
+        policies: &ModulePolicies,
         artifact: &Artifact,
         signatures: &[Signature],
     ) -> Result<(), PolicyError> {
-        let signers = self.policy.signers();
         let digest = artifact.digest();
-        if signers.is_empty() || is_signed(&digest, signatures, signers) {
-            return Ok(());
-        }
-        Err(PolicyError::Unsigned(match signatures.len() {
-            0 => format!("the manifest {digest} has no signature"),
-            some => {
-                format!("none of the {some} signatures of the manifest {digest} is by one of them")
+        for policy in policies.and(&self.policy).iter() {
+            let signers = policy.signers();
+            if !signers.is_empty() && !is_signed(&digest, signatures, signers) {
+                return Err(policy.unsigned(match signatures.len() {
+                    0 => format!("the manifest {digest} has no signature"),
+                    some => format!(
+                        "none of the {some} signatures of the manifest {digest} is by one of them"
+                    ),
+                }));
             }
-        }))
+        }
+        Ok(())
     }
 
     async fn pull(
         &self,
         registry: &Registry,
+        policies: &ModulePolicies,
     ) -> Result<(Artifact, Pulled, ModuleBytes), SourceError> {
         let artifact = registry.artifact().await?;
-        let signatures = match self.policy.signers() {
+        let policies = policies.and(&self.policy);
+        let signers = policies.iter().flat_map(|policy| policy.signers());
+        let signers: Vec<Signer> = signers.cloned().collect();
+        let signatures = match &*signers {
             [] => Vec::new(),
             signers => registry.signatures(&artifact, signers).await?,
         };
         // Nothing is transferred that would not be run.
-        self.check_signatures(&artifact, &signatures)?;
+        self.check_signatures(&policies, &artifact, &signatures)?;
         let bytes = match self.copy(artifact.component()).await {
             Some(bytes) => bytes,
             None => registry.component(&artifact).await?,
@@ -185,8 +201,13 @@ impl Registries {
         let _ = written.await;
     }
 
-    /// What is among the copies under this name, where it is what is pinned and the policy allows it now.
-    async fn kept(&self, name: String, pinned: &Pinned<'_>) -> Option<ModuleBytes> {
+    /// Returns what is among the copies under this name, if it is what is pinned and all policies allow it now.
+    async fn kept(
+        &self,
+        name: String,
+        pinned: &Pinned<'_>,
+        policies: &ModulePolicies,
+    ) -> Option<ModuleBytes> {
         let copies = self.copies.clone()?;
         let record = tokio::task::spawn_blocking(move || copies.record(&name)).await;
         let pulled: Pulled = record.ok().flatten()?;
@@ -194,7 +215,8 @@ impl Registries {
         if !pinned.is_met(&artifact) {
             return None;
         }
-        self.check_signatures(&artifact, &pulled.signatures).ok()?;
+        self.check_signatures(policies, &artifact, &pulled.signatures)
+            .ok()?;
         self.copy(artifact.component()).await
     }
 }
@@ -256,7 +278,11 @@ impl From<RegistryError> for SourceError {
 
 #[async_trait]
 impl ModuleSource for Registries {
-    async fn fetch(&self, module: &ModuleSpec) -> Result<Fetched, SourceError> {
+    async fn fetch(
+        &self,
+        module: &ModuleSpec,
+        policies: &ModulePolicies,
+    ) -> Result<Fetched, SourceError> {
         let Some(oci) = &module.oci else {
             return Err(SourceError::NoSource {
                 known: "oci".to_owned(),
@@ -271,7 +297,7 @@ impl ModuleSource for Registries {
             }
             error => error,
         };
-        let reference = self.reference(oci)?;
+        let reference = self.reference(oci, policies)?;
         let pinned = Pinned::of(module, &reference);
         let repository = repository(&reference);
         let whole = by_reference(&reference);
@@ -280,12 +306,12 @@ impl ModuleSource for Registries {
                 Some(digest) => by_component(&repository, digest),
                 None => whole.clone(),
             };
-            if let Some(bytes) = self.kept(name, &pinned).await {
+            if let Some(bytes) = self.kept(name, &pinned, policies).await {
                 return Ok(bytes.into());
             }
         }
         let pulled = match self.registry(oci, reference.clone()).await {
-            Ok(registry) => self.pull(&registry).await,
+            Ok(registry) => self.pull(&registry, policies).await,
             Err(error) => Err(error),
         };
         match pulled {
@@ -296,7 +322,7 @@ impl ModuleSource for Registries {
             }
             Err(error @ SourceError::Unavailable(_)) => {
                 let error = named(error);
-                match self.kept(whole, &pinned).await {
+                match self.kept(whole, &pinned, policies).await {
                     Some(bytes) => Ok(Fetched {
                         bytes,
                         copied: Some(error.to_string()),
@@ -308,11 +334,15 @@ impl ModuleSource for Registries {
         }
     }
 
-    async fn version(&self, module: &ModuleSpec) -> Result<Option<String>, SourceError> {
+    async fn version(
+        &self,
+        module: &ModuleSpec,
+        policies: &ModulePolicies,
+    ) -> Result<Option<String>, SourceError> {
         let Some(oci) = &module.oci else {
             return Ok(None);
         };
-        let reference = self.reference(oci)?;
+        let reference = self.reference(oci, policies)?;
         if Pinned::of(module, &reference).is_for_ever() {
             return Ok(None);
         }
@@ -359,6 +389,7 @@ mod tests {
     async fn while_the_pull_secret_cannot_be_read_a_tag_stands_for_what_it_stood_for() {
         let folder = tempfile::tempdir().unwrap();
         let copies = Copies::open(folder.path(), DEFAULT_COPIES).unwrap();
+        let policies = ModulePolicies::default();
         let registries = |policy: &str| {
             let policy = serde_json::from_str(policy).unwrap();
             Registries::new(&RegistryOptions::default(), Arc::new(policy))
@@ -377,16 +408,16 @@ mod tests {
         let names = [&tag, &other].map(|name| by_reference(&name.parse().unwrap()));
         open.keep(names.to_vec(), pulled, b"component".into()).await;
 
-        let fetched = open.fetch(&module(&tag)).await.unwrap();
+        let fetched = open.fetch(&module(&tag), &policies).await.unwrap();
         assert_eq!(*fetched.bytes, *b"component");
         let why = fetched.copied.unwrap();
         assert!(
             why.contains("the pull secret shop/logins cannot be read"),
             "{why}"
         );
-        assert!(open.fetch(&module(&other)).await.is_err());
+        assert!(open.fetch(&module(&other), &policies).await.is_err());
         let closed = registries(r#"{"registries": []}"#).copies(copies);
-        let refused = closed.fetch(&module(&tag)).await;
+        let refused = closed.fetch(&module(&tag), &policies).await;
         assert!(matches!(refused, Err(SourceError::Policy(_))));
     }
 }

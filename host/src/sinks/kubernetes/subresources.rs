@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use configurator_background::owners::Owner;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::kubernetes_call::KubernetesCall;
 use http::Request;
@@ -70,7 +71,9 @@ async fn ask(sink: &KubernetesSink, call: &KubernetesCall, path: &str) -> Result
         .body(Body::empty())
         .map_err(|error| generic(format!("{what}: {error}")))?;
     let room = AnswerRoom::default();
-    let (parts, body) = sink.exchange(&what, outgoing, &room, 0, 0).await?;
+    let (parts, body) = sink
+        .exchange(&what, outgoing, &room, 0, Owner::default())
+        .await?;
     if !parts.status.is_success() {
         let told = serde_json::from_str::<Told>(&body).unwrap_or_default();
         return Err(classify(&what, false, parts.status, &parts.headers, &told));

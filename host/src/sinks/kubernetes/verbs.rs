@@ -1,5 +1,6 @@
 //! How each verb is sent.
 
+use configurator_background::owners::Owner;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::kubernetes_call::KubernetesCall;
@@ -8,10 +9,9 @@ use configurator_core::result::Answer;
 use configurator_core::service_account::ServiceAccount;
 use http::{Request, StatusCode, header};
 use kube::client::Body;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::page::read_page;
 use super::{KubernetesSink, MAX_ANSWER, document, generic};
 use crate::answers::AnswerRoom;
 use crate::impersonation::impersonate;
@@ -32,7 +32,7 @@ pub(super) struct Sender<'a> {
     /// The room for the answer.
     pub(super) room: &'a AnswerRoom,
     /// The owner of work in the background.
-    pub(super) owner: u128,
+    pub(super) owner: Owner,
     /// As whom it is sent. `None`: as the host.
     pub(super) service_account: Option<&'a ServiceAccount>,
 }
@@ -312,76 +312,5 @@ fn is_about_object(verb: KubernetesVerb, status: StatusCode) -> bool {
     match verb {
         KubernetesVerb::Create => status == StatusCode::CONFLICT,
         _ => !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND),
-    }
-}
-
-#[derive(Deserialize)]
-struct Page<'a> {
-    metadata: Option<PageMetadata>,
-    #[serde(borrow)]
-    items: Vec<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct PageMetadata {
-    #[serde(rename = "continue")]
-    token: Option<String>,
-}
-
-/// Reads the objects of a page, and the token of the next one.
-fn read_page(
-    page: &str,
-    request: &KubernetesRequest,
-) -> Result<(Vec<Document>, Option<String>), Fault> {
-    let page: Page<'_> = serde_json::from_str(page).map_err(|error| {
-        let plural = &request.plural;
-        generic(format!("the list of {plural} cannot be read: {error}"))
-    })?;
-    let items = page.items.into_iter();
-    let objects = items
-        .map(|item| document(with_type(item, request)))
-        .collect::<Result<_, _>>()?;
-    let token = page.metadata.and_then(|metadata| metadata.token);
-    Ok((objects, token.filter(|token| !token.is_empty())))
-}
-
-/// Items of a list come without their type; an object of its own has it.
-fn with_type(item: &RawValue, request: &KubernetesRequest) -> String {
-    #[derive(Deserialize)]
-    struct Typed {
-        kind: Option<serde::de::IgnoredAny>,
-    }
-    let text = item.get();
-    let is_typed = serde_json::from_str::<Typed>(text).is_ok_and(|typed| typed.kind.is_some());
-    match text.strip_prefix('{') {
-        Some(rest) if !is_typed && !request.kind.is_empty() => {
-            let separator = if rest.trim_start().starts_with('}') {
-                ""
-            } else {
-                ","
-            };
-            let api_version = Value::from(api_version(&request.group, &request.version));
-            let kind = Value::from(request.kind.as_str());
-            format!("{{\"apiVersion\":{api_version},\"kind\":{kind}{separator}{rest}")
-        }
-        _ => text.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn items_of_a_list_get_their_type() {
-        let mut request = KubernetesRequest::new(KubernetesVerb::List, "", "v1", "pods");
-        request.kind = "Pod".into();
-        let typed = |text: &str| with_type(&RawValue::from_string(text.into()).unwrap(), &request);
-        assert_eq!(typed("{}"), r#"{"apiVersion":"v1","kind":"Pod"}"#);
-        assert_eq!(
-            typed(r#"{"a":1}"#),
-            r#"{"apiVersion":"v1","kind":"Pod","a":1}"#
-        );
-        assert_eq!(typed(r#"{"kind":"X"}"#), r#"{"kind":"X"}"#);
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use configurator_sdk::configstore::{AppConf, Basic};
 use configurator_sdk::http::Http;
-use configurator_sdk::kubernetes::Resource;
+use configurator_sdk::kubernetes::{Kubernetes, Resource};
 use configurator_sdk::secretstore::Secret;
 use configurator_sdk::{
     Accepts, Cause, ErrorKind, EventType, Handler, HandlerError, Input, ObjectKey, ObjectRef,
@@ -33,6 +33,8 @@ struct Script {
     status: Option<Value>,
     event: Option<String>,
     log: Option<String>,
+    /// Computes for this many steps first.
+    compute: u64,
     fail: Option<Failure>,
     misbehave: Option<Misbehaviour>,
     again: bool,
@@ -97,6 +99,8 @@ enum ScriptedOperation {
     GetConfigMap(String),
     /// Lists the ConfigMaps of a namespace.
     ListConfigMaps(String),
+    /// Sends any request to Kubernetes.
+    Ask(Box<Asked>),
     /// Writes a plain key.
     Put { key: String, value: String },
     /// Removes a plain key.
@@ -116,6 +120,30 @@ enum ScriptedOperation {
         #[serde(default)]
         body: String,
     },
+}
+
+/// A request to Kubernetes by all of its parts.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Asked {
+    verb: String,
+    #[serde(default)]
+    group: String,
+    #[serde(default = "v1")]
+    version: String,
+    plural: String,
+    kind: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    name: String,
+    subresource: Option<String>,
+    #[serde(default)]
+    body: Value,
+}
+
+fn v1() -> String {
+    "v1".to_owned()
 }
 
 #[derive(Deserialize)]
@@ -183,6 +211,10 @@ fn play(script: &Value, input: &Input) -> Result<Output, HandlerError> {
         && results.iter().any(|(_, entry)| has_failed(entry))
     {
         script = *other;
+    }
+    let mut sum = 0_u64;
+    for step in 0..script.compute {
+        sum = std::hint::black_box(sum.wrapping_add(step));
     }
     if let Some(line) = &script.log {
         log::warn(line);
@@ -352,6 +384,7 @@ fn operation(scripted: ScriptedOperation, input: &Input) -> Result<Operation, Ha
         ScriptedOperation::DeleteConfigMap(other) => CONFIG_MAP.delete((namespace, other)).into(),
         ScriptedOperation::GetConfigMap(other) => CONFIG_MAP.get((namespace, other)).into(),
         ScriptedOperation::ListConfigMaps(namespace) => CONFIG_MAP.list(namespace).into(),
+        ScriptedOperation::Ask(asked) => ask(*asked)?,
         ScriptedOperation::Put { key, value } => Basic::new(key).put(value).into(),
         ScriptedOperation::Remove(key) => Basic::new(key).delete().into(),
         ScriptedOperation::AppConf { key, value } => AppConf::new(name, key)
@@ -374,6 +407,41 @@ fn operation(scripted: ScriptedOperation, input: &Input) -> Result<Operation, Ha
                 })
                 .into()
         }
+    })
+}
+
+fn ask(asked: Asked) -> Result<Operation, HandlerError> {
+    fn of<V>(request: Kubernetes<V>, subresource: Option<String>) -> Operation {
+        match subresource {
+            Some(name) => request.subresource(name).into(),
+            None => request.into(),
+        }
+    }
+    let Asked {
+        verb,
+        namespace,
+        name,
+        subresource,
+        body,
+        ..
+    } = asked;
+    // A test makes few requests.
+    let resource = Resource::new(
+        asked.group.leak(),
+        asked.version.leak(),
+        asked.plural.leak(),
+        asked.kind.leak(),
+    );
+    let at = (namespace.clone(), name);
+    Ok(match verb.as_str() {
+        "get" => of(resource.get(at), subresource),
+        "list" => of(resource.list(namespace), subresource),
+        "create" => of(resource.create(at, &body), subresource),
+        "apply" => of(resource.apply(at, &body), subresource),
+        "patch" => of(resource.patch(at, &body), subresource),
+        "replace" => of(resource.replace(at, &body), subresource),
+        "delete" => of(resource.delete(at), subresource),
+        _ => return Err(HandlerError::fatal(format!("there is no verb {verb:?}"))),
     })
 }
 

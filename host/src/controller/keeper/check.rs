@@ -1,0 +1,97 @@
+//! Checks a Configurator before anything is fetched in its name.
+
+use std::sync::Arc;
+
+use configurator_core::configurator::Configurator;
+use configurator_core::document::Document;
+use configurator_core::partition::Partition;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Client;
+use kube::api::Api;
+
+use super::account::check_account;
+use super::load::{check_memory, refused};
+use super::policy::check_policy;
+use super::quotas::check_configurators;
+use crate::controller::parameters::SourcedParameters;
+use crate::controller::policies::NamespacePolicy;
+use crate::controller::status::Refusal;
+use crate::declaration::{self, FlowSet};
+use crate::host::Shared;
+use crate::impersonation::acting_as;
+use crate::objects;
+use crate::resource;
+
+/// A Configurator whose policies and ServiceAccount allow that its module is fetched.
+pub(super) struct Checked {
+    pub(super) configurator: Configurator,
+    pub(super) policy: Arc<NamespacePolicy>,
+    /// Reads and watches as the ServiceAccount.
+    pub(super) client: Client,
+    /// The parameters from other objects, if there are any.
+    pub(super) parameters: Option<SourcedParameters>,
+}
+
+/// Checks the declaration, the policies for the namespace, the quota of Configurators and the ServiceAccount, and reads the parameters.
+pub(super) async fn check(
+    shared: &Shared,
+    flows: &FlowSet,
+    resource: &resource::Configurator,
+) -> Result<Checked, Refusal> {
+    let key = resource.key();
+    let mut configurator = declaration::check(resource, flows)
+        .map_err(|error| refused("Invalid", error.to_string()))?;
+    configurator.retry.max_retry_after = shared.max_retry_after;
+    configurator.limits.status_size = shared.max_status_size;
+    let policy = shared.policies.wait_for(&key.namespace).await;
+    check_policy(&policy, &mut configurator, resource)?;
+    check_configurators(shared, &policy, resource).await?;
+    check_account(shared, &configurator, &resource.spec).await?;
+    if !key.namespace.is_empty() {
+        let uid = namespace_uid(&shared.client, &key.namespace).await?;
+        if uid != policy.uid {
+            let message = format!(
+                "the namespace {} has just been created again; the host retries",
+                key.namespace
+            );
+            return Err(Refusal {
+                may_change: true,
+                is_denial: true,
+                ..refused("NamespaceUnknown", message)
+            });
+        }
+        configurator.partition = Partition::of_namespace(&key.namespace, &uid);
+    }
+    let sources = &resource.spec.parameters_from;
+    let client = acting_as(&shared.client, configurator.service_account.as_ref());
+    let sourced = SourcedParameters::read(&client, &policy.ceiling, sources).await?;
+    if !sources.is_empty() {
+        configurator.secrets = sourced.secrets();
+        configurator.parameters = Document::of(&sourced.merged_under(&resource.spec.parameters))
+            .map_err(|error| refused("Invalid", format!("spec.parametersFrom: {error}")))?;
+    }
+    check_memory(&configurator, shared.guest.memory().limit())?;
+    Ok(Checked {
+        configurator,
+        policy,
+        client,
+        parameters: (!sources.is_empty()).then_some(sourced),
+    })
+}
+
+/// Reads the uid of a namespace from the API: a watch could lag behind, and show the uid of a deleted namespace with this name.
+async fn namespace_uid(client: &Client, name: &str) -> Result<String, Refusal> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let found = namespaces.get_metadata(name).await;
+    let found = found.map_err(|error| Refusal {
+        may_change: true,
+        ..refused(
+            "NamespaceUnknown",
+            format!(
+                "the namespace {name} cannot be read; the host retries: {}",
+                objects::explained(&error)
+            ),
+        )
+    })?;
+    Ok(found.metadata.uid.unwrap_or_default())
+}
