@@ -9,6 +9,8 @@
 )]
 
 mod accounts;
+mod attempts;
+mod how_to;
 mod partitions;
 mod policies;
 mod scopes;

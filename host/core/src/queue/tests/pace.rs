@@ -27,9 +27,9 @@ fn runs_begin_at_the_pace() {
         start Phases a:Added after 0 failures
     "#]]);
     bench.wait(99).check(expect![""]);
-    // It runs with the newest version.
+    // It runs with the newest version. Until then it is a new object.
     bench.see("b", 2).wait(1).check(expect![[r#"
-        start Phases b:Modified after 0 failures
+        start Phases b:Added after 0 failures
     "#]]);
     // Other queues have reserved times before the next one.
     bench.succeed("a").wait(90);
