@@ -225,12 +225,7 @@ impl SourcedParameters {
 }
 
 fn missing(message: String) -> Refusal {
-    Refusal {
-        reason: "ParametersMissing",
-        message,
-        may_change: true,
-        is_denial: false,
-    }
+    Refusal::for_now("ParametersMissing", message)
 }
 
 /// Watches the sources of the parameters of a Configurator.

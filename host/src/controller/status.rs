@@ -60,6 +60,32 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// Makes one that only a change of the Configurator ends.
+    pub(crate) fn new(reason: &'static str, message: String) -> Self {
+        Self {
+            reason,
+            message,
+            may_change: false,
+            is_denial: false,
+        }
+    }
+
+    /// Makes one that the host retries, while an earlier generation goes on.
+    pub(crate) fn for_now(reason: &'static str, message: String) -> Self {
+        Self {
+            may_change: true,
+            ..Self::new(reason, message)
+        }
+    }
+
+    /// Makes one by which somebody else does not allow the Configurator: the host stops an earlier generation, and retries.
+    pub(crate) fn denied(reason: &'static str, message: String) -> Self {
+        Self {
+            is_denial: true,
+            ..Self::for_now(reason, message)
+        }
+    }
+
     /// Whether it holds until somebody changes something. The host retries all the same if it may not be the Configurator that is changed.
     fn is_final(&self) -> bool {
         self.is_denial || !self.may_change

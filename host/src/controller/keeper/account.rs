@@ -2,7 +2,6 @@
 
 use configurator_core::configurator::Configurator;
 
-use super::load::refused;
 use crate::controller::rights::is_allowed;
 use crate::controller::status::Refusal;
 use crate::host::Shared;
@@ -26,7 +25,7 @@ pub(super) async fn check_account(
             let message = format!("the host cannot act as the {account}; it retries: {why}");
             Refusal {
                 is_denial: is_answer,
-                ..for_now("CannotImpersonate", message)
+                ..Refusal::for_now("CannotImpersonate", message)
             }
         },
     )?;
@@ -63,27 +62,16 @@ async fn check_rights(
                 let message = format!(
                     "the {account} may not {right}: grant it by a Role and a RoleBinding; the host asks again"
                 );
-                return Err(Refusal {
-                    is_denial: true,
-                    ..for_now("ServiceAccountForbidden", message)
-                });
+                return Err(Refusal::denied("ServiceAccountForbidden", message));
             }
             Err(error) => {
                 let message = format!(
                     "the API cannot be asked whether the {account} may {right}; it is asked again: {}",
                     objects::explained(&error)
                 );
-                return Err(for_now("CannotAsk", message));
+                return Err(Refusal::for_now("CannotAsk", message));
             }
         }
     }
     Ok(())
-}
-
-/// A refusal that the host retries.
-fn for_now(reason: &'static str, message: String) -> Refusal {
-    Refusal {
-        may_change: true,
-        ..refused(reason, message)
-    }
 }

@@ -10,7 +10,7 @@ use kube::Client;
 use kube::api::Api;
 
 use super::account::check_account;
-use super::load::{check_memory, refused};
+use super::load::check_memory;
 use super::policy::check_policy;
 use super::quotas::check_configurators;
 use crate::controller::parameters::SourcedParameters;
@@ -40,7 +40,7 @@ pub(super) async fn check(
 ) -> Result<Checked, Refusal> {
     let key = resource.key();
     let mut configurator = declaration::check(resource, flows)
-        .map_err(|error| refused("Invalid", error.to_string()))?;
+        .map_err(|error| Refusal::new("Invalid", error.to_string()))?;
     configurator.retry.max_retry_after = shared.max_retry_after;
     configurator.limits.status_size = shared.max_status_size;
     let policy = shared.policies.wait_for(&key.namespace).await;
@@ -54,11 +54,7 @@ pub(super) async fn check(
                 "the namespace {} has just been created again; the host retries",
                 key.namespace
             );
-            return Err(Refusal {
-                may_change: true,
-                is_denial: true,
-                ..refused("NamespaceUnknown", message)
-            });
+            return Err(Refusal::denied("NamespaceUnknown", message));
         }
         configurator.partition = Partition::of_namespace(&key.namespace, &uid);
     }
@@ -68,7 +64,7 @@ pub(super) async fn check(
     if !sources.is_empty() {
         configurator.secrets = sourced.secrets();
         configurator.parameters = Document::of(&sourced.merged_under(&resource.spec.parameters))
-            .map_err(|error| refused("Invalid", format!("spec.parametersFrom: {error}")))?;
+            .map_err(|error| Refusal::new("Invalid", format!("spec.parametersFrom: {error}")))?;
     }
     check_memory(&configurator, shared.guest.memory().limit())?;
     Ok(Checked {
@@ -83,9 +79,8 @@ pub(super) async fn check(
 async fn namespace_uid(client: &Client, name: &str) -> Result<String, Refusal> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let found = namespaces.get_metadata(name).await;
-    let found = found.map_err(|error| Refusal {
-        may_change: true,
-        ..refused(
+    let found = found.map_err(|error| {
+        Refusal::for_now(
             "NamespaceUnknown",
             format!(
                 "the namespace {name} cannot be read; the host retries: {}",

@@ -94,7 +94,7 @@ pub(super) async fn load(
         }
         CallMode::Inline | CallMode::Charged(_) => shared.guest.load_blocking(bytes, &source),
     };
-    let module = loaded.map_err(|error| refused("ModuleInvalid", error.to_string()))?;
+    let module = loaded.map_err(|error| Refusal::new("ModuleInvalid", error.to_string()))?;
     check_handlers(&configurator, Some(&policy.ceiling), &module)?;
     let before = before.filter(|digest| *digest != module.digest().to_string());
     let stable = match (canary::policy(resource), before) {
@@ -122,10 +122,7 @@ pub(super) async fn load(
             } else {
                 format!("the API cannot be asked for the kind {kind} in {api_version}; it is asked again: {}", objects::explained(&error))
             };
-            Refusal {
-                may_change: true,
-                ..refused("WatchedKindMissing", message)
-            }
+            Refusal::for_now("WatchedKindMissing", message)
         })?;
     let watched = Watched::of(&resource, &capabilities);
     check_watch(&configurator, &watched, &policy.ceiling)?;
@@ -147,14 +144,12 @@ pub(super) async fn load(
 
 /// What a policy of the namespace does not allow also ends an earlier generation.
 fn not_fetched(error: &SourceError) -> Refusal {
-    let (reason, is_denial) = match error {
-        SourceError::Policy(error) if *error.owner() != PolicyOwner::Host => ("PolicyDenied", true),
-        _ => ("ModuleNotFound", false),
-    };
-    Refusal {
-        may_change: true,
-        is_denial,
-        ..refused(reason, error.to_string())
+    let message = error.to_string();
+    match error {
+        SourceError::Policy(error) if *error.owner() != PolicyOwner::Host => {
+            Refusal::denied("PolicyDenied", message)
+        }
+        _ => Refusal::for_now("ModuleNotFound", message),
     }
 }
 
@@ -172,17 +167,12 @@ async fn select(
             "spec.watch.namespaceSelector: {} have no namespace: leave it out",
             watched.plural
         );
-        return Err(refused("Invalid", message));
+        return Err(Refusal::new("Invalid", message));
     }
     let selected = shared.namespaces.selected(selector).await;
-    let selected = selected.ok_or_else(|| Refusal {
-        may_change: true,
-        ..refused(
-            "NamespaceUnknown",
-            "the namespaces, which spec.watch.namespaceSelector selects from, are not listed yet; the host retries".to_owned(),
-        )
-    })?;
-    Ok(Some(selected))
+    let unknown = "the namespaces, which spec.watch.namespaceSelector selects from, are not listed yet; the host retries";
+    let unknown = || Refusal::for_now("NamespaceUnknown", unknown.to_owned());
+    selected.ok_or_else(unknown).map(Some)
 }
 
 /// Checks that the operator of the host lets the Configurator read what it watches.
@@ -197,7 +187,7 @@ fn check_watch(
             "spec.watch: objects of the kind {} have no namespace, and a Configurator watches only its namespace: use a ClusterConfigurator",
             watch.kind
         );
-        return Err(refused("WatchNotAllowed", message));
+        return Err(Refusal::new("WatchNotAllowed", message));
     }
     let namespaces = match watched.is_namespaced {
         true => &watch.namespaces[..],
@@ -207,7 +197,7 @@ fn check_watch(
         .check(|rules| rules.check_watch(&watch.group, &watched.plural, namespaces))
         .map_err(|fault| Refusal {
             is_denial: true,
-            ..refused("WatchNotAllowed", format!("spec.watch: {}", fault.message))
+            ..Refusal::new("WatchNotAllowed", format!("spec.watch: {}", fault.message))
         })
 }
 
@@ -224,9 +214,8 @@ async fn check_state(
         return Ok(());
     };
     let kind = &resource.kind;
-    let not_kept = |why: String| Refusal {
-        may_change: true,
-        ..refused(
+    let not_kept = |why: String| {
+        Refusal::for_now(
             "StateNotKept",
             format!("the kind {kind} cannot keep the states of its objects in their status: {why}"),
         )
@@ -268,19 +257,7 @@ pub(super) fn without_before(
     let message = format!(
         "the module {candidate} {is}, but there is no module for the other objects: {why}. Make it available again, or choose a module for all objects: `configurator rollback {name} --to DIGEST`"
     );
-    Refusal {
-        may_change: true,
-        ..refused("PredecessorMissing", message)
-    }
-}
-
-pub(super) fn refused(reason: &'static str, message: String) -> Refusal {
-    Refusal {
-        reason,
-        message,
-        may_change: false,
-        is_denial: false,
-    }
+    Refusal::for_now("PredecessorMissing", message)
 }
 
 /// Checks that a call of the Configurator fits into the memory that the guests of the host have in all, in bytes.
@@ -294,7 +271,7 @@ pub(crate) fn check_memory(configurator: &Configurator, memory: u64) -> Result<(
         format_bytes(wanted),
         format_bytes(memory)
     );
-    Err(refused("MemoryLimitTooHigh", message))
+    Err(Refusal::new("MemoryLimitTooHigh", message))
 }
 
 /// Checks that the module is the pinned one and has the handlers that the Configurator names.
@@ -314,10 +291,7 @@ fn check_digest(resource: &resource::Configurator, digest: &Digest) -> Result<()
         && *wanted != digest
     {
         let message = format!("spec.module.digest is {wanted}, but the module has {digest}");
-        return Err(Refusal {
-            may_change: true,
-            ..refused("DigestMismatch", message)
-        });
+        return Err(Refusal::for_now("DigestMismatch", message));
     }
     Ok(())
 }
@@ -341,7 +315,7 @@ pub(super) fn check_handlers(
                 "{place} names the handler {handler:?}, which the module lacks; it has: {}",
                 module.handler_names()
             );
-            return Err(refused("HandlerMissing", message));
+            return Err(Refusal::new("HandlerMissing", message));
         };
         let fits = match found.accepts {
             Accepts::Either => true,
@@ -355,7 +329,7 @@ pub(super) fn check_handlers(
                 _ => "one object: remove spec.chain.batch",
             };
             let message = format!("the handler {handler:?} of {place} takes {what}");
-            return Err(refused("HandlerMismatch", message));
+            return Err(Refusal::new("HandlerMismatch", message));
         }
         check_capabilities(configurator, ceiling, found, &place)?;
     }
@@ -380,7 +354,7 @@ fn check_capabilities(
         let message = format!(
             "the handler {name:?} of {place} says what it asks for in another form than spec.capabilities: {error}"
         );
-        refused("ModuleInvalid", message)
+        Refusal::new("ModuleInvalid", message)
     })?;
     let own = &configurator.key.namespace;
     if !own.is_empty() {
@@ -394,7 +368,7 @@ fn check_capabilities(
     let lacks = |rule: String, who: &str| {
         let message =
             format!("the handler {name:?} of {place} asks for {rule}, which {who} does not allow");
-        refused("CapabilityMissing", message)
+        Refusal::new("CapabilityMissing", message)
     };
     if let Some(rule) = configurator.capabilities.lacking(&wanted) {
         return Err(lacks(rule, "spec.capabilities"));

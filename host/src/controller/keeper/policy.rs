@@ -2,7 +2,6 @@
 
 use configurator_core::configurator::Configurator;
 
-use super::load::refused;
 use crate::controller::policies::NamespacePolicy;
 use crate::controller::status::Refusal;
 use crate::resource;
@@ -13,17 +12,13 @@ pub(super) fn check_policy(
     configurator: &mut Configurator,
     resource: &resource::Configurator,
 ) -> Result<(), Refusal> {
-    let denied = |message: String| Refusal {
-        may_change: true,
-        is_denial: true,
-        ..refused("PolicyDenied", message)
-    };
+    let denied = |message: String| Refusal::denied("PolicyDenied", message);
     if let Some(why) = &policy.denied {
         return Err(denied(why.clone()));
     }
     configurator.service_account = policy
         .account_of(resource)
-        .map_err(|error| refused("Invalid", error.to_string()))?;
+        .map_err(|error| Refusal::new("Invalid", error.to_string()))?;
     if let Some(account) = &configurator.service_account
         && let Some(name) = policy.forbids_account(&account.name)
     {

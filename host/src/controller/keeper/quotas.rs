@@ -4,7 +4,6 @@ use configurator_core::configurator::Configurator;
 use kube::api::{ApiResource, ListParams};
 
 use super::Keeper;
-use super::load::refused;
 use crate::controller::policies::NamespacePolicy;
 use crate::controller::status::Refusal;
 use crate::host::Shared;
@@ -29,9 +28,12 @@ pub(super) async fn check_configurators(
     shared.quota_usage.wait_until_listed().await;
     match policy.exceeds_configurators(&shared.quota_usage, resource) {
         false => Ok(()),
-        true => Err(exceeded(format!(
-            "the quota of Configurators in the namespace is {quota}, and as many are older: delete one of them, or ask an administrator of the cluster for a higher quota"
-        ))),
+        true => Err(Refusal::denied(
+            QUOTA_EXCEEDED,
+            format!(
+                "the quota of Configurators in the namespace is {quota}, and as many are older: delete one of them, or ask an administrator of the cluster for a higher quota"
+            ),
+        )),
     }
 }
 
@@ -57,9 +59,8 @@ pub(super) async fn check_objects(
     let mut objects = 0_u64;
     let usage = &shared.quota_usage;
     loop {
-        let page = api.list_metadata(&params).await.map_err(|error| Refusal {
-            may_change: true,
-            ..refused(
+        let page = api.list_metadata(&params).await.map_err(|error| {
+            Refusal::for_now(
                 "WatchFailed",
                 format!(
                     "the objects cannot be listed; the host retries: {}",
@@ -72,9 +73,12 @@ pub(super) async fn check_objects(
             // Younger Configurators do not take what is left.
             usage.set_objects(&key, &resource.metadata, objects);
             let quota = policy.quotas.objects.unwrap_or_default();
-            return Err(exceeded(format!(
-                "the quota of watched objects in the namespace is {quota}. Older Configurators leave {left}, and spec.watch selects more"
-            )));
+            return Err(Refusal::denied(
+                QUOTA_EXCEEDED,
+                format!(
+                    "the quota of watched objects in the namespace is {quota}. Older Configurators leave {left}, and spec.watch selects more"
+                ),
+            ));
         }
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
@@ -107,13 +111,5 @@ impl Keeper {
         let others = self.voice.others();
         let others = others.iter().map(|other| other.counts.objects);
         others.fold(own, u64::saturating_add)
-    }
-}
-
-fn exceeded(message: String) -> Refusal {
-    Refusal {
-        may_change: true,
-        is_denial: true,
-        ..refused(QUOTA_EXCEEDED, message)
     }
 }
