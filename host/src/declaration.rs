@@ -128,10 +128,8 @@ pub fn check(
         return Err(wrong("spec.concurrency", "must be at least 1"));
     }
     let uid = resource.metadata.uid.as_deref().unwrap_or_default();
-    let mut limits = limits(&spec.limits, spec.instance_policy)?.owned_by(uid);
-    if !key.namespace.is_empty() {
-        limits = limits.shared_in(&key.namespace);
-    }
+    let limits = limits(&spec.limits, spec.instance_policy)?;
+    let limits = limits.owned_by(uid).shared_in(&key.namespace);
     let parameters = serde_json::Value::Object(spec.parameters.clone().into_iter().collect());
     Ok(Configurator {
         key,

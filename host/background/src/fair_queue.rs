@@ -124,7 +124,7 @@ impl State {
         let (at, _) = waiting.min_by_key(|(at, waiting)| {
             let may_be_overtaken = waiting.overtaken < MAX_OVERTAKES;
             let expected = may_be_overtaken.then_some(waiting.expected);
-            (self.owners.order(waiting.owner), expected, *at)
+            (self.owners.rank(waiting.owner), expected, *at)
         })?;
         let next = self.waiting.remove(at)?;
         let overtaken = self.waiting.iter_mut().take(at);

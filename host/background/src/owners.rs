@@ -1,21 +1,21 @@
-//! The order in which owners have their turns.
+//! Decides the order of turns.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Owners whose last turn is remembered. One that is forgotten goes first, like a new one.
+/// The number of owners and groups that are remembered. A forgotten one counts as new.
 const REMEMBERED: usize = 1024;
-/// What a turn counts at its start, before it is known how long it lasts, and at least.
+/// The time that a turn counts for at least, and when it begins: its duration is not known yet.
 const LEAST: Duration = Duration::from_micros(10);
 
-/// Who does a piece of work.
+/// Whose work it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Owner {
-    /// Identifies it.
+    /// Identifies the owner.
     pub id: u128,
-    /// Identifies the owners that it shares a part of the time with, such as those of a namespace.
+    /// Identifies the group that shares its time, such as the Configurators of a namespace.
     pub group: u128,
-    /// The size of that part, in relation to those of other groups that wait. At least 1.
+    /// The share of the group relative to other groups that wait. At least 1.
     pub weight: u32,
 }
 
@@ -38,59 +38,59 @@ impl From<u128> for Owner {
 
 /// Decides whose turn is next.
 ///
-/// Groups that wait get time in proportion to their weights, whatever the number of their owners. A group that had nothing to do does not
-/// save time up. Within a group, the owner whose last turn was longest ago is next, so an owner with much to do keeps none of another
-/// waiting for more than one turn.
+/// Groups that wait get time in proportion to their weights, regardless of the number of their owners. A group without work does not save
+/// time up. In a group, the owner whose last turn was longest ago is next, so an owner with much work keeps no other waiting for more than
+/// one turn.
 #[derive(Default)]
 pub struct Owners {
     /// Counts turns.
     turns: u64,
     last: HashMap<u128, u64>,
-    /// The time that each group has had, in nanoseconds divided by its weight.
-    had: HashMap<u128, u64>,
-    /// The time of the group that had the last turn, when this began. What a group has less than that is no longer its due.
-    now: u64,
+    /// The time that each group has used, in nanoseconds divided by its weight.
+    used: HashMap<u128, u64>,
+    /// What the group of the last turn had used when that began. Every group counts as having used this much.
+    virtual_time: u64,
 }
 
 impl Owners {
-    /// Returns what decides who is next: the least comes first.
+    /// Returns the rank of an owner: the lowest is next.
     #[must_use]
-    pub fn order(&self, owner: Owner) -> (u64, u64) {
+    pub fn rank(&self, owner: Owner) -> (u64, u64) {
         let last = self.last.get(&owner.id).copied().unwrap_or(0);
-        (self.had(owner), last)
+        (self.used_by(owner), last)
     }
 
-    /// Records that a turn of this owner begins.
+    /// Records the beginning of a turn.
     pub fn begin(&mut self, owner: Owner) {
         self.turns = self.turns.saturating_add(1);
-        self.now = self.had(owner);
+        self.virtual_time = self.used_by(owner);
         self.add(owner, LEAST);
         forget(&mut self.last, owner.id);
         self.last.insert(owner.id, self.turns);
     }
 
-    /// Records that a turn of this owner ends, after this time.
+    /// Records the end of a turn, and its duration.
     pub fn end(&mut self, owner: Owner, lasted: Duration) {
         self.add(owner, lasted.saturating_sub(LEAST));
     }
 
-    /// Returns the time that the owner's group has had.
-    fn had(&self, owner: Owner) -> u64 {
-        let had = self.had.get(&owner.group).copied().unwrap_or(0);
-        had.max(self.now)
+    /// Returns the time that the owner's group has used.
+    fn used_by(&self, owner: Owner) -> u64 {
+        let used = self.used.get(&owner.group).copied().unwrap_or(0);
+        used.max(self.virtual_time)
     }
 
     fn add(&mut self, owner: Owner, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let had = self
-            .had(owner)
+        let used = self
+            .used_by(owner)
             .saturating_add(nanos / u64::from(owner.weight.max(1)));
-        forget(&mut self.had, owner.group);
-        self.had.insert(owner.group, had);
+        forget(&mut self.used, owner.group);
+        self.used.insert(owner.group, used);
     }
 }
 
-/// Makes room for this one, which may be there already, by forgetting the one with the least number.
+/// Makes room for a new entry by removing the one with the lowest number.
 fn forget(known: &mut HashMap<u128, u64>, new: u128) {
     if known.len() >= REMEMBERED && !known.contains_key(&new) {
         let least = known.iter().min_by_key(|(_, number)| **number);
@@ -110,7 +110,7 @@ mod tests {
         let mut had = vec![0; owners.len()];
         while had.iter().sum::<u64>() < millis {
             let next = owners.iter().enumerate();
-            let next = next.min_by_key(|(at, (owner, _))| (order.order(*owner), *at));
+            let next = next.min_by_key(|(at, (owner, _))| (order.rank(*owner), *at));
             let (at, (owner, lasts)) = next.unwrap();
             order.begin(*owner);
             order.end(*owner, Duration::from_millis(*lasts));
@@ -145,7 +145,7 @@ mod tests {
         }
         let mut turns = [0; 2];
         for _ in 0..100 {
-            let is_busy = order.order(busy) < order.order(away);
+            let is_busy = order.rank(busy) < order.rank(away);
             let next = if is_busy { busy } else { away };
             order.begin(next);
             order.end(next, Duration::from_millis(1));
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn the_owner_whose_turn_was_longest_ago_is_forgotten_for_a_new_one() {
         let mut owners = Owners::default();
-        let last = |owners: &Owners, id| owners.order(owner(id, 0, 1)).1;
+        let last = |owners: &Owners, id| owners.rank(owner(id, 0, 1)).1;
         let known = REMEMBERED as u128;
         (0..known).for_each(|id| owners.begin(owner(id, 0, 1)));
         owners.begin(owner(0, 0, 1));

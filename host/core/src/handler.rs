@@ -392,10 +392,10 @@ pub struct CallLimits {
     /// Whose calls they are: an instance never serves those of two, since what one may read the other may not.
     #[serde(skip)]
     pub owner: u128,
-    /// Identifies the owners that share a part of the time with this one: those of its namespace.
+    /// Identifies the group whose owners share CPU time: the Configurators of a namespace.
     #[serde(skip)]
     pub group: u128,
-    /// The size of that part, in relation to those of others. At least 1.
+    /// The share of the group relative to other groups. At least 1.
     #[serde(skip)]
     pub weight: u32,
     /// Identifies the owner's objects that a call is for. The host expects the next call for the same objects to take as long.
@@ -418,12 +418,16 @@ impl CallLimits {
         }
     }
 
-    /// These, for calls of a Configurator of this namespace: it shares the time of the namespace with others.
+    /// Returns these limits for a Configurator of this namespace, which shares its CPU time with the others there. A ClusterConfigurator, whose
+    /// namespace is empty, shares it with nobody.
     #[must_use]
     pub fn shared_in(self, namespace: &str) -> Self {
-        Self {
-            group: number(namespace),
-            ..self
+        match namespace {
+            "" => self,
+            namespace => Self {
+                group: number(namespace),
+                ..self
+            },
         }
     }
 
@@ -439,7 +443,7 @@ impl CallLimits {
     }
 }
 
-/// A number that stands for a text.
+/// Returns a number that identifies a text.
 fn number(text: &str) -> u128 {
     let digest = Sha256::digest(text.as_bytes());
     let bytes = digest.iter().take(16);

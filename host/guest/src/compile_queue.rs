@@ -106,7 +106,7 @@ impl State {
         }
         let waiting = self.waiting.iter();
         let waiting = waiting.filter(|waiting| !self.compiling.contains(&waiting.module));
-        let next = waiting.min_by_key(|waiting| (self.owners.order(waiting.owner), waiting.id));
+        let next = waiting.min_by_key(|waiting| (self.owners.rank(waiting.owner), waiting.id));
         next.map(|waiting| waiting.id)
     }
 

@@ -1,4 +1,4 @@
-//! Whose turn a call takes.
+//! The owners of calls.
 
 use configurator_background::owners::Owner;
 use configurator_core::handler::CallLimits;

@@ -47,11 +47,11 @@ impl Earlier {
         let namespace = resource.key().namespace;
         let policies = shared.policies.clone();
         let uid = resource.metadata.uid.as_deref().unwrap_or_default();
-        let mut limits = CallLimits::default().owned_by(uid);
-        if !namespace.is_empty() {
-            limits = limits.shared_in(&namespace);
-            limits.weight = policies.of(&namespace).weight;
-        }
+        let limits = CallLimits {
+            weight: policies.of(&namespace).weight,
+            ..CallLimits::default()
+        };
+        let limits = limits.owned_by(uid).shared_in(&namespace);
         Self {
             source: shared.modules.clone(),
             guest: shared.guest.clone(),

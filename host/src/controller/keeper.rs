@@ -359,8 +359,8 @@ impl Keeper {
                 self.rights.look_at(&report);
                 self.known.report = report;
                 self.voice.speak_soon();
-                // Until then the number that was counted when it was loaded holds.
-                if self.known.report.is_listed {
+                // Before the objects are listed, the number that was counted when it was loaded holds.
+                if self.policy.quotas.objects.is_some() && self.known.report.is_listed {
                     let resource = self.desired.borrow().clone();
                     let usage = &self.shared.quota_usage;
                     usage.set_objects(&resource.key(), &resource.metadata, self.objects());

@@ -19,8 +19,8 @@ use crate::kubernetes_faults::fault_of;
 use crate::shards::{Permit, Shards, changed};
 use crate::sinks::configstore::segments_below;
 
-/// The wait before a removal that failed is retried, which doubles with each further failure, and before it is checked that nothing was written
-/// after a removal: a request that was sent before the namespace was deleted can take effect later.
+/// The wait before partitions are looked for again after a removal. A request that was sent before can take effect later. After failures the wait
+/// doubles each time.
 const AGAIN: Duration = Duration::from_secs(15);
 /// How often it doubles at most: to about an hour.
 const MAX_DOUBLINGS: u32 = 8;

@@ -150,6 +150,12 @@ impl Policy {
                 .map(|concurrency| count("spec.limits.concurrency", concurrency))
                 .transpose()?,
         };
+        for (path, number) in [
+            ("spec.weight", spec.weight),
+            ("spec.quotas.runsPerSecond", spec.quotas.runs_per_second),
+        ] {
+            number.map(|number| count(path, number)).transpose()?;
+        }
         let ModulePolicySpec {
             registries,
             signers,
@@ -162,7 +168,7 @@ impl Policy {
             capabilities: Arc::new(capabilities(&spec.capabilities)?),
             limits,
             modules: Arc::new(modules),
-            weight: weight(spec.weight)?,
+            weight: spec.weight,
             quotas: Quotas {
                 configurators: spec
                     .quotas
@@ -201,13 +207,6 @@ impl Policy {
         self.service_accounts
             .iter()
             .any(|pattern| glob::matches(pattern, name))
-    }
-}
-
-fn weight(weight: Option<u32>) -> Result<Option<u32>, DeclarationError> {
-    match weight {
-        Some(0) => Err(wrong("spec.weight", "must be at least 1")),
-        weight => Ok(weight),
     }
 }
 

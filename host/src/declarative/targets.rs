@@ -1,6 +1,9 @@
 //! The targets of declarative requests under way.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
 
 use super::{DeclarativeJob, MAX_TARGETS, MAX_TARGETS_OF_NAMESPACE};
 
@@ -13,7 +16,7 @@ pub(super) struct Target {
     pub(super) next: Option<DeclarativeJob>,
     pub(super) owner: Option<String>,
     pub(super) is_cancelled: bool,
-    pub(super) changed: std::sync::Arc<tokio::sync::Notify>,
+    pub(super) changed: Arc<Notify>,
 }
 
 /// The targets by their names, limited in number.

@@ -85,7 +85,7 @@ impl Registries {
             ))
         })?;
         let repository = repository(&reference);
-        for policy in policies.and(&self.policy).iter() {
+        for policy in policies.iter() {
             policy.check_repository(&repository)?;
         }
         Ok(reference)
@@ -141,7 +141,7 @@ impl Registries {
         signatures: &[Signature],
     ) -> Result<(), PolicyError> {
         let digest = artifact.digest();
-        for policy in policies.and(&self.policy).iter() {
+        for policy in policies.iter() {
             let signers = policy.signers();
             if !signers.is_empty() && !is_signed(&digest, signatures, signers) {
                 return Err(policy.unsigned(match signatures.len() {
@@ -161,7 +161,6 @@ impl Registries {
         policies: &ModulePolicies,
     ) -> Result<(Artifact, Pulled, ModuleBytes), SourceError> {
         let artifact = registry.artifact().await?;
-        let policies = policies.and(&self.policy);
         let signers = policies.iter().flat_map(|policy| policy.signers());
         let signers: Vec<Signer> = signers.cloned().collect();
         let signatures = match &*signers {
@@ -169,7 +168,7 @@ impl Registries {
             signers => registry.signatures(&artifact, signers).await?,
         };
         // Nothing is transferred that would not be run.
-        self.check_signatures(&policies, &artifact, &signatures)?;
+        self.check_signatures(policies, &artifact, &signatures)?;
         let bytes = match self.copy(artifact.component()).await {
             Some(bytes) => bytes,
             None => registry.component(&artifact).await?,
@@ -297,6 +296,7 @@ impl ModuleSource for Registries {
             }
             error => error,
         };
+        let policies = &policies.and(&self.policy);
         let reference = self.reference(oci, policies)?;
         let pinned = Pinned::of(module, &reference);
         let repository = repository(&reference);
@@ -342,7 +342,7 @@ impl ModuleSource for Registries {
         let Some(oci) = &module.oci else {
             return Ok(None);
         };
-        let reference = self.reference(oci, policies)?;
+        let reference = self.reference(oci, &policies.and(&self.policy))?;
         if Pinned::of(module, &reference).is_for_ever() {
             return Ok(None);
         }
