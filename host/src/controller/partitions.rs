@@ -32,6 +32,8 @@ type Named = (String, String);
 pub(crate) async fn run(shared: Arc<Shared>) {
     let clock = &shared.clock;
     let mut namespaces = shared.namespaces.subscribe();
+    // They may have been listed before.
+    namespaces.mark_changed();
     let mut changes = shared.shards.as_ref().map(|shards| shards.changes());
     let mut before: Option<Arc<NamespaceSet>> = None;
     let mut again: Option<Timestamp> = None;

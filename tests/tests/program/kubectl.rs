@@ -28,7 +28,13 @@ impl Cluster {
     /// A host of this folder.
     pub fn at(place: Place, arguments: &str) -> Result<Self> {
         let host = place.host("--listen 127.0.0.1:0").args(arguments).start()?;
-        host.until_printed("the API is served")?;
+        // The API is served before the files are applied.
+        let has_files = arguments.split_whitespace().any(|word| word == "-f");
+        host.until_printed(if has_files {
+            " applied"
+        } else {
+            "the API is served"
+        })?;
         let kubeconfig = place.program("kubeconfig", "--data-dir data").succeeds()?;
         place.write("kubeconfig", &kubeconfig)?;
         Ok(Self { host, place })
