@@ -4,18 +4,35 @@ use std::time::Duration;
 
 use rustix::process::nice;
 
-/// The niceness of background threads. Beside a thread of the default niceness they get about a quarter of a processor, so they make progress
-/// on a busy machine. At the lowest priority, 19, they would get a sixtieth.
-const NICENESS: i32 = 5;
+/// The part of a processor that a thread gets beside a thread of the default niceness.
+///
+/// A smaller part delays other threads less: on Linux, a thread that has used more than its part does not interrupt another one when it wakes,
+/// but waits until the other one has caught up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// About a quarter, for work with a deadline.
+    Quarter,
+    /// About a tenth, for work that must only make progress. At the lowest priority it would get a sixtieth.
+    Tenth,
+}
 
-/// Lowers the priority of this thread permanently. Has no effect if the system refuses.
+impl Part {
+    const fn niceness(self) -> i32 {
+        match self {
+            Self::Quarter => 5,
+            Self::Tenth => 10,
+        }
+    }
+}
+
+/// Lowers the priority of this thread permanently, so that it gets this part of a processor. Has no effect if the system refuses.
 ///
 /// On Linux 6.12 and later, the scheduler slice also becomes longer, so that a thread with a shorter one interrupts this thread when it
 /// wakes. Otherwise it may wait for the next tick of the scheduler, about 4 ms.
-pub fn give_way() {
+pub fn give_way(part: Part) {
     const SLICE: Duration = Duration::from_millis(50);
     // On Linux this affects the calling thread only.
-    if let Ok(niceness) = nice(NICENESS) {
+    if let Ok(niceness) = nice(part.niceness()) {
         #[cfg(target_os = "linux")]
         linux::set_policy(linux::Policy::Normal, niceness, SLICE);
     }
@@ -23,12 +40,12 @@ pub fn give_way() {
 
 /// Lets this thread permanently run only while a processor is idle, as far as the system allows: every other thread interrupts it at once. If
 /// all processors are busy it makes hardly any progress, so its work must be able to go on elsewhere. On systems other than Linux, this
-/// is [`give_way`].
+/// is [`give_way`] with a tenth.
 pub fn run_when_idle() {
     #[cfg(target_os = "linux")]
     linux::set_policy(linux::Policy::Idle, 0, Duration::ZERO);
     #[cfg(not(target_os = "linux"))]
-    give_way();
+    give_way(Part::Tenth);
 }
 
 #[cfg(target_os = "linux")]
@@ -83,7 +100,7 @@ mod tests {
     fn a_thread_that_gives_way_has_a_lower_priority_and_others_do_not() {
         let before = getpriority_process(None).unwrap();
         let given = std::thread::spawn(|| {
-            give_way();
+            give_way(Part::Quarter);
             getpriority_process(None).unwrap()
         });
         assert!(given.join().unwrap() > before);

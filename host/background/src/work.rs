@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::fair_queue::FairQueue;
 use crate::owners::Owner;
-use crate::priority::give_way;
+use crate::priority::{Part, give_way};
 use crate::rest;
 
 /// Size in bytes from which a document is processed in the background. Parsing such a document takes several times as long as starting a
@@ -101,7 +101,7 @@ impl Background {
         let turn = self.turns.take(owner, Duration::ZERO).await;
         let (reply, result) = oneshot::channel();
         Builder::new().name("background".into()).spawn(move || {
-            give_way();
+            give_way(Part::Tenth);
             rest::begin();
             let done = work();
             drop(turn);

@@ -6,7 +6,7 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use configurator_background::fair_queue::{FairQueue, Turn};
-use configurator_background::priority::{give_way, run_when_idle};
+use configurator_background::priority::{Part, give_way, run_when_idle};
 use configurator_background::rest::REST;
 use configurator_core::handler::CallLimits;
 use tokio::sync::oneshot;
@@ -132,7 +132,7 @@ pub(crate) async fn run<T: Send + 'static>(
         *starved = Some(Starved::after(*starved, Instant::now()));
     }
     let drive = move || {
-        give_way();
+        give_way(Part::Quarter);
         drive_blocking(call)
     };
     let (_turn, ended) = on_thread(turn, drive).await?;
