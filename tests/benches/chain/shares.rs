@@ -14,10 +14,10 @@ use serde_json::json;
 
 /// The namespaces, their weights, and the number of their Configurators, which makes no difference.
 const NAMESPACES: [(&str, u32, usize); 2] = [("light", 1, 3), ("heavy", 3, 1)];
-/// Objects of each Configurator, which are handled all the time.
-const OBJECTS: usize = 4;
-/// Steps of each call: about a millisecond.
-const STEPS: u64 = 2_000_000;
+/// Objects of each Configurator, which are handled all the time: so many that calls always wait, although objects are stored between calls.
+const OBJECTS: usize = 16;
+/// Steps of each call: about 5 ms, so that the time is that of modules and not of the host.
+const STEPS: u64 = 20_000_000;
 const BEFORE: Duration = Duration::from_secs(5);
 const MEASURED: Duration = Duration::from_secs(20);
 
@@ -66,6 +66,7 @@ pub async fn measure(figures: &mut Vec<(String, f64)>) -> Result<()> {
             let name_of = format!("busy-{number}");
             let mut busy = configurator::scripted(&name_of, watch, json!({}), json!({}));
             configurator::make_machine(&mut busy, script);
+            busy["spec"]["concurrency"] = OBJECTS.into();
             busy["kind"] = "Configurator".into();
             busy["metadata"]["namespace"] = name.into();
             world.apply(&busy).await?;
