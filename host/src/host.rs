@@ -43,8 +43,9 @@ use crate::metrics::Metrics;
 use crate::module_source::{Guarded, ModuleDirectory, ModuleSource, Permitted};
 use crate::observer::{NoObserver, RunObserver, SharedObserver};
 use crate::recording::Recorder;
+use crate::scope::HostScope;
 use crate::seal::{HostKey, StateKey};
-use crate::shards::{Election, Sharding, ShardingError, Shards};
+use crate::shards::{ConfiguratorClaims, Election, Sharding, ShardingError, Shards};
 #[cfg(not(feature = "http"))]
 use crate::sinks::AbsentSink;
 use crate::sinks::configstore::{ClaimedStore, ConfigStore, ConfigstoreSink, EmbeddedConfigStore};
@@ -93,6 +94,10 @@ pub(crate) struct Shared {
     pub(crate) seed: u64,
     /// Where hosts share the objects: which are this host's.
     pub(crate) shards: Option<Arc<Shards>>,
+    /// Where hosts share the objects: which group of hosts runs a Configurator.
+    pub(crate) claims: Option<Arc<ConfiguratorClaims>>,
+    /// The Configurators that this host runs.
+    pub(crate) scope: HostScope,
     /// Seals states in a machine.
     pub(crate) state_key: Arc<HostKey>,
     /// The flows that are resources of their own; `None` as long as they are not known.
@@ -124,6 +129,11 @@ pub enum BuildError {
     /// Hosts cannot share objects like this.
     #[error(transparent)]
     Sharding(#[from] ShardingError),
+    /// A Configurator could be in the scope of two hosts that do not know of each other.
+    #[error(
+        "a host whose scope is limited must claim its Configurators by Leases: call `sharding`, with a name for the hosts that have this scope"
+    )]
+    Scope,
 }
 
 /// The default time for which the states of machines outlive their Configurator.
@@ -157,6 +167,7 @@ pub struct HostBuilder {
     state_retention: Option<Duration>,
     seed: Option<u64>,
     sharding: Option<Sharding>,
+    scope: HostScope,
     state_key: Option<StateKey>,
 }
 
@@ -343,6 +354,17 @@ impl HostBuilder {
         self
     }
 
+    /// Limits the Configurators that this host runs. Default: all.
+    ///
+    /// A scope that is limited needs [`sharding`](Self::sharding). Hosts with the same [`Sharding::name`] are a group, and must have the same
+    /// scope. Scopes of different groups may overlap: each Configurator is claimed by one group, by a Lease. If another scope chooses it, the hosts of the
+    /// first group let its runs end before the other group begins.
+    #[must_use]
+    pub fn scope(mut self, scope: HostScope) -> Self {
+        self.scope = scope;
+        self
+    }
+
     /// Seals the states of objects in a machine. Default: a key that the secret store has, under `configurator.dev/state-key`; it
     /// is made where there is none.
     #[must_use]
@@ -440,10 +462,20 @@ impl HostBuilder {
             .sharding
             .map(|sharding| Shards::new(sharding, clock.clone(), chance()))
             .transpose()?;
+        if self.scope.is_limited() && shards.is_none() {
+            return Err(BuildError::Scope);
+        }
+        let claims = shards.as_ref().map(|shards| {
+            let claims =
+                ConfiguratorClaims::new(shards.clone(), own_client.clone(), config_store.clone());
+            Arc::new(claims)
+        });
         let requesters = Arc::new(Requesters::new(own_client.clone(), clock.clone()));
         let run_rates = RunRates::new(shards.clone());
         let shared = Arc::new(Shared {
             shards,
+            claims,
+            scope: self.scope,
             state_key,
             flows: watch::Sender::new(None),
             client: own_client,

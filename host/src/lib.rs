@@ -7,6 +7,7 @@ pub mod declaration;
 pub mod host;
 pub mod resource;
 pub mod rights;
+pub mod scope;
 
 pub mod answers;
 mod cipher;

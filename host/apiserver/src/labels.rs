@@ -1,5 +1,7 @@
 //! Label selectors: what they demand, and their grammar with the messages of Kubernetes.
 
+use serde_json::{Value, json};
+
 use crate::names::{label_key_fault, label_value_fault};
 use crate::object::Traits;
 
@@ -34,6 +36,32 @@ impl LabelRequirement {
             Self::Less(key, bound) => number(key).is_some_and(|value| value < *bound),
         }
     }
+}
+
+/// Parses a label selector in its text form, as in `tier=gold,stage in (test,live),!old`, into the object that resources have: a
+/// `LabelSelector` of meta/v1. An empty text selects everything.
+///
+/// # Errors
+/// When it is no selector, with the message of a Kubernetes server; or when it compares numbers, which such an object cannot.
+pub fn label_selector(text: &str) -> Result<Value, String> {
+    let expression = |requirement| {
+        Ok(match requirement {
+            LabelRequirement::In(key, values) => {
+                json!({"key": key, "operator": "In", "values": values})
+            }
+            LabelRequirement::NotIn(key, values) => {
+                json!({"key": key, "operator": "NotIn", "values": values})
+            }
+            LabelRequirement::Exists(key) => json!({"key": key, "operator": "Exists"}),
+            LabelRequirement::Absent(key) => json!({"key": key, "operator": "DoesNotExist"}),
+            LabelRequirement::Greater(key, _) | LabelRequirement::Less(key, _) => {
+                return Err(format!("{key}: < and > are not supported"));
+            }
+        })
+    };
+    let expressions = parse(text)?.into_iter().map(expression);
+    let expressions: Vec<Value> = expressions.collect::<Result<_, String>>()?;
+    Ok(json!({"matchExpressions": expressions}))
 }
 
 /// Reads a selector; the message of an error is that of a Kubernetes server.

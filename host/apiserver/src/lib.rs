@@ -59,6 +59,7 @@ mod wire;
 mod write;
 
 pub use body::ApiBody;
+pub use labels::label_selector;
 pub use options::{ApiServerOptions, Clock};
 pub use serve::{ServeError, ServeOptions, ServedAt};
 pub use server::{ApiServer, OpenServerError};

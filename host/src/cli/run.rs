@@ -88,6 +88,14 @@ pub struct RunArgs {
     #[command(flatten)]
     #[serde(skip_serializing_if = "ShardingArgs::is_empty")]
     sharding: ShardingArgs,
+    /// Run only Configurators in these namespaces, separated by commas. Needs --shards and a `sharding.name`.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    namespaces: Vec<String>,
+    /// Run only Configurators in namespaces with such labels, and ClusterConfigurators with such labels. Needs --shards and a `sharding.name`.
+    #[arg(long, value_name = "LABELS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selector: Option<String>,
     /// File with the key of the embedded secret store. Created if it does not exist.
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -306,6 +314,7 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
         Some(sharding) => host.sharding(sharding),
         None => host,
     };
+    let host = host.scope(servers::scope(settings)?);
     let host = host.build()?;
     let mut report = host.report();
     let (trouble, troubles) = watch::channel(None);

@@ -4,13 +4,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::Selector;
 use serde::{Deserialize, Serialize};
 
 use super::settings::Settings;
 use crate::cluster;
 use crate::network::InnerHost;
+use crate::scope::HostScope;
 use crate::shards::Sharding;
 use crate::sinks::configstore::etcd::{EtcdConfigStore, EtcdOptions};
 
@@ -62,7 +65,7 @@ pub struct ShardingSettings {
     /// Into how many parts the objects fall; without it this host has every object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shards: Option<u16>,
-    /// What the names of the Leases begin with; `configurator` unless it is given.
+    /// The name of the group of hosts, with which the names of its Leases begin; `configurator` unless it is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The namespace of the Leases; that of the Pod or the kubeconfig unless it is given.
@@ -79,12 +82,20 @@ pub struct ShardingSettings {
 /// Checks that the settings fit together.
 ///
 /// # Errors
-/// When the embedded API would be served and not used, or when hosts that share objects would not have all servers in common.
+/// When the embedded API would be served and not used, when hosts that share objects would not have all servers in common, or when a limited
+/// scope is not that of a group of hosts.
 pub fn check(settings: &Settings) -> anyhow::Result<()> {
     anyhow::ensure!(
         settings.listen.is_none() || !settings.is_cluster(),
         "--listen serves the embedded API, and --kubeconfig uses a cluster instead: give one of them"
     );
+    if scope(settings)?.is_limited() {
+        anyhow::ensure!(
+            settings.sharding.shards.is_some() && settings.sharding.name.is_some(),
+            "namespaces, selector: hosts claim the Configurators that they run by Leases, so that no other runs them: set sharding.shards, and \
+             sharding.name to a name for the hosts with this scope"
+        );
+    }
     if settings.sharding.shards.is_none() {
         return Ok(());
     }
@@ -102,6 +113,21 @@ pub fn check(settings: &Settings) -> anyhow::Result<()> {
          generate secrets of its own, and reject the states that the others have sealed: set vault.addresses and vault.auth"
     );
     Ok(())
+}
+
+/// The Configurators that the host runs.
+///
+/// # Errors
+/// When the selector is none.
+pub fn scope(settings: &Settings) -> anyhow::Result<HostScope> {
+    let text = settings.selector.as_deref().unwrap_or_default();
+    let selector = configurator_apiserver::label_selector(text)
+        .map_err(|error| anyhow::anyhow!("selector {text:?}: {error}"))?;
+    let selector: LabelSelector = serde_json::from_value(selector)?;
+    let selector = Selector::try_from(selector)?;
+    Ok(HostScope::default()
+        .namespaces(settings.namespaces.iter().cloned())
+        .selector(selector))
 }
 
 /// How the objects are shared, when the settings say that they are.

@@ -46,6 +46,11 @@ pub struct Settings {
     pub etcd: EtcdSettings,
     /// Other hosts with which the objects are shared.
     pub sharding: ShardingSettings,
+    /// The namespaces whose Configurators this host runs; all unless they are given.
+    #[serde(deserialize_with = "list")]
+    pub namespaces: Vec<String>,
+    /// Labels of the namespaces whose Configurators this host runs, and of the ClusterConfigurators, as in `tier=gold,stage in (test,live)`.
+    pub selector: Option<String>,
     /// Vault as the secret store.
     #[serde(default, skip_serializing)]
     pub vault: Option<VaultOptions>,
@@ -173,6 +178,8 @@ impl Default for Settings {
             in_cluster: false,
             etcd: EtcdSettings::default(),
             sharding: ShardingSettings::default(),
+            namespaces: Vec::new(),
+            selector: None,
             vault: None,
             secret_key_file: None,
             secret_key: None,

@@ -2,6 +2,7 @@
 
 mod account;
 mod check;
+mod claim;
 mod load;
 mod policy;
 mod quotas;
@@ -21,6 +22,7 @@ use futures::future::BoxFuture;
 use kube::ResourceExt as _;
 use kube::api::ApiResource;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use self::check::check;
 use self::load::{Loaded, load};
@@ -43,7 +45,7 @@ use crate::host::Shared;
 use crate::module_source::SourceError;
 use crate::observer::Notice;
 use crate::resource::{self, ModeStatus};
-use crate::shards::changed;
+use crate::shards::{ClaimFault, ConfiguratorClaim, Shards, changed};
 use crate::tasks::{TaskKind, Tasks, if_some};
 
 /// The wait after a change of rights, which often come several at a time, before what is missing is looked for again.
@@ -77,6 +79,8 @@ pub(crate) struct Keeper {
     shared: Arc<Shared>,
     tasks: Tasks,
     desired: Desired,
+    /// Cancelled when the resource is no longer in the scope of the host.
+    leaving: CancellationToken,
     reporter: Reporter,
     worker: Option<WorkerHandle>,
     rights: RightsReview,
@@ -113,6 +117,14 @@ pub(crate) struct Keeper {
     rbac: Option<NamespaceReceiver>,
     /// Changes of the quota usage of its namespace; `None` for a ClusterConfigurator.
     usage: Option<NamespaceReceiver>,
+    /// What is known of its claim by a group of hosts; `None` if no hosts share the objects.
+    claim: Option<ConfiguratorClaim>,
+    /// The claim is being made.
+    claiming: Option<BoxFuture<'static, Result<(), ClaimFault>>>,
+    /// When the claim is tried again.
+    claim_again: Option<Timestamp>,
+    /// Why it is not made.
+    unclaimed: Option<String>,
     /// Whether older Configurators used up the quota of Configurators when this was last looked at.
     is_over_quota: bool,
 }
@@ -135,8 +147,12 @@ enum News {
     Reviewed(Reviewed),
     /// The worker has reported.
     Report(WorkerReport),
-    /// The shards of this host have changed.
+    /// The shards of this host have changed, or what is known of the claim.
     Shards,
+    /// The claim has been made or not.
+    Claimed(Result<(), ClaimFault>),
+    /// The claim is to be tried again.
+    ClaimDue,
     /// Another host has said something in the status.
     Said,
     /// The status is to be written.
@@ -159,6 +175,8 @@ enum End {
     Drained,
     /// The resource is gone.
     Deleted,
+    /// The resource is no longer in the scope of the host.
+    OutOfScope,
 }
 
 /// What came of fetching and checking the module of a resource.
@@ -176,6 +194,7 @@ impl Keeper {
         desired: Desired,
         said: Said,
         reporter: Reporter,
+        leaving: CancellationToken,
     ) -> Self {
         let known = known_before(&desired.borrow());
         let rights = RightsReview::new(
@@ -184,7 +203,8 @@ impl Keeper {
             shared.clock.clone(),
             shared.seed,
         );
-        let voice = Voice::new(&shared, &desired.borrow(), said);
+        let claim = shared.shards.as_ref().map(Shards::configurator_claim);
+        let voice = Voice::new(&shared, &desired.borrow(), said, claim.clone());
         let flows = shared.flows.subscribe();
         let namespace = desired.borrow().key().namespace;
         let is_namespaced = !namespace.is_empty();
@@ -194,12 +214,17 @@ impl Keeper {
             rbac: is_namespaced.then(|| shared.rbac_changes.subscribe(&namespace)),
             usage: is_namespaced.then(|| shared.quota_usage.subscribe(&namespace)),
             is_over_quota: false,
+            claim,
+            claiming: None,
+            claim_again: None,
+            unclaimed: None,
             parameters: None,
             flows,
             flow_changes: 0,
             shared,
             tasks,
             desired,
+            leaving,
             reporter,
             worker: None,
             rights,
@@ -236,6 +261,7 @@ impl Keeper {
         };
         match end {
             End::Deleted => Box::pin(self.end()).await,
+            End::OutOfScope => Box::pin(self.leave()).await,
             End::Drained => {
                 if let Some(worker) = self.worker.take() {
                     worker.stop().await;
@@ -251,6 +277,7 @@ impl Keeper {
         self.has_other_flows(&resource);
         self.retried = resource.annotations().get(RETRY_ANNOTATION).cloned();
         self.goes_back(&resource);
+        self.look_at_claim();
         self.take_over(&resource).await;
         self.say().await;
     }
@@ -262,9 +289,11 @@ impl Keeper {
         let status = until(clock.clone(), self.voice.due());
         let source = until(clock.clone(), self.ask_source);
         let decision = until(clock.clone(), self.decide_at);
+        let claim = until(clock.clone(), self.claim_again);
         tokio::select! {
             biased;
             () = self.tasks.drain_token().cancelled() => Err(End::Drained),
+            () = self.leaving.cancelled() => Err(End::OutOfScope),
             changed = self.desired.changed() => match changed {
                 Ok(()) => Ok(News::Desired),
                 Err(_) => Err(End::Deleted),
@@ -277,6 +306,8 @@ impl Keeper {
             reviewed = self.rights.next() => Ok(News::Reviewed(reviewed)),
             report = next_report(self.worker.as_mut()) => Ok(News::Report(report)),
             () = changed(changes.as_mut()) => Ok(News::Shards),
+            claimed = next_of(&mut self.claiming) => Ok(News::Claimed(claimed)),
+            () = claim => Ok(News::ClaimDue),
             () = self.voice.hear() => Ok(News::Said),
             () = status => Ok(News::StatusDue),
             () = source => Ok(News::SourceDue),
@@ -366,7 +397,12 @@ impl Keeper {
                     usage.set_objects(&resource.key(), &resource.metadata, self.objects());
                 }
             }
-            News::Shards => self.voice.speak_soon(),
+            News::Shards => {
+                self.look_at_claim();
+                self.voice.speak_soon();
+            }
+            News::Claimed(claimed) => self.on_claimed(claimed),
+            News::ClaimDue => self.try_claim(),
             News::Said => {
                 self.follow_other_hosts();
                 self.voice.speak_soon();
@@ -476,7 +512,9 @@ impl Keeper {
                 false => Ok(()),
             }
         };
-        if let Err(fault) = removing.await {
+        let removed = removing.await;
+        self.release_claim(&uid).await;
+        if let Err(fault) = removed {
             tracing::warn!(configurator = %key, %fault, "the records of the Configurator could not be removed; they are at the next start");
         }
         self.shared.observer.noticed(&key, &Notice::Stopped);
@@ -679,13 +717,14 @@ async fn next_report(worker: Option<&mut WorkerHandle>) -> WorkerReport {
     std::future::pending().await
 }
 
-/// Starts a keeper, once the one `before` it has ended.
+/// Starts a keeper, once the one `before` it has ended. It leaves the resource to other hosts when `leaving` is cancelled.
 pub(crate) fn start(
     shared: &Arc<Shared>,
     tasks: &Tasks,
     desired: Desired,
     said: Said,
     reporter: Reporter,
+    leaving: CancellationToken,
     before: Option<KeeperLife>,
 ) -> KeeperLife {
     let (life, lives) = watch::channel(());
@@ -696,6 +735,7 @@ pub(crate) fn start(
         desired,
         said,
         reporter,
+        leaving,
     ));
     tasks.spawn(TaskKind::Worker, async move {
         if let Some(before) = before {

@@ -45,6 +45,11 @@ impl Namespaces {
         self.0.subscribe()
     }
 
+    /// Returns the namespaces; `None` until they are listed.
+    pub(crate) fn known(&self) -> Option<Arc<NamespaceSet>> {
+        self.0.borrow().clone()
+    }
+
     /// Evaluates a selector, now and at each change. Returns `None` if the namespaces are not listed within 5 s.
     pub(crate) async fn selected(&self, selector: Selector) -> Option<SelectedNamespaces> {
         let mut all = self.subscribe();

@@ -10,6 +10,7 @@ use kube::core::DeserializeGuard;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use super::canary::ROLLBACK_ANNOTATION;
 use super::keeper::{self, KeeperLife, RETRY_ANNOTATION};
@@ -29,6 +30,7 @@ struct Kept {
     desired: watch::Sender<Arc<Configurator>>,
     hosts: watch::Sender<Vec<HostStatus>>,
     reporter: Reporter,
+    leaving: CancellationToken,
     life: KeeperLife,
 }
 
@@ -36,6 +38,8 @@ pub(crate) struct Supervisor {
     shared: Arc<Shared>,
     tasks: Tasks,
     kept: BTreeMap<ObjectRef, Kept>,
+    /// Configurators that are not in the scope of this host.
+    outside: BTreeMap<ObjectRef, Arc<Configurator>>,
     /// Keepers that end: another of the same name waits for them.
     ending: BTreeMap<ObjectRef, KeeperLife>,
     reports: watch::Sender<HostReport>,
@@ -64,6 +68,7 @@ impl Supervisor {
             shared,
             tasks,
             kept: BTreeMap::new(),
+            outside: BTreeMap::new(),
             ending: BTreeMap::new(),
             reports,
             listing: BTreeMap::new(),
@@ -84,6 +89,8 @@ impl Supervisor {
         let drain = self.tasks.drain_token().clone();
         let mut changes = self.shared.shards.as_ref().map(|shards| shards.changes());
         let mut held = BTreeSet::new();
+        let mut namespaces = self.shared.namespaces.subscribe();
+        namespaces.mark_changed();
         let mut sweeping: Fuse<BoxFuture<'static, ()>> = Fuse::terminated();
         loop {
             if sweeping.is_terminated()
@@ -103,6 +110,10 @@ impl Supervisor {
                     if held.difference(&before).next().is_some() {
                         self.sweep_due = Some(true);
                     }
+                }
+                Ok(()) = namespaces.changed(), if self.shared.scope.is_limited() => {
+                    namespaces.mark_unchanged();
+                    self.apply_scope();
                 }
                 Some(event) = flows.next() => self.on_flow(event),
                 Some(event) = events.next(), if has_flows => self.on_event(event),
@@ -208,6 +219,7 @@ impl Supervisor {
         let listed = self.listing.remove(&scope).unwrap_or_default();
         let is_gone =
             |key: &&ObjectRef| Scope::of(&key.namespace) == scope && !listed.contains(key);
+        self.outside.retain(|key, _| !is_gone(&key));
         let gone: Vec<ObjectRef> = self.kept.keys().filter(is_gone).cloned().collect();
         for key in gone {
             self.let_go(&key);
@@ -225,14 +237,49 @@ impl Supervisor {
         }
     }
 
+    /// A Configurator is gone.
     fn let_go(&mut self, key: &ObjectRef) {
-        if let Some(kept) = self.kept.remove(key) {
-            let resource = kept.desired.borrow().clone();
-            self.shared.quota_usage.remove(key, &resource.metadata);
+        self.outside.remove(key);
+        if self.end(key, false) {
             self.sweep_due.get_or_insert(false);
-            kept.reporter.retire();
-            self.ending.retain(|_, life| !life.is_over());
-            self.ending.insert(key.clone(), kept.life);
+        }
+    }
+
+    /// Ends the keeper of a Configurator, if it has one. `leaves`: other hosts are to run it.
+    fn end(&mut self, key: &ObjectRef, leaves: bool) -> bool {
+        let Some(kept) = self.kept.remove(key) else {
+            return false;
+        };
+        if leaves {
+            kept.leaving.cancel();
+        }
+        let resource = kept.desired.borrow().clone();
+        self.shared.quota_usage.remove(key, &resource.metadata);
+        kept.reporter.retire();
+        self.ending.retain(|_, life| !life.is_over());
+        self.ending.insert(key.clone(), kept.life);
+        true
+    }
+
+    fn is_in_scope(&self, key: &ObjectRef, resource: &Configurator) -> bool {
+        let namespaces = self.shared.namespaces.known();
+        let scope = &self.shared.scope;
+        scope.contains(key, resource.labels(), namespaces.as_deref())
+    }
+
+    /// Leaves Configurators whose namespace is no longer in the scope, and begins with those whose namespace is by now.
+    fn apply_scope(&mut self) {
+        let kept = self.kept.iter();
+        let left: Vec<(ObjectRef, Arc<Configurator>)> = kept
+            .map(|(key, kept)| (key.clone(), kept.desired.borrow().clone()))
+            .filter(|(key, resource)| !self.is_in_scope(key, resource))
+            .collect();
+        for (key, resource) in left {
+            self.end(&key, true);
+            self.outside.insert(key, resource);
+        }
+        for (key, resource) in std::mem::take(&mut self.outside) {
+            self.keep_resource(key, resource);
         }
     }
 
@@ -253,6 +300,16 @@ impl Supervisor {
                 return;
             }
         };
+        self.keep_resource(key, resource);
+    }
+
+    fn keep_resource(&mut self, key: ObjectRef, resource: Arc<Configurator>) {
+        if !self.is_in_scope(&key, &resource) {
+            self.end(&key, true);
+            self.outside.insert(key, resource);
+            return;
+        }
+        self.outside.remove(&key);
         let uid = resource.uid().unwrap_or_default();
         let hosts = resource
             .status
@@ -288,12 +345,14 @@ impl Supervisor {
                 let (desired, receiver) = watch::channel(resource);
                 let (hosts, said) = watch::channel(hosts);
                 let reporter = Reporter::new(self.reports.clone(), &key.to_string());
+                let leaving = CancellationToken::new();
                 let life = keeper::start(
                     &self.shared,
                     &self.tasks,
                     receiver,
                     said,
                     reporter.clone(),
+                    leaving.clone(),
                     before,
                 );
                 self.kept.insert(
@@ -303,6 +362,7 @@ impl Supervisor {
                         desired,
                         hosts,
                         reporter,
+                        leaving,
                         life,
                     },
                 );

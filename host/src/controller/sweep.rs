@@ -79,11 +79,23 @@ pub(super) async fn sweep(shared: Arc<Shared>, is_thorough: bool) {
         }
         let retired = StateBooks::retired(store).await?;
         kept.owners.extend(retired.keys().cloned());
-        if kept.owners.is_empty() && kept.uids.is_empty() {
+        let claims = shared.claims.as_ref().filter(|_| is_thorough);
+        let claimed = match claims {
+            Some(claims) => {
+                let listed = claims.list().await;
+                listed.map_err(|error| fault_of("the Leases", false, &error))?
+            }
+            None => Vec::new(),
+        };
+        if kept.owners.is_empty() && kept.uids.is_empty() && claimed.is_empty() {
             return Ok(());
         }
-        // They are listed after the books were: another host may have begun some meanwhile.
+        // They are listed after the books and the claims: another host may have begun some meanwhile.
         let there = configurators(&shared).await?;
+        if let Some(claims) = claims {
+            let swept = claims.remove_others(claimed, &there.uids).await;
+            swept.map_err(|error| fault_of("the Leases", false, &error))?;
+        }
         for uid in kept.uids.difference(&there.uids) {
             remove_records(&shared, uid).await?;
         }

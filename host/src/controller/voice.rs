@@ -12,7 +12,7 @@ use super::status::{self, Known};
 use crate::clock::SharedClock;
 use crate::host::Shared;
 use crate::resource::{Configurator, ConfiguratorStatus, HostStatus};
-use crate::shards::Shards;
+use crate::shards::{ConfiguratorClaim, Shards};
 
 /// At most this often something is said.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -26,6 +26,7 @@ pub(super) struct Voice {
     client: Client,
     clock: SharedClock,
     shards: Option<Arc<Shards>>,
+    claim: Option<ConfiguratorClaim>,
     key: ObjectRef,
     uid: String,
     said: Said,
@@ -37,11 +38,17 @@ pub(super) struct Voice {
 }
 
 impl Voice {
-    pub(super) fn new(shared: &Shared, configurator: &Configurator, said: Said) -> Self {
+    pub(super) fn new(
+        shared: &Shared,
+        configurator: &Configurator,
+        said: Said,
+        claim: Option<ConfiguratorClaim>,
+    ) -> Self {
         Self {
             client: shared.client.clone(),
             clock: shared.clock.clone(),
             shards: shared.shards.clone(),
+            claim,
             key: configurator.key(),
             uid: configurator.uid().unwrap_or_default(),
             said,
@@ -68,10 +75,10 @@ impl Voice {
         }
     }
 
-    /// Whether this host speaks for all: always, unless hosts share the objects; then one of them does.
+    /// Whether this host speaks for all: always, unless hosts share the objects; then one of the group that has claimed the Configurator does.
     pub(super) fn speaks(&self) -> bool {
-        let shards = self.shards.as_ref();
-        shards.is_none_or(|shards| shards.speaks_for(&self.uid))
+        let claim = self.claim.as_ref();
+        claim.is_none_or(|claim| claim.held().contains(&claim.of(&self.uid)))
     }
 
     /// What the other hosts say that live.
@@ -97,6 +104,9 @@ impl Voice {
     /// known.
     pub(super) async fn say(&mut self, configurator: &Configurator, known: &Known) {
         self.due = None;
+        if self.claim.as_ref().is_some_and(|claim| !claim.is_open()) {
+            return self.fall_silent().await;
+        }
         if let Some(shards) = self.shards.clone() {
             self.say_own(&shards, known).await;
         }

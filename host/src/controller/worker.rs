@@ -54,7 +54,7 @@ use crate::clock::until;
 use crate::declarative::DeclarativeRequests;
 use crate::events::Publisher;
 use crate::resource::FailureStatus;
-use crate::shards::{Permit, Shards, changed};
+use crate::shards::{ConfiguratorClaim, Permit, changed};
 use crate::tasks::{TaskKind, Tasks, if_some};
 
 /// The largest number of objects in a list of the status: of those that failed, and of those that are delayed.
@@ -102,8 +102,8 @@ pub struct WorkerParts {
     pub tasks: Tasks,
     /// Decides the jitter.
     pub seed: u64,
-    /// Where hosts share the objects: which are this host's.
-    pub(crate) shards: Option<Arc<Shards>>,
+    /// Where hosts share the objects: whether this host runs the Configurator, and for which objects.
+    pub(crate) claim: Option<ConfiguratorClaim>,
     /// Told at once.
     pub reporter: Reporter,
 }
@@ -126,7 +126,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         namespace: parts.configurator.key.namespace.clone(),
     };
     let queue = Queue::new(parts.configurator.clone(), parts.seed)
-        .sharded(parts.shards.as_ref().map_or(1, |shards| shards.number()))
+        .sharded(parts.claim.as_ref().map_or(1, ConfiguratorClaim::number))
         .paced(Arc::new(pace));
     // A future holds what it is given twice, so it is given a box.
     let worker = Box::new(Worker {
@@ -166,7 +166,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         has_swept: false,
         streams: SelectAll::new(),
         orders: orders(&parts),
-        changes: parts.shards.as_ref().map(|shards| shards.changes()),
+        changes: parts.claim.as_ref().map(ConfiguratorClaim::changes),
         recorded: Vec::new(),
         awaited: Awaited::new(parts.client.clone(), parts.seed),
         parts,
@@ -338,9 +338,9 @@ impl Worker {
 
     async fn begin(&mut self) {
         self.on_availability().await;
-        match self.parts.shards.clone() {
+        match self.parts.claim.clone() {
             None => self.list().await,
-            Some(shards) => self.share(&shards).await,
+            Some(claim) => self.share(&claim).await,
         }
     }
 
@@ -391,8 +391,8 @@ impl Worker {
         match news {
             News::Stop => self.stop.cancel(),
             News::Shards => {
-                if let Some(shards) = self.parts.shards.clone() {
-                    self.share(&shards).await;
+                if let Some(claim) = self.parts.claim.clone() {
+                    self.share(&claim).await;
                     // Commands for objects that were another host's were passed over.
                     self.orders = orders(&self.parts);
                 }

@@ -32,7 +32,7 @@ use crate::sinks::configstore::{ConfigStore, Fence, StandingFence};
 use crate::tasks::Tasks;
 
 /// Marks the Leases of hosts that share their objects; its value is their common name.
-const LABEL: &str = "configurator.dev/ring";
+pub(super) const LABEL: &str = "configurator.dev/ring";
 
 /// One host's part in the election.
 pub(crate) struct Election {
@@ -158,6 +158,8 @@ impl Election {
                 }
                 // A watch from a version in the future reports nothing.
                 events = watch();
+                // The claims of Configurators are Leases too.
+                self.shards.renew_tenure();
             }
             if self.ring.is_gone(now) {
                 return;
@@ -495,7 +497,7 @@ impl Election {
     }
 
     fn fence_name(&self, shard: u16) -> String {
-        format!("{}/{shard}", self.shards.sharding.name)
+        fence_name(&self.shards.sharding.name, shard)
     }
 
     fn write(
@@ -544,9 +546,7 @@ impl Election {
 
     /// For people who read a Lease; nothing is decided by it.
     fn wall_clock(&self) -> Value {
-        let millis = self.clock.now().as_millis();
-        let now = k8s_openapi::jiff::Timestamp::from_millisecond(millis).unwrap_or_default();
-        format!("{now:.6}").into()
+        wall_clock(&self.clock)
     }
 
     fn read(&self, lease: &api::Lease) -> Option<(LeaseId, Lease)> {
@@ -572,11 +572,29 @@ impl Election {
     }
 
     fn id_of(&self, name: &str) -> Option<LeaseId> {
-        let rest = name.strip_prefix(&self.shards.sharding.name)?;
+        let group = &self.shards.sharding.name;
+        let rest = name.strip_prefix(group)?;
         if let Some(host) = rest.strip_prefix("-host-") {
             return Some(LeaseId::Host(host.to_owned()));
         }
-        let shard = rest.strip_prefix("-shard-")?;
-        Some(LeaseId::Shard(shard.parse().ok()?))
+        shard_of_lease(group, name).map(LeaseId::Shard)
     }
+}
+
+/// The shard that a Lease of the group with this name is about.
+pub(super) fn shard_of_lease(group: &str, name: &str) -> Option<u16> {
+    let shard = name.strip_prefix(group)?.strip_prefix("-shard-")?;
+    shard.parse().ok()
+}
+
+/// The name of the fence of a shard.
+pub(super) fn fence_name(group: &str, shard: u16) -> String {
+    format!("{group}/{shard}")
+}
+
+/// The time that a Lease shows to people.
+pub(super) fn wall_clock(clock: &SharedClock) -> Value {
+    let millis = clock.now().as_millis();
+    let now = k8s_openapi::jiff::Timestamp::from_millisecond(millis).unwrap_or_default();
+    format!("{now:.6}").into()
 }

@@ -1,12 +1,17 @@
 //! Sharing the objects with other hosts.
 //!
+//! Hosts with the same name are a group. Several groups can share a cluster: `ConfiguratorClaims` has each Configurator run by one of them.
+//!
 //! The decisions are those of [`configurator_core::ring`]; `Election` carries them out on Leases, and `Shards` is what the
 //! rest of the host asks: which objects are its own, and whether a request may still be sent.
 
+mod configurator_claim;
+mod configurator_claims;
 mod election;
 mod permit;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,12 +21,15 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::configurator_claim::ConfiguratorClaim;
+use self::configurator_claim::FIRST_TENURE;
+pub(crate) use self::configurator_claims::{ClaimFault, ConfiguratorClaims};
 pub(crate) use self::election::Election;
 pub(crate) use self::permit::{Claim, Permit};
 use crate::clock::SharedClock;
 use crate::sinks::configstore::Fence;
 
-/// How several hosts share the objects of their Configurators. All of them say the same, except for `host`.
+/// How the hosts of a group share the objects of their Configurators. All of them say the same, except for `host`.
 ///
 /// With one shard, one host does all the work and the others stand by: leader election.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,9 +37,9 @@ pub struct Sharding {
     /// Into how many parts the objects fall: 1 to 256. A few for each host that there will ever be. It is changed only
     /// while no host runs.
     pub shards: u16,
-    /// What the names of the Leases begin with.
+    /// The name of the group of hosts; the names of its Leases begin with it.
     pub name: String,
-    /// The namespace of the Leases.
+    /// The namespace of the Leases. Groups must have it in common.
     pub namespace: String,
     /// What this host is called; a random ending makes it unique.
     pub host: String,
@@ -140,6 +148,9 @@ pub(crate) struct Shards {
     shards: Mutex<Vec<Shard>>,
     /// The hosts that live, as far as this one knows.
     members: Mutex<BTreeSet<String>>,
+    /// Counts how often the host gained a shard while it had none. Other groups may have considered the host gone before, and have claimed its
+    /// Configurators. Changed only with `shards` locked.
+    tenure: AtomicU64,
     /// A shard was gained or lost, or a host came or went.
     changed: watch::Sender<()>,
     /// A lease was renewed.
@@ -172,6 +183,7 @@ impl Shards {
             clock,
             shards: Mutex::new(shards),
             members: Mutex::default(),
+            tenure: AtomicU64::new(FIRST_TENURE),
             changed: watch::Sender::default(),
             renewed: watch::Sender::default(),
             quiet: Notify::new(),
@@ -202,15 +214,6 @@ impl Shards {
             .collect()
     }
 
-    /// Whether this host speaks for whatever has this uid.
-    pub(crate) fn speaks_for(&self, uid: &str) -> bool {
-        let number = usize::from(self.of(uid));
-        let shards = self.shards();
-        shards
-            .get(number)
-            .is_some_and(|shard| shard.standing == Standing::Held)
-    }
-
     /// The hosts that live, as far as this one knows.
     pub(crate) fn members(&self) -> BTreeSet<String> {
         let members = self.members.lock();
@@ -234,7 +237,31 @@ impl Shards {
     /// The right to work on these objects.
     pub(crate) fn claim<'a>(self: &Arc<Self>, uids: impl IntoIterator<Item = &'a str>) -> Claim {
         let numbers: BTreeSet<u16> = uids.into_iter().map(|uid| self.of(uid)).collect();
-        Claim::new(self.clone(), numbers)
+        Claim::new(self.clone(), numbers, None)
+    }
+
+    /// What is known of the claim of a Configurator: nothing yet.
+    pub(crate) fn configurator_claim(self: &Arc<Self>) -> ConfiguratorClaim {
+        ConfiguratorClaim::new(self.clone())
+    }
+
+    /// Returns the number of the tenure.
+    fn tenure(&self) -> u64 {
+        self.tenure.load(Ordering::SeqCst)
+    }
+
+    /// Returns whether runs can begin in any shard.
+    fn has_any(&self) -> bool {
+        let shards = self.shards();
+        shards.iter().any(|shard| shard.standing == Standing::Held)
+    }
+
+    /// Begins another tenure, so that the claims of all Configurators are looked at again.
+    fn renew_tenure(&self) {
+        let shards = self.shards();
+        self.tenure.fetch_add(1, Ordering::SeqCst);
+        drop(shards);
+        self.changed.send_replace(());
     }
 
     /// A permit to write what belongs to this uid. Without other hosts it takes none.
@@ -293,11 +320,19 @@ impl Shards {
 
     /// Runs may begin.
     fn begin(&self, number: u16, fence: Fence) {
-        self.change(number, |shard| {
+        let mut shards = self.shards();
+        // A shard that was given back is still draining, and its renewal can be that of a claim.
+        let is_here =
+            |shard: &Shard| shard.standing == Standing::Held && !self.left(shard).is_zero();
+        if !shards.iter().any(is_here) {
+            self.tenure.fetch_add(1, Ordering::SeqCst);
+        }
+        if let Some(shard) = shards.get_mut(usize::from(number)) {
             shard.standing = Standing::Held;
             shard.fence = fence;
             shard.lost = CancellationToken::new();
-        });
+        }
+        drop(shards);
         self.changed.send_replace(());
     }
 

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 
-use super::{Shards, Standing};
+use super::{ConfiguratorClaim, Shards, Standing};
 use crate::sinks::Scope;
 use crate::sinks::configstore::Fence;
 
@@ -17,6 +17,8 @@ use crate::sinks::configstore::Fence;
 pub(crate) struct Claim {
     shards: Arc<Shards>,
     numbers: BTreeSet<u16>,
+    /// That of the Configurator whose objects they are, if it is about one.
+    configurator: Option<ConfiguratorClaim>,
 }
 
 /// Something is under way. As long as there is a permit, a shard is not given back, only lost.
@@ -27,13 +29,25 @@ pub(crate) struct Permit {
 }
 
 impl Claim {
-    pub(super) fn new(shards: Arc<Shards>, numbers: BTreeSet<u16>) -> Self {
-        Self { shards, numbers }
+    pub(super) fn new(
+        shards: Arc<Shards>,
+        numbers: BTreeSet<u16>,
+        configurator: Option<ConfiguratorClaim>,
+    ) -> Self {
+        Self {
+            shards,
+            numbers,
+            configurator,
+        }
     }
 
-    /// Begins something, unless one of the shards is not, or not for long, this host's.
+    /// Begins something, unless one of the shards is not, or not for long, this host's, or the Configurator is not.
     pub(crate) fn begin(&self) -> Option<Permit> {
         let mut shards = self.shards.shards();
+        let configurator = self.configurator.as_ref();
+        if !configurator.is_none_or(ConfiguratorClaim::is_held) {
+            return None;
+        }
         let is_held = |number: &u16| {
             let shard = shards.get(usize::from(*number));
             shard.is_some_and(|shard| shard.standing == Standing::Held)
@@ -84,7 +98,9 @@ impl Permit {
     }
 
     fn has_left(&self, timeout: Duration) -> bool {
-        let Claim { shards, numbers } = &self.claim;
+        let Claim {
+            shards, numbers, ..
+        } = &self.claim;
         let known = shards.shards();
         numbers.iter().all(|number| {
             let shard = known.get(usize::from(*number));
@@ -114,7 +130,9 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let Claim { shards, numbers } = &self.claim;
+        let Claim {
+            shards, numbers, ..
+        } = &self.claim;
         let mut is_quiet = false;
         let mut known = shards.shards();
         for number in numbers {

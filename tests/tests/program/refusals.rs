@@ -316,6 +316,30 @@ fn a_manifest_that_is_refused_is_named_with_its_file() -> Result<()> {
 }
 
 #[test]
+fn a_limited_scope_is_that_of_a_group_of_hosts() -> Result<()> {
+    let place = Place::new()?;
+    for flags in [
+        "--namespaces a,b",
+        "--selector tier=gold",
+        "--selector tier=gold --shards 2 --in-cluster",
+    ] {
+        refuses(
+            place.program("run", flags),
+            expect![[r#"
+                error: namespaces, selector: hosts claim the Configurators that they run by Leases, so that no other runs them: set sharding.shards, and sharding.name to a name for the hosts with this scope
+            "#]],
+        );
+    }
+    refuses(
+        place.program("run", "--selector").arg("tier in gold"),
+        expect![[r#"
+            error: selector "tier in gold": unable to parse requirement: found 'gold' expected: '('
+        "#]],
+    );
+    Ok(())
+}
+
+#[test]
 fn hosts_that_share_objects_need_all_servers_in_common() -> Result<()> {
     let place = Place::new()?;
     refuses(

@@ -10,8 +10,10 @@ use configurator_apiserver::{ApiServer, ApiServerOptions};
 use configurator_core::time::Timestamp;
 use configurator_host::clock::VirtualClock;
 use configurator_host::controller::call_mode::CallMode;
+use configurator_host::host::Unselected;
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::resource::{ClusterConfigurator, ConfiguratorStatus};
+use configurator_host::scope::HostScope;
 use configurator_host::shards::Sharding;
 use configurator_host::sinks::configstore::ConfigStore;
 use configurator_store::Store;
@@ -44,6 +46,7 @@ pub struct Fleet {
 struct Member {
     world: World,
     way: watch::Sender<bool>,
+    group: String,
 }
 
 fn configurator() -> Value {
@@ -141,6 +144,12 @@ impl Fleet {
 
     /// One more host.
     pub async fn join(&mut self, name: &str) -> Result<()> {
+        self.join_group("configurator", name, HostScope::default())
+            .await
+    }
+
+    /// One more host in the group of this name, with the group's scope.
+    pub async fn join_group(&mut self, group: &str, name: &str, scope: HostScope) -> Result<()> {
         let (way, open) = Way::to(self.server.subscribe());
         let servers = Servers {
             cluster: Client::new(way, "default").into(),
@@ -148,6 +157,7 @@ impl Fleet {
         };
         let mut sharding = Sharding::new("default", name);
         sharding.shards = self.shards;
+        sharding.name = group.to_owned();
         let journal = self.journal.clone();
         let host = name.to_owned();
         let modules = self.modules.clone();
@@ -158,6 +168,8 @@ impl Fleet {
             };
             builder
                 .sharding(sharding)
+                .scope(scope)
+                .unselected(Unselected::Allowed)
                 .observer(journal.of(name))
                 .decorate_sinks(move |sinks| journal.before(&host, sinks))
                 .clock(VirtualClock::starting_at(Timestamp::from_millis(0)))
@@ -167,9 +179,46 @@ impl Fleet {
         if self.hosts.is_empty() {
             world.apply(&configurator()).await?;
         }
-        self.hosts
-            .insert(name.to_owned(), Member { world, way: open });
+        let member = Member {
+            world,
+            way: open,
+            group: group.to_owned(),
+        };
+        self.hosts.insert(name.to_owned(), member);
         Ok(())
+    }
+
+    /// The claims of Configurators: who has each, and which hosts are entered.
+    pub async fn claims(&self) -> Result<String> {
+        let leases: Api<Lease> = Api::default_namespaced(self.client());
+        let params = ListParams::default().labels("configurator.dev/claimed-by");
+        let mut lines = Vec::new();
+        for lease in leases.list(&params).await? {
+            let annotation = |name: &str| {
+                let annotations = lease.annotations();
+                annotations
+                    .get(&format!("configurator.dev/{name}"))
+                    .cloned()
+            };
+            let hosts = annotation("hosts").unwrap_or_default();
+            let hosts: Vec<&str> = hosts
+                .split(',')
+                .map(|host| host.split('-').next().unwrap_or_default())
+                .collect();
+            let of = annotation("configurator").unwrap_or_default();
+            let spec = lease.spec.clone().unwrap_or_default();
+            let group = spec.holder_identity.unwrap_or_default();
+            lines.push(format!("{of}: {group}, hosts {}", hosts.join(" ")));
+        }
+        Ok(lines.join("\n"))
+    }
+
+    /// Returns when the claims are so.
+    pub async fn until_claims(&self, expected: &str) -> Result<()> {
+        until(&format!("the claims are {expected:?}"), async || {
+            Ok(self.claims().await? == expected)
+        })
+        .await
     }
 
     /// Everything that the API has stored.
@@ -266,10 +315,17 @@ impl Fleet {
     /// Returns when every host has its share of the shards.
     pub async fn shared_out(&self) -> Result<()> {
         let all = usize::from(self.shards);
-        let most = all.div_ceil(self.hosts.len());
+        let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (name, member) in &self.hosts {
+            groups.entry(&member.group).or_default().push(name);
+        }
         self.until("the shards are shared out", || {
-            let loads: Vec<usize> = self.hosts.keys().map(|name| self.shards_of(name)).collect();
-            loads.iter().sum::<usize>() == all && loads.iter().all(|load| *load <= most)
+            groups.values().all(|hosts| {
+                let most = all.div_ceil(hosts.len());
+                let loads = hosts.iter().map(|name| self.shards_of(name));
+                let loads: Vec<usize> = loads.collect();
+                loads.iter().sum::<usize>() == all && loads.iter().all(|load| *load <= most)
+            })
         })
         .await
     }

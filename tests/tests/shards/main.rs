@@ -14,6 +14,7 @@ mod fixture;
 mod books;
 mod canary;
 mod fleet;
+mod groups;
 mod journal;
 mod partition;
 mod processes;

@@ -193,6 +193,8 @@ mod tests {
             sharding.namespace
             sharding.host
             sharding.lease_seconds
+            namespaces
+            selector
             vault.address
             vault.addresses
             vault.namespace
@@ -301,6 +303,8 @@ mod tests {
                 "CONFIGURATOR_SHARDING_SHARDS",
                 "CONFIGURATOR_DATADIR",
                 "CONFIGURATOR_INCLUSTER",
+                "CONFIGURATOR_NAMESPACE",
+                "CONFIGURATOR_SELECTORS",
             ],
             expect![[r#"
                 error: CONFIGURATOR_LISSEN is not a setting, and the program does not start without what was probably meant: rename it to CONFIGURATOR_LISTEN, or remove it
@@ -320,6 +324,8 @@ mod tests {
                 error: CONFIGURATOR_SHARDING_SHARDS is not a setting, and the program does not start without what was probably meant: rename it to CONFIGURATOR_SHARDING__SHARDS, or remove it
                 error: CONFIGURATOR_DATADIR is not a setting, and the program does not start without what was probably meant: rename it to CONFIGURATOR_DATA_DIR, or remove it
                 error: CONFIGURATOR_INCLUSTER is not a setting, and the program does not start without what was probably meant: rename it to CONFIGURATOR_IN_CLUSTER, or remove it
+                error: CONFIGURATOR_NAMESPACE is not a setting, and the program does not start without what was probably meant: rename it to CONFIGURATOR_NAMESPACES, or remove it
+                error: CONFIGURATOR_SELECTORS is not a setting, and the program does not start without what was probably meant: rename it to CONFIGURATOR_SELECTOR, or remove it
             "#]],
         );
     }
@@ -331,7 +337,6 @@ mod tests {
                 "CONFIGURATOR_",
                 "CONFIGURATOR_IMAGE",
                 "CONFIGURATOR_VERSION",
-                "CONFIGURATOR_NAMESPACE",
                 "CONFIGURATOR_HOME",
                 "CONFIGURATOR_LOG_LEVEL",
                 "CONFIGURATOR_MODULE",
@@ -339,9 +344,8 @@ mod tests {
             ],
             expect![[r#"
                 warning: CONFIGURATOR_ is not a setting and is ignored; the nearest setting is CONFIGURATOR_GRACE_SECONDS
-                warning: CONFIGURATOR_IMAGE is not a setting and is ignored; the nearest setting is CONFIGURATOR_SHARDING__NAME
+                warning: CONFIGURATOR_IMAGE is not a setting and is ignored; the nearest setting is CONFIGURATOR_NAMESPACES
                 warning: CONFIGURATOR_VERSION is not a setting and is ignored; the nearest setting is CONFIGURATOR_METRICS_LISTEN
-                warning: CONFIGURATOR_NAMESPACE is not a setting and is ignored; the nearest setting is CONFIGURATOR_VAULT__NAMESPACE
                 warning: CONFIGURATOR_HOME is not a setting and is ignored; the nearest setting is CONFIGURATOR_MODULES
                 warning: CONFIGURATOR_LOG_LEVEL is not a setting and is ignored; the nearest setting is CONFIGURATOR_LOG
                 warning: CONFIGURATOR_MODULE is not a setting and is ignored; the nearest setting is CONFIGURATOR_MODULES

@@ -136,7 +136,7 @@ impl Keeper {
             requesters: shared.requesters.clone(),
             tasks: self.tasks.clone(),
             seed: shared.seed,
-            shards: shared.shards.clone(),
+            claim: self.claim.clone(),
             reporter: self.reporter.clone(),
         }));
         self.shared

@@ -22,7 +22,7 @@ use crate::controller::finalizer::finalizer_name;
 use crate::controller::inbox::Wake;
 use crate::controller::watched::Watched;
 use crate::objects;
-use crate::shards::Shards;
+use crate::shards::ConfiguratorClaim;
 use crate::tasks::TaskKind;
 
 impl Worker {
@@ -35,11 +35,11 @@ impl Worker {
     }
 
     /// Takes over the objects of shards that were gained, and lets go of those of shards that were lost.
-    pub(super) async fn share(&mut self, shards: &Shards) {
-        let held = shards.held();
+    pub(super) async fn share(&mut self, claim: &ConfiguratorClaim) {
+        let held = claim.held();
         let before = std::mem::replace(&mut self.held, held.clone());
         if before.difference(&held).next().is_some() {
-            let is_let_go = |uid: &str| !held.contains(&shards.of(uid));
+            let is_let_go = |uid: &str| !held.contains(&claim.of(uid));
             if let Some(ledger) = &self.parts.context.ledger {
                 ledger.let_go(is_let_go);
             }
@@ -73,8 +73,8 @@ impl Worker {
 
     /// Whether the object with this uid is this host's.
     pub(super) fn has(&self, uid: &str) -> bool {
-        let shards = self.parts.shards.as_ref();
-        shards.is_none_or(|shards| self.held.contains(&shards.of(uid)))
+        let claim = self.parts.claim.as_ref();
+        claim.is_none_or(|claim| self.held.contains(&claim.of(uid)))
     }
 
     pub(super) fn streams(&self) -> SelectAll<ObjectStream> {
@@ -143,7 +143,7 @@ impl Worker {
             Event::InitApply(object) => {
                 shown = Some(object.key());
                 // Where hosts share objects, another host may have handled it before.
-                let is_known_new = self.is_listed && self.parts.shards.is_none();
+                let is_known_new = self.is_listed && self.parts.claim.is_none();
                 self.observe(object, is_known_new.then_some(now))
             }
             Event::Apply(object) => {
@@ -204,10 +204,10 @@ impl Worker {
             return;
         }
         let cleanups = self.cleanups();
-        let (shards, stop) = (self.parts.shards.clone(), self.stop.clone());
+        let (claim, stop) = (self.parts.claim.clone(), self.stop.clone());
         let queueing = async move {
             for (key, uid) in gone {
-                let Ok(permit) = Shards::permit(shards.as_ref(), &uid) else {
+                let Ok(permit) = ConfiguratorClaim::permit(claim.as_ref(), &uid) else {
                     continue;
                 };
                 let cleanup = Box::new(Cleanup {

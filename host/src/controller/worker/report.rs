@@ -72,7 +72,7 @@ impl Worker {
 
     pub(super) fn report(&mut self) {
         // Other hosts have every object.
-        let is_idle = self.parts.shards.is_some() && self.held.is_empty();
+        let is_idle = self.parts.claim.is_some() && self.held.is_empty();
         let counts = self.queue.counts();
         let delayed = match counts.delayed {
             0 => Vec::new(),

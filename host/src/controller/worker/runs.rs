@@ -20,7 +20,7 @@ use crate::controller::machine_run::{TurnParts, Turned, take_turn};
 use crate::controller::places::{Place, PlaceNews};
 use crate::observer::Notice;
 use crate::resource::FailureStatus;
-use crate::shards::{Elsewhere, Permit, Shards};
+use crate::shards::{ConfiguratorClaim, Elsewhere, Permit};
 use crate::tasks::TaskKind;
 
 impl Worker {
@@ -260,10 +260,9 @@ impl Worker {
         members: Vec<Member>,
         driving: impl FnOnce(Option<Arc<Permit>>) -> BoxFuture<'static, Turned>,
     ) {
-        let shards = self.parts.shards.as_ref();
-        let claim =
-            shards.map(|shards| shards.claim(members.iter().map(|member| member.uid.as_str())));
-        let permit = claim.map(|claim| claim.begin().map(Arc::new));
+        let claim = self.parts.claim.as_ref();
+        let uids = || members.iter().map(|member| member.uid.as_str());
+        let permit = claim.map(|claim| claim.claim(uids()).begin().map(Arc::new));
         self.members.insert(ticket, members);
         let permit = match permit {
             None => None,
@@ -301,7 +300,7 @@ impl Worker {
         }
         let permit = match &self.permit {
             Some(permit) => Some(permit.clone()),
-            None => match Shards::permit(self.parts.shards.as_ref(), &uid) {
+            None => match ConfiguratorClaim::permit(self.parts.claim.as_ref(), &uid) {
                 Ok(permit) => permit.map(Arc::new),
                 // The next host of the shard finds the object in the records.
                 Err(Elsewhere) => return,
