@@ -45,7 +45,7 @@ use crate::observer::{NoObserver, RunObserver, SharedObserver};
 use crate::recording::Recorder;
 use crate::scope::HostScope;
 use crate::seal::{HostKey, StateKey};
-use crate::shards::{ConfiguratorClaims, Election, Sharding, ShardingError, Shards};
+use crate::shards::{ClaimClient, Election, Sharding, ShardingError, Shards};
 #[cfg(not(feature = "http"))]
 use crate::sinks::AbsentSink;
 use crate::sinks::configstore::{ClaimedStore, ConfigStore, ConfigstoreSink, EmbeddedConfigStore};
@@ -94,8 +94,8 @@ pub(crate) struct Shared {
     pub(crate) seed: u64,
     /// Where hosts share the objects: which are this host's.
     pub(crate) shards: Option<Arc<Shards>>,
-    /// Where hosts share the objects: which group of hosts runs a Configurator.
-    pub(crate) claims: Option<Arc<ConfiguratorClaims>>,
+    /// Claims Configurators for the group of this host; `None` if no hosts share the objects.
+    pub(crate) claims: Option<Arc<ClaimClient>>,
     /// The Configurators that this host runs.
     pub(crate) scope: HostScope,
     /// Seals states in a machine.
@@ -129,7 +129,7 @@ pub enum BuildError {
     /// Hosts cannot share objects like this.
     #[error(transparent)]
     Sharding(#[from] ShardingError),
-    /// A Configurator could be in the scope of two hosts that do not know of each other.
+    /// The scope is limited, but the host does not claim its Configurators.
     #[error(
         "a host whose scope is limited must claim its Configurators by Leases: call `sharding`, with a name for the hosts that have this scope"
     )]
@@ -466,8 +466,7 @@ impl HostBuilder {
             return Err(BuildError::Scope);
         }
         let claims = shards.as_ref().map(|shards| {
-            let claims =
-                ConfiguratorClaims::new(shards.clone(), own_client.clone(), config_store.clone());
+            let claims = ClaimClient::new(shards.clone(), own_client.clone(), config_store.clone());
             Arc::new(claims)
         });
         let requesters = Arc::new(Requesters::new(own_client.clone(), clock.clone()));

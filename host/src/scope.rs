@@ -9,9 +9,9 @@ use crate::controller::namespaces::NamespaceSet;
 
 /// The Configurators that a host runs: by default all.
 ///
-/// A Configurator is chosen by the labels of its namespace, never by its own: whoever may write Configurators in a namespace cannot choose
-/// the host, and with it the ceiling, under which they run. A ClusterConfigurator is chosen by its own labels, since only administrators of the
-/// cluster write those. With [`namespaces`](Self::namespaces) no ClusterConfigurator is in the scope.
+/// A selector matches the labels of a Configurator's namespace, never those of the Configurator. So a user who can write Configurators in a
+/// namespace cannot choose the host that runs them, and with it their ceiling. For a ClusterConfigurator, a selector matches its own labels,
+/// which only administrators of the cluster can write. With [`namespaces`](Self::namespaces), no ClusterConfigurator is in scope.
 ///
 /// # Examples
 /// ```
@@ -29,27 +29,28 @@ pub struct HostScope {
 }
 
 impl HostScope {
-    /// Limits the scope to Configurators in these namespaces. None: no limit.
+    /// Limits the scope to Configurators in these namespaces. An empty list sets no limit.
     #[must_use]
     pub fn namespaces(mut self, namespaces: impl IntoIterator<Item = String>) -> Self {
         self.namespaces = namespaces.into_iter().collect();
         self
     }
 
-    /// Limits the scope to Configurators in namespaces with such labels, and to ClusterConfigurators with such labels.
+    /// Limits the scope to Configurators in namespaces that the selector matches, and to ClusterConfigurators that it matches.
     #[must_use]
     pub fn selector(mut self, selector: Selector) -> Self {
         self.selector = selector;
         self
     }
 
-    /// Whether there are Configurators that are not in the scope.
+    /// Returns whether some Configurators are out of scope.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         !self.namespaces.is_empty() || !self.selector.selects_all()
     }
 
-    /// Whether a Configurator with these labels is in the scope. As long as the namespaces are not known, none is that a selector would have to choose by them.
+    /// Returns whether a Configurator with these labels is in scope. `None` for `namespaces`: they are unknown, and a selector matches none of
+    /// them.
     pub(crate) fn contains(
         &self,
         key: &ObjectRef,

@@ -38,11 +38,11 @@ impl LabelRequirement {
     }
 }
 
-/// Parses a label selector in its text form, as in `tier=gold,stage in (test,live),!old`, into the object that resources have: a
-/// `LabelSelector` of meta/v1. An empty text selects everything.
+/// Converts a label selector from text, as in `tier=gold,stage in (test,live),!old`, to a `LabelSelector` object of meta/v1. An empty text
+/// selects everything.
 ///
 /// # Errors
-/// When it is no selector, with the message of a Kubernetes server; or when it compares numbers, which such an object cannot.
+/// When the text is invalid, with the message of a Kubernetes server. When it contains `<` or `>`, which a `LabelSelector` does not support.
 pub fn label_selector(text: &str) -> Result<Value, String> {
     let expression = |requirement| {
         Ok(match requirement {

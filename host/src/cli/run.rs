@@ -92,7 +92,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     namespaces: Vec<String>,
-    /// Run only Configurators in namespaces with such labels, and ClusterConfigurators with such labels. Needs --shards and a `sharding.name`.
+    /// Run only Configurators in namespaces with these labels, and ClusterConfigurators with these labels. Needs --shards and a `sharding.name`.
     #[arg(long, value_name = "LABELS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     selector: Option<String>,

@@ -115,10 +115,10 @@ pub fn check(settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The Configurators that the host runs.
+/// Returns the scope of the host.
 ///
 /// # Errors
-/// When the selector is none.
+/// When the selector is invalid.
 pub fn scope(settings: &Settings) -> anyhow::Result<HostScope> {
     let text = settings.selector.as_deref().unwrap_or_default();
     let selector = configurator_apiserver::label_selector(text)

@@ -46,10 +46,11 @@ pub struct Settings {
     pub etcd: EtcdSettings,
     /// Other hosts with which the objects are shared.
     pub sharding: ShardingSettings,
-    /// The namespaces whose Configurators this host runs; all unless they are given.
+    /// Namespaces whose Configurators this host runs. Default: all.
     #[serde(deserialize_with = "list")]
     pub namespaces: Vec<String>,
-    /// Labels of the namespaces whose Configurators this host runs, and of the ClusterConfigurators, as in `tier=gold,stage in (test,live)`.
+    /// Label selector of the namespaces whose Configurators this host runs, and of the ClusterConfigurators that it runs, as in
+    /// `tier=gold,stage in (test,live)`. Default: all.
     pub selector: Option<String>,
     /// Vault as the secret store.
     #[serde(default, skip_serializing)]

@@ -117,13 +117,13 @@ pub(crate) struct Keeper {
     rbac: Option<NamespaceReceiver>,
     /// Changes of the quota usage of its namespace; `None` for a ClusterConfigurator.
     usage: Option<NamespaceReceiver>,
-    /// What is known of its claim by a group of hosts; `None` if no hosts share the objects.
+    /// The claim of this Configurator; `None` if no hosts share the objects.
     claim: Option<ConfiguratorClaim>,
-    /// The claim is being made.
+    /// The attempt to claim that is under way.
     claiming: Option<BoxFuture<'static, Result<(), ClaimFault>>>,
-    /// When the claim is tried again.
+    /// The time of the next attempt to claim.
     claim_again: Option<Timestamp>,
-    /// Why it is not made.
+    /// The error of the last attempt to claim. The same error is logged once.
     unclaimed: Option<String>,
     /// Whether older Configurators used up the quota of Configurators when this was last looked at.
     is_over_quota: bool,
@@ -147,11 +147,11 @@ enum News {
     Reviewed(Reviewed),
     /// The worker has reported.
     Report(WorkerReport),
-    /// The shards of this host have changed, or what is known of the claim.
+    /// The shards of this host or the state of the claim have changed.
     Shards,
-    /// The claim has been made or not.
+    /// An attempt to claim has ended.
     Claimed(Result<(), ClaimFault>),
-    /// The claim is to be tried again.
+    /// The next attempt to claim is due.
     ClaimDue,
     /// Another host has said something in the status.
     Said,
@@ -717,7 +717,7 @@ async fn next_report(worker: Option<&mut WorkerHandle>) -> WorkerReport {
     std::future::pending().await
 }
 
-/// Starts a keeper, once the one `before` it has ended. It leaves the resource to other hosts when `leaving` is cancelled.
+/// Starts a keeper once the one `before` it has ended. When `leaving` is cancelled, the keeper ends its runs and releases the claim.
 pub(crate) fn start(
     shared: &Arc<Shared>,
     tasks: &Tasks,

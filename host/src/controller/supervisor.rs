@@ -112,7 +112,6 @@ impl Supervisor {
                     }
                 }
                 Ok(()) = namespaces.changed(), if self.shared.scope.is_limited() => {
-                    namespaces.mark_unchanged();
                     self.apply_scope();
                 }
                 Some(event) = flows.next() => self.on_flow(event),
@@ -237,7 +236,7 @@ impl Supervisor {
         }
     }
 
-    /// A Configurator is gone.
+    /// Ends the keeper of a deleted Configurator.
     fn let_go(&mut self, key: &ObjectRef) {
         self.outside.remove(key);
         if self.end(key, false) {
@@ -245,7 +244,7 @@ impl Supervisor {
         }
     }
 
-    /// Ends the keeper of a Configurator, if it has one. `leaves`: other hosts are to run it.
+    /// Ends the keeper of a Configurator, and returns whether there was one. With `leaves`, the Configurator exists but is out of scope.
     fn end(&mut self, key: &ObjectRef, leaves: bool) -> bool {
         let Some(kept) = self.kept.remove(key) else {
             return false;
@@ -267,7 +266,7 @@ impl Supervisor {
         scope.contains(key, resource.labels(), namespaces.as_deref())
     }
 
-    /// Leaves Configurators whose namespace is no longer in the scope, and begins with those whose namespace is by now.
+    /// Ends the keepers of Configurators that have left the scope, and starts keepers for those that have entered it.
     fn apply_scope(&mut self) {
         let kept = self.kept.iter();
         let left: Vec<(ObjectRef, Arc<Configurator>)> = kept

@@ -78,7 +78,7 @@ impl Voice {
     /// Whether this host speaks for all: always, unless hosts share the objects; then one of the group that has claimed the Configurator does.
     pub(super) fn speaks(&self) -> bool {
         let claim = self.claim.as_ref();
-        claim.is_none_or(|claim| claim.held().contains(&claim.of(&self.uid)))
+        claim.is_none_or(|claim| claim.speaks_for(&self.uid))
     }
 
     /// What the other hosts say that live.

@@ -1,4 +1,4 @@
-//! Whether this host may run a Configurator: its group of hosts must have claimed it.
+//! The claim of a Configurator, as far as this host knows it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use tokio::sync::watch;
 
 use super::{Claim, Elsewhere, Permit, Shards};
 
-/// What is known before the claim has been looked at.
+/// The claim has not been read yet.
 const UNKNOWN: u64 = 0;
-/// This host has no shards, and no other group has the claim.
+/// This host has no shards, and no other group has claimed the Configurator.
 const STANDBY: u64 = 1;
-/// Another group has the claim.
+/// Another group has claimed the Configurator.
 const ELSEWHERE: u64 = 2;
-/// The first [tenure](Shards::tenure). A larger number says in which tenure this host has entered itself in the claim.
+/// The first [tenure](Shards::tenure). This number or a larger one is the tenure in which this host added itself to the claim.
 pub(super) const FIRST_TENURE: u64 = 3;
 
-/// The shards of this host for one Configurator: none, unless it has entered itself in the claim since it last gained a shard while it had none.
-/// Clones share what is known of the claim.
+/// The shards of this host for one Configurator. It has none unless it has added itself to the claim in the current [tenure](Shards::tenure).
+/// Clones share the state.
 #[derive(Clone)]
 pub(crate) struct ConfiguratorClaim {
     shards: Arc<Shards>,
@@ -38,13 +38,13 @@ impl ConfiguratorClaim {
         self.known.load(Ordering::SeqCst) == self.shards.tenure()
     }
 
-    /// Returns whether it is known that no other group has the claim.
+    /// Returns whether no other group has claimed the Configurator. `false` until the claim has been read.
     pub(crate) fn is_open(&self) -> bool {
         let known = self.known.load(Ordering::SeqCst);
         known != UNKNOWN && known != ELSEWHERE
     }
 
-    /// Returns whether the claim has to be looked at: nothing is known of it, or this host has gained shards.
+    /// Returns whether the claim must be read or made: it has not been read, or this host has gained shards.
     pub(crate) fn is_due(&self) -> bool {
         match self.known.load(Ordering::SeqCst) {
             UNKNOWN => true,
@@ -53,17 +53,17 @@ impl ConfiguratorClaim {
         }
     }
 
-    /// Records that this host has entered itself in the claim, which it began to do in this tenure.
+    /// Records that this host has added itself to the claim. It began to do so in this tenure.
     pub(super) fn enter(&self, tenure: u64) {
         self.set(tenure);
     }
 
-    /// Records that no other group has the claim, while this host has no shards.
+    /// Records that no other group has claimed the Configurator, and that this host is not in the claim.
     pub(super) fn stand_by(&self) {
         self.set(STANDBY);
     }
 
-    /// Records that another group has the claim.
+    /// Records that another group has claimed the Configurator.
     pub(super) fn lose(&self) {
         self.set(ELSEWHERE);
     }
@@ -92,15 +92,19 @@ impl ConfiguratorClaim {
         }
     }
 
-    /// Subscribes to changes of the shards and of what is known of claims.
+    /// Returns whether this host speaks for the object or Configurator with this uid.
+    pub(crate) fn speaks_for(&self, uid: &str) -> bool {
+        self.is_held() && self.shards.speaks_for(uid)
+    }
+
+    /// Subscribes to changes of the shards and of claims.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.shards.changes()
     }
 
     /// The right to work on these objects of the Configurator.
     pub(crate) fn claim<'a>(&self, uids: impl IntoIterator<Item = &'a str>) -> Claim {
-        let numbers = uids.into_iter().map(|uid| self.of(uid)).collect();
-        Claim::new(self.shards.clone(), numbers, Some(self.clone()))
+        self.shards.claim(uids).of_configurator(self.clone())
     }
 
     /// A permit to write what belongs to this object of the Configurator. Without other hosts it takes none.
@@ -108,10 +112,6 @@ impl ConfiguratorClaim {
     /// # Errors
     /// When the object belongs to another host, or the Configurator to another group.
     pub(crate) fn permit(claim: Option<&Self>, uid: &str) -> Result<Option<Permit>, Elsewhere> {
-        let Some(claim) = claim else {
-            return Ok(None);
-        };
-        let permit = claim.claim([uid]).begin();
-        permit.map(Some).ok_or(Elsewhere)
+        Claim::permit(claim.map(|claim| claim.claim([uid])))
     }
 }

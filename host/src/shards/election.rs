@@ -16,7 +16,7 @@ use futures::future::{AbortHandle, BoxFuture, abortable};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::coordination::v1 as api;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt as _, watcher as watch};
 use kube::{Client, ResourceExt as _};
@@ -24,15 +24,13 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::Shards;
+use super::leases::{self, GROUP_LABEL, fence_name, wall_clock};
 use crate::clock::SharedClock;
 use crate::controller::status::MANAGER;
 use crate::events::{HostEvent, Publisher, Subject};
 use crate::metrics::Metrics;
 use crate::sinks::configstore::{ConfigStore, Fence, StandingFence};
 use crate::tasks::Tasks;
-
-/// Marks the Leases of hosts that share their objects; its value is their common name.
-pub(super) const LABEL: &str = "configurator.dev/ring";
 
 /// One host's part in the election.
 pub(crate) struct Election {
@@ -130,7 +128,7 @@ impl Election {
 
     /// Works until the host drains and has given back what it had.
     pub(crate) async fn run(mut self, tasks: Tasks) {
-        let labels = format!("{LABEL}={}", self.shards.sharding.name);
+        let labels = format!("{GROUP_LABEL}={}", self.shards.sharding.name);
         let config = watcher::Config::default().labels(&labels);
         let leases = self.leases.clone();
         let watch = || {
@@ -389,7 +387,7 @@ impl Election {
             RingAction::Release { lease, version } => {
                 let body = json!({
                     "metadata": {"resourceVersion": version},
-                    "spec": {"holderIdentity": null, "renewTime": self.wall_clock()},
+                    "spec": {"holderIdentity": null, "renewTime": wall_clock(&self.clock)},
                 });
                 let leases = self.leases.clone();
                 let name = self.name_of(&lease);
@@ -405,15 +403,8 @@ impl Election {
             RingAction::Remove { lease, version } => {
                 let leases = self.leases.clone();
                 let name = self.name_of(&lease);
-                let params = DeleteParams {
-                    preconditions: Some(Preconditions {
-                        resource_version: Some(version),
-                        uid: None,
-                    }),
-                    ..DeleteParams::default()
-                };
                 self.write(lease, async move {
-                    leases.delete(&name, &params).await?;
+                    leases::delete(&leases, &name, Some(version)).await?;
                     Ok(Written {
                         lease: None,
                         standing: None,
@@ -521,7 +512,7 @@ impl Election {
     }
 
     fn claim(&self, lease: &LeaseId, version: Option<&str>, transitions: u32) -> Value {
-        let now = self.wall_clock();
+        let now = wall_clock(&self.clock);
         let sharding = &self.shards.sharding;
         let mut spec = json!({
             "holderIdentity": self.shards.identity(),
@@ -538,15 +529,10 @@ impl Election {
             "metadata": {
                 "name": self.name_of(lease),
                 "resourceVersion": version,
-                "labels": {LABEL: sharding.name, "app.kubernetes.io/managed-by": MANAGER},
+                "labels": {GROUP_LABEL: sharding.name, "app.kubernetes.io/managed-by": MANAGER},
             },
             "spec": spec,
         })
-    }
-
-    /// For people who read a Lease; nothing is decided by it.
-    fn wall_clock(&self) -> Value {
-        wall_clock(&self.clock)
     }
 
     fn read(&self, lease: &api::Lease) -> Option<(LeaseId, Lease)> {
@@ -577,24 +563,6 @@ impl Election {
         if let Some(host) = rest.strip_prefix("-host-") {
             return Some(LeaseId::Host(host.to_owned()));
         }
-        shard_of_lease(group, name).map(LeaseId::Shard)
+        leases::shard_of(group, name).map(LeaseId::Shard)
     }
-}
-
-/// The shard that a Lease of the group with this name is about.
-pub(super) fn shard_of_lease(group: &str, name: &str) -> Option<u16> {
-    let shard = name.strip_prefix(group)?.strip_prefix("-shard-")?;
-    shard.parse().ok()
-}
-
-/// The name of the fence of a shard.
-pub(super) fn fence_name(group: &str, shard: u16) -> String {
-    format!("{group}/{shard}")
-}
-
-/// The time that a Lease shows to people.
-pub(super) fn wall_clock(clock: &SharedClock) -> Value {
-    let millis = clock.now().as_millis();
-    let now = k8s_openapi::jiff::Timestamp::from_millisecond(millis).unwrap_or_default();
-    format!("{now:.6}").into()
 }

@@ -1,13 +1,14 @@
 //! Sharing the objects with other hosts.
 //!
-//! Hosts with the same name are a group. Several groups can share a cluster: `ConfiguratorClaims` has each Configurator run by one of them.
+//! Hosts with the same name are a group. Several groups can share a cluster: `ClaimClient` claims each Configurator for one of them.
 //!
 //! The decisions are those of [`configurator_core::ring`]; `Election` carries them out on Leases, and `Shards` is what the
 //! rest of the host asks: which objects are its own, and whether a request may still be sent.
 
+mod claim_client;
 mod configurator_claim;
-mod configurator_claims;
 mod election;
+mod leases;
 mod permit;
 
 use std::collections::BTreeSet;
@@ -21,9 +22,9 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::claim_client::{ClaimClient, ClaimFault};
 pub(crate) use self::configurator_claim::ConfiguratorClaim;
 use self::configurator_claim::FIRST_TENURE;
-pub(crate) use self::configurator_claims::{ClaimFault, ConfiguratorClaims};
 pub(crate) use self::election::Election;
 pub(crate) use self::permit::{Claim, Permit};
 use crate::clock::SharedClock;
@@ -148,8 +149,8 @@ pub(crate) struct Shards {
     shards: Mutex<Vec<Shard>>,
     /// The hosts that live, as far as this one knows.
     members: Mutex<BTreeSet<String>>,
-    /// Counts how often the host gained a shard while it had none. Other groups may have considered the host gone before, and have claimed its
-    /// Configurators. Changed only with `shards` locked.
+    /// The number of times that this host gained a shard while it had none. Before each, another group may have considered this host dead and
+    /// claimed its Configurators. Changes only while `shards` is locked.
     tenure: AtomicU64,
     /// A shard was gained or lost, or a host came or went.
     changed: watch::Sender<()>,
@@ -214,6 +215,15 @@ impl Shards {
             .collect()
     }
 
+    /// Whether this host speaks for whatever has this uid.
+    pub(crate) fn speaks_for(&self, uid: &str) -> bool {
+        let number = usize::from(self.of(uid));
+        let shards = self.shards();
+        shards
+            .get(number)
+            .is_some_and(|shard| shard.standing == Standing::Held)
+    }
+
     /// The hosts that live, as far as this one knows.
     pub(crate) fn members(&self) -> BTreeSet<String> {
         let members = self.members.lock();
@@ -237,10 +247,10 @@ impl Shards {
     /// The right to work on these objects.
     pub(crate) fn claim<'a>(self: &Arc<Self>, uids: impl IntoIterator<Item = &'a str>) -> Claim {
         let numbers: BTreeSet<u16> = uids.into_iter().map(|uid| self.of(uid)).collect();
-        Claim::new(self.clone(), numbers, None)
+        Claim::new(self.clone(), numbers)
     }
 
-    /// What is known of the claim of a Configurator: nothing yet.
+    /// Returns the claim of a Configurator, of which nothing is known yet.
     pub(crate) fn configurator_claim(self: &Arc<Self>) -> ConfiguratorClaim {
         ConfiguratorClaim::new(self.clone())
     }
@@ -272,11 +282,7 @@ impl Shards {
         shards: Option<&Arc<Self>>,
         uid: &str,
     ) -> Result<Option<Permit>, Elsewhere> {
-        let Some(shards) = shards else {
-            return Ok(None);
-        };
-        let permit = shards.claim([uid]).begin();
-        permit.map(Some).ok_or(Elsewhere)
+        Claim::permit(shards.map(|shards| shards.claim([uid])))
     }
 
     fn ring_options(&self) -> RingOptions {
@@ -321,7 +327,7 @@ impl Shards {
     /// Runs may begin.
     fn begin(&self, number: u16, fence: Fence) {
         let mut shards = self.shards();
-        // A shard that was given back is still draining, and its renewal can be that of a claim.
+        // A draining shard does not count: it may have been released, and its Lease claimed again by now.
         let is_here =
             |shard: &Shard| shard.standing == Standing::Held && !self.left(shard).is_zero();
         if !shards.iter().any(is_here) {

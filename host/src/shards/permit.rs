@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 
-use super::{ConfiguratorClaim, Shards, Standing};
+use super::{ConfiguratorClaim, Elsewhere, Shards, Standing};
 use crate::sinks::Scope;
 use crate::sinks::configstore::Fence;
 
@@ -17,7 +17,7 @@ use crate::sinks::configstore::Fence;
 pub(crate) struct Claim {
     shards: Arc<Shards>,
     numbers: BTreeSet<u16>,
-    /// That of the Configurator whose objects they are, if it is about one.
+    /// The claim of the Configurator that the objects belong to. `None`: the claim is not for a Configurator.
     configurator: Option<ConfiguratorClaim>,
 }
 
@@ -29,19 +29,32 @@ pub(crate) struct Permit {
 }
 
 impl Claim {
-    pub(super) fn new(
-        shards: Arc<Shards>,
-        numbers: BTreeSet<u16>,
-        configurator: Option<ConfiguratorClaim>,
-    ) -> Self {
+    pub(super) fn new(shards: Arc<Shards>, numbers: BTreeSet<u16>) -> Self {
         Self {
             shards,
             numbers,
-            configurator,
+            configurator: None,
         }
     }
 
-    /// Begins something, unless one of the shards is not, or not for long, this host's, or the Configurator is not.
+    /// Limits the claim to the time in which the group of this host has claimed the objects' Configurator.
+    pub(super) fn of_configurator(self, configurator: ConfiguratorClaim) -> Self {
+        Self {
+            configurator: Some(configurator),
+            ..self
+        }
+    }
+
+    /// Begins something, if there is a claim. Without other hosts there is none.
+    ///
+    /// # Errors
+    /// When [`begin`](Self::begin) returns no permit.
+    pub(super) fn permit(claim: Option<Self>) -> Result<Option<Permit>, Elsewhere> {
+        let permit = claim.map(|claim| claim.begin().ok_or(Elsewhere));
+        permit.transpose()
+    }
+
+    /// Begins something. Returns `None` if this host does not hold one of the shards, or its group has not claimed the Configurator.
     pub(crate) fn begin(&self) -> Option<Permit> {
         let mut shards = self.shards.shards();
         let configurator = self.configurator.as_ref();

@@ -15,7 +15,7 @@ use crate::fleet::Fleet;
 
 /// The groups and their hosts.
 const GROUPS: [(&str, [&str; 2]); 2] = [("gold", ["a", "b"]), ("silver", ["c", "d"])];
-/// How often the group that runs the Configurator is lost.
+/// The number of times that the group that runs the Configurator is killed or cut off.
 const ROUNDS: usize = 6;
 
 fn of_tier(tier: &str) -> HostScope {
@@ -33,7 +33,7 @@ async fn groups(scope: impl Fn(&str) -> HostScope) -> Result<Fleet> {
     Ok(fleet)
 }
 
-/// The group of which a host has done most since `before`; the other must have done nothing.
+/// Returns the index of the group that has handled objects since `before`. Panics if both have.
 fn runner(fleet: &Fleet, before: &[usize; 2]) -> usize {
     let now = loads(fleet);
     let done = [now[0] - before[0], now[1] - before[1]];
@@ -44,7 +44,7 @@ fn runner(fleet: &Fleet, before: &[usize; 2]) -> usize {
     usize::from(done[0] == 0)
 }
 
-/// How many runs of new content the hosts of each group have done.
+/// Returns the number of runs of new content that each group has completed.
 fn loads(fleet: &Fleet) -> [usize; 2] {
     let loads = fleet.journal.loads();
     GROUPS.map(|(_, hosts)| {

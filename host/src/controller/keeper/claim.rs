@@ -8,7 +8,7 @@ use crate::observer::Notice;
 use crate::shards::{ClaimFault, ConfiguratorClaim};
 
 impl Keeper {
-    /// Makes the claim if that is due: at the start, and when the host has gained shards while it had none.
+    /// Starts an attempt to claim if one is due: at the start, and after the host gained shards while it had none.
     pub(super) fn look_at_claim(&mut self) {
         let is_due = self.claim.as_ref().is_some_and(ConfiguratorClaim::is_due);
         if is_due && self.claim_again.is_none() {
@@ -16,7 +16,7 @@ impl Keeper {
         }
     }
 
-    /// Makes the claim, unless that is under way.
+    /// Starts an attempt to claim, unless one is under way.
     pub(super) fn try_claim(&mut self) {
         self.claim_again = None;
         let (Some(claim), Some(claims)) = (&self.claim, &self.shared.claims) else {
@@ -34,6 +34,7 @@ impl Keeper {
         self.claiming = Some(claiming.boxed());
     }
 
+    /// Handles the end of an attempt. After a failure, schedules the next one.
     pub(super) fn on_claimed(&mut self, claimed: Result<(), ClaimFault>) {
         let Err(fault) = claimed else {
             self.unclaimed = None;
@@ -50,7 +51,7 @@ impl Keeper {
         let key = self.desired.borrow().key();
         match fault {
             ClaimFault::Elsewhere(_) => {
-                tracing::info!(configurator = %key, "{message}; this host waits until they leave it");
+                tracing::info!(configurator = %key, "{message}; this host waits until they release it");
             }
             ClaimFault::Api(_) | ClaimFault::Store(_) => {
                 tracing::warn!(configurator = %key, "{message}; the host retries");
@@ -63,7 +64,7 @@ impl Keeper {
         self.unclaimed = Some(message);
     }
 
-    /// Leaves the Configurator to hosts in whose scope it is. What is under way here ends first.
+    /// Ends the runs of a Configurator that has left the scope of this host, then releases the claim.
     pub(super) async fn leave(mut self: Box<Self>) {
         let resource = self.desired.borrow().clone();
         let key = resource.key();
@@ -74,13 +75,14 @@ impl Keeper {
         let uid = resource.uid().unwrap_or_default();
         self.release_claim(&uid).await;
         self.shared.observer.noticed(&key, &Notice::Stopped);
-        tracing::info!(configurator = %key, "left to other hosts: it is not in the scope of this host any more");
+        tracing::info!(configurator = %key, "stopped: the Configurator is no longer in the scope of this host");
     }
 
-    /// Removes this host from the claim. Tries until that succeeds, or the host drains: its Leases then say that it is gone.
+    /// Removes this host from the claim. Retries until it succeeds or the host drains. When a host has drained, its Leases are gone, so other
+    /// groups do not wait for it.
     pub(super) async fn release_claim(&mut self, uid: &str) {
         if let Some(claiming) = self.claiming.take() {
-            // It must not enter the host after this.
+            // It must not add the host to the claim after the release.
             let _ = claiming.await;
         }
         let (Some(claim), Some(claims)) = (&self.claim, &self.shared.claims) else {

@@ -1,13 +1,14 @@
-//! Claims of Configurators by groups of hosts.
+//! Claims Configurators for a group of hosts, by Leases.
 //!
-//! Hosts with the same `sharding.name` are a group and share the objects of their Configurators. Groups can have scopes that overlap, so a
-//! Lease for each Configurator names the group that runs it, and in an annotation the hosts of the group that entered themselves. A host runs a
-//! Configurator only once it is entered, and leaves when its runs have ended. Another group takes over when no host is left, or when the
-//! Leases of all that are left have run out. Nobody renews a claim: the hosts' own Leases say who lives.
+//! Hosts with the same `sharding.name` are a group and share the objects of their Configurators. The scopes of groups can overlap, so a Lease
+//! for each Configurator names the group that runs it. An annotation of the Lease lists the hosts of the group that run it. A host adds itself
+//! before its first run, and removes itself after its last run has ended. Another group takes over if no host is listed, or if the Leases of
+//! all listed hosts have expired. Claims are not renewed.
 //!
-//! A host that hangs and wakes up must not go on with a claim that is another's by then. So whoever takes over first takes the Leases of the hosts
-//! that are gone from them, on the versions that have not changed for one and a half of their durations. Their renewals then fail, and they
-//! enter themselves anew before the next run. Fences keep their late writes out of the config store.
+//! A host that was suspended must not continue with a claim that another group has taken over. So the new group first takes the expired Leases
+//! of the listed hosts away from them. It does so on the versions that have not changed for one and a half times their duration. A suspended
+//! host then fails to renew them, and must add itself to the claim again before its next run. The new group also raises the fences of these
+//! hosts, so the config store refuses their late writes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,14 +17,12 @@ use std::time::Duration;
 use configurator_core::fault::Fault;
 use configurator_core::request::ObjectRef;
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{
-    Api, DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams, PostParams, Preconditions,
-};
+use kube::api::{Api, ListParams, PartialObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::election::{LABEL as GROUP_LABEL, fence_name, shard_of_lease, wall_clock};
+use super::leases::{self, GROUP_LABEL, fence_name, wall_clock};
 use super::{ConfiguratorClaim, Shards};
 use crate::controller::status::MANAGER;
 use crate::sinks::configstore::{ConfigStore, StandingFence};
@@ -32,34 +31,34 @@ use crate::sinks::configstore::{ConfigStore, StandingFence};
 const PREFIX: &str = "configurator-claim-";
 /// Label of claims; its value is the name of the group.
 const LABEL: &str = "configurator.dev/claimed-by";
-/// Annotation with the hosts that have entered themselves, separated by commas.
+/// Annotation with the hosts that run the Configurator, separated by commas.
 const HOSTS: &str = "configurator.dev/hosts";
 /// Annotation with the kind, namespace and name of the Configurator, for people.
 const CONFIGURATOR: &str = "configurator.dev/configurator";
-/// How long it is remembered which version of a Lease was seen first. Longer than one and a half of any duration.
+/// The time after which a seen version of a Lease is forgotten. It is longer than one and a half times any duration of a Lease.
 const FORGET: Duration = Duration::from_secs(24 * 3600);
-/// How often a claim is tried that others change meanwhile.
+/// The maximum number of attempts to change a Lease that other hosts change at the same time.
 const ATTEMPTS: u32 = 5;
 
-/// The claims of the Configurators of a cluster, as the hosts of one group see them.
-pub(crate) struct ConfiguratorClaims {
+/// Makes and releases the claims of one group of hosts.
+pub(crate) struct ClaimClient {
     shards: Arc<Shards>,
     leases: Api<Lease>,
     store: Arc<dyn ConfigStore>,
-    /// The versions of Leases of other groups, by name, and when each was first seen.
+    /// The version of each Lease of other groups, by name, and the time at which this version was first seen.
     seen: Mutex<HashMap<String, (String, Instant)>>,
 }
 
-/// Why a claim could not be made or released.
+/// A claim could not be made or released.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClaimFault {
-    /// Another group has it.
+    /// Another group has claimed the Configurator.
     #[error("the hosts of the group {0:?} run it")]
     Elsewhere(String),
-    /// The API server refused it, or did not answer.
+    /// The API server refused the request, or did not answer.
     #[error("its claim: {0}")]
     Api(#[from] kube::Error),
-    /// The fences of hosts that are gone could not be raised.
+    /// The fences of the hosts of another group could not be raised.
     #[error("its claim: {0}")]
     Store(Fault),
 }
@@ -72,6 +71,7 @@ impl ClaimFault {
 }
 
 /// A claim as it was read.
+#[derive(Default)]
 struct Claimed {
     version: Option<String>,
     /// `None`: nobody has it.
@@ -97,8 +97,8 @@ impl Claimed {
     }
 }
 
-impl ConfiguratorClaims {
-    /// The claims in the namespace of the group's Leases. All groups of a cluster must have this namespace in common.
+impl ClaimClient {
+    /// Uses the namespace of the group's Leases. All groups of a cluster must have this namespace in common.
     pub(crate) fn new(shards: Arc<Shards>, client: Client, store: Arc<dyn ConfigStore>) -> Self {
         Self {
             leases: Api::namespaced(client, &shards.sharding.namespace),
@@ -108,16 +108,16 @@ impl ConfiguratorClaims {
         }
     }
 
-    /// The wait before a claim that another group has is looked at again.
+    /// Returns the wait before a failed claim is tried again.
     pub(crate) fn interval(&self) -> Duration {
         self.shards.sharding.lease / 3
     }
 
-    /// Enters this host in the claim of a Configurator, or only looks who has the claim if this host has no shards. Records in `claim` what is known
-    /// then.
+    /// Adds this host to the claim of a Configurator. If this host has no shards, only checks that no other group has the claim. Records the
+    /// result in `claim`.
     ///
     /// # Errors
-    /// When another group has it, or a server fails. A later call can succeed.
+    /// When another group has the claim, or a server fails. A later call can succeed.
     pub(crate) async fn claim(
         &self,
         claim: &ConfiguratorClaim,
@@ -126,13 +126,7 @@ impl ConfiguratorClaims {
     ) -> Result<(), ClaimFault> {
         let tenure = self.shards.tenure();
         let enters = self.shards.has_any();
-        let mut attempt = 1;
-        let made = loop {
-            match self.try_claim(key, uid, enters).await {
-                Err(fault) if fault.is_conflict() && attempt < ATTEMPTS => attempt += 1,
-                made => break made,
-            }
-        };
+        let made = repeated(|| self.try_claim(key, uid, enters)).await;
         match &made {
             Ok(()) if enters => claim.enter(tenure),
             Ok(()) => claim.stand_by(),
@@ -146,15 +140,7 @@ impl ConfiguratorClaims {
         let name = name_of(uid);
         let found = self.leases.get_opt(&name).await?;
         let own = &self.shards.sharding.name;
-        let mut claimed = found.as_ref().map_or_else(
-            || Claimed {
-                version: None,
-                group: None,
-                hosts: BTreeSet::new(),
-                transitions: 0,
-            },
-            Claimed::of,
-        );
+        let mut claimed = found.as_ref().map(Claimed::of).unwrap_or_default();
         if let Some(group) = claimed.group.as_ref().filter(|group| *group != own) {
             let left = self.leases_of(group, &claimed.hosts).await?;
             if !self.have_run_out(group, &left) {
@@ -182,8 +168,8 @@ impl ConfiguratorClaims {
         Ok(())
     }
 
-    /// Removes this host from the claim of a Configurator, and the claim if no other host is entered. Nothing of the Configurator may be under way
-    /// here.
+    /// Removes this host from the claim of a Configurator, and deletes the claim if no other host is listed. All runs of the Configurator on this
+    /// host must have ended.
     ///
     /// # Errors
     /// When a server fails. A later call can succeed.
@@ -192,13 +178,7 @@ impl ConfiguratorClaims {
         claim: &ConfiguratorClaim,
         uid: &str,
     ) -> Result<(), ClaimFault> {
-        let mut attempt = 1;
-        let released = loop {
-            match self.try_release(uid).await {
-                Err(fault) if fault.is_conflict() && attempt < ATTEMPTS => attempt += 1,
-                released => break released,
-            }
-        };
+        let released = repeated(|| self.try_release(uid)).await;
         if released.is_ok() {
             claim.stand_by();
         }
@@ -218,7 +198,7 @@ impl ConfiguratorClaims {
         }
         self.forget_ended(&mut claimed.hosts).await?;
         if claimed.hosts.is_empty() {
-            return Ok(self.delete(&lease).await?);
+            return Ok(leases::delete(&self.leases, &name, claimed.version).await?);
         }
         let body = json!({"metadata": {
             "resourceVersion": claimed.version,
@@ -240,7 +220,7 @@ impl ConfiguratorClaims {
         Ok(self.leases.list_metadata(&params).await?.items)
     }
 
-    /// Removes those of these claims whose Configurator does not have any of these uids, unless they have changed since.
+    /// Deletes the claims of Configurators with other uids than these. A claim that has changed since it was listed stays.
     ///
     /// # Errors
     /// When the API server fails.
@@ -253,7 +233,7 @@ impl ConfiguratorClaims {
             let name = claim.name_any();
             let uid = name.strip_prefix(PREFIX);
             if uid.is_some_and(|uid| !uids.contains(uid)) {
-                match self.delete(&claim).await {
+                match leases::delete(&self.leases, &name, claim.resource_version()).await {
                     Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
                     deleted => deleted?,
                 }
@@ -280,7 +260,8 @@ impl ConfiguratorClaims {
         Ok(leases.into_iter().filter(is_theirs).collect())
     }
 
-    /// Returns whether none of these Leases has changed for one and a half of its duration. So long a request can be on its way.
+    /// Returns whether each of these Leases has been unchanged for one and a half times its duration. A request of its holder can be under way
+    /// for that long.
     fn have_run_out(&self, group: &str, leases: &[Lease]) -> bool {
         let now = Instant::now();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -302,13 +283,12 @@ impl ConfiguratorClaims {
         have_run_out
     }
 
-    /// Takes their Leases from hosts that are gone: whoever wakes up finds out that it lost them. Then nothing more of them comes through to the
-    /// config store.
+    /// Takes these expired Leases away from their holders, and raises the fences of the shards among them.
     async fn take(&self, group: &str, leases: &[Lease]) -> Result<(), ClaimFault> {
         for lease in leases {
             let name = lease.name_any();
-            let Some(shard) = shard_of_lease(group, &name) else {
-                self.delete(lease).await?;
+            let Some(shard) = leases::shard_of(group, &name) else {
+                leases::delete(&self.leases, &name, lease.resource_version()).await?;
                 continue;
             };
             let body = json!({
@@ -335,7 +315,7 @@ impl ConfiguratorClaims {
         Ok(())
     }
 
-    /// Removes hosts of this group that have no Leases any more.
+    /// Removes the hosts of this group that hold no Lease.
     async fn forget_ended(&self, hosts: &mut BTreeSet<String>) -> Result<(), kube::Error> {
         let members = self.shards.members();
         let is_unknown = |host: &String| host != self.shards.identity() && !members.contains(host);
@@ -345,19 +325,6 @@ impl ConfiguratorClaims {
             hosts.retain(|host| !is_unknown(host) || there.contains(host.as_str()));
         }
         Ok(())
-    }
-
-    /// Deletes a Lease, unless it has changed since it was read.
-    async fn delete<K: kube::Resource>(&self, lease: &K) -> Result<(), kube::Error> {
-        let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                resource_version: lease.meta().resource_version.clone(),
-                uid: None,
-            }),
-            ..DeleteParams::default()
-        };
-        let deleted = self.leases.delete(&lease.name_any(), &params).await;
-        deleted.map(drop)
     }
 
     fn body(&self, key: &ObjectRef, name: &str, claimed: &Claimed) -> Value {
@@ -386,6 +353,20 @@ impl ConfiguratorClaims {
             },
             "spec": spec,
         })
+    }
+}
+
+/// Repeats an attempt if other hosts have changed the Lease between its read and its write.
+async fn repeated<F>(mut attempt: impl FnMut() -> F) -> Result<(), ClaimFault>
+where
+    F: Future<Output = Result<(), ClaimFault>>,
+{
+    let mut attempts = 1;
+    loop {
+        match attempt().await {
+            Err(fault) if fault.is_conflict() && attempts < ATTEMPTS => attempts += 1,
+            done => return done,
+        }
     }
 }
 
