@@ -55,9 +55,10 @@ enum Change {
 pub enum Fault {
     /// An input or output error. What was not synced stays so: the next sync tries again. Of a write the first half arrives.
     Retained,
-    /// The same. If it is a sync, the changes stay in the cache, but no later sync writes them: what Linux does on most file systems.
+    /// The same. If it is a sync, some of the changes have arrived. All stay in the cache, but no later sync writes them: what Linux does on
+    /// most file systems.
     Forgotten,
-    /// The same. If it is a sync, the changes since the last successful one are gone from the cache as well.
+    /// The same, but those that have not arrived are gone from the cache as well.
     Reverted,
     /// The same, for this and every later operation, until [`Disk::repair`].
     Permanent,
@@ -77,20 +78,34 @@ impl Disk {
         })
     }
 
-    /// Opens the store that is on the disk.
+    /// Opens the store that is on the disk, as a process does that has not had it open.
     ///
     /// # Errors
     /// Those of [`Store::open`].
     pub fn store_with(&self, options: StoreOptions) -> Result<Store, OpenError> {
+        let path = Path::new("disk");
         let disk = self.clone();
         let process = self.state().process;
+        self.forget_cached().map_err(|source| OpenError::Io {
+            path: path.to_owned(),
+            source,
+        })?;
         let storage = move || -> io::Result<Box<dyn StorageBackend>> {
             Ok(Box::new(Handle {
                 disk: disk.clone(),
                 process,
             }))
         };
-        Store::open_on(Path::new("disk"), storage, options)
+        Store::open_on(path, storage, options)
+    }
+
+    /// What the operating system does when a process opens a store file: what it has cached is synced and forgotten.
+    fn forget_cached(&self) -> io::Result<()> {
+        let mut state = self.state();
+        state.sync()?;
+        let State { cache, durable, .. } = &mut *state;
+        cache.clone_from(durable);
+        Ok(())
     }
 
     /// A disk whose file has this content.
@@ -98,6 +113,18 @@ impl Disk {
         Self(Arc::new(Mutex::new(State {
             cache: image.clone(),
             durable: image,
+            ..State::default()
+        })))
+    }
+
+    /// Another disk with the same content, synced and not.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let state = self.state();
+        Self(Arc::new(Mutex::new(State {
+            cache: state.cache.clone(),
+            durable: state.durable.clone(),
+            unsynced: state.unsynced.clone(),
             ..State::default()
         })))
     }
@@ -176,11 +203,7 @@ impl Disk {
                     }
                 }
                 Change::Write(offset, data) => {
-                    for (number, sector) in data.chunks(SECTOR).enumerate() {
-                        if dice.below(100) < share {
-                            put(&mut image, offset + number * SECTOR, sector);
-                        }
-                    }
+                    write_some_sectors(&mut image, offset, &data, share, dice);
                 }
             }
         }
@@ -245,6 +268,21 @@ fn put(file: &mut Vec<u8>, offset: usize, data: &[u8]) {
     }
 }
 
+/// Writes about `percent` of the sectors of `data`.
+fn write_some_sectors(
+    file: &mut Vec<u8>,
+    offset: usize,
+    data: &[u8],
+    percent: u64,
+    dice: &mut Dice,
+) {
+    for (number, sector) in data.chunks(SECTOR).enumerate() {
+        if dice.below(100) < percent {
+            put(file, offset + number * SECTOR, sector);
+        }
+    }
+}
+
 impl State {
     /// Counts one operation and says whether it fails.
     fn next_fault(&mut self) -> Option<Fault> {
@@ -263,6 +301,44 @@ impl State {
             Change::Length(length) => self.cache.resize(*length, 0),
         }
         self.unsynced.push(change);
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.refuse()?;
+        let fault = self.next_fault();
+        match fault {
+            None => {
+                for change in self.unsynced.drain(..) {
+                    match change {
+                        Change::Write(offset, data) => put(&mut self.durable, offset, &data),
+                        Change::Length(length) => self.durable.resize(length, 0),
+                    }
+                }
+                return Ok(());
+            }
+            Some(Fault::Retained | Fault::Permanent | Fault::PowerOff) => {}
+            Some(Fault::Forgotten) => self.lose_unsynced(),
+            Some(Fault::Reverted) => {
+                self.lose_unsynced();
+                let length = self.cache.len();
+                self.cache.clone_from(&self.durable);
+                self.cache.resize(length, 0);
+            }
+        }
+        Err(broken())
+    }
+
+    /// About half of what was not synced has arrived, sector by sector. The rest never does.
+    fn lose_unsynced(&mut self) {
+        let mut dice = Dice::new(self.operations);
+        for change in std::mem::take(&mut self.unsynced) {
+            match change {
+                Change::Length(_) => self.unsynced.push(change),
+                Change::Write(offset, data) => {
+                    write_some_sectors(&mut self.durable, offset, &data, 50, &mut dice);
+                }
+            }
+        }
     }
 
     /// Fails where every operation does.
@@ -327,39 +403,7 @@ impl StorageBackend for Handle {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let mut state = self.state()?;
-        state.refuse()?;
-        match state.next_fault() {
-            None => {
-                let State {
-                    durable, unsynced, ..
-                } = &mut *state;
-                for change in unsynced.drain(..) {
-                    match change {
-                        Change::Write(offset, data) => put(durable, offset, &data),
-                        Change::Length(length) => durable.resize(length, 0),
-                    }
-                }
-                return Ok(());
-            }
-            Some(Fault::Retained | Fault::Permanent | Fault::PowerOff) => {}
-            Some(Fault::Forgotten) => state
-                .unsynced
-                .retain(|change| matches!(change, Change::Length(_))),
-            Some(Fault::Reverted) => {
-                let State {
-                    cache,
-                    durable,
-                    unsynced,
-                    ..
-                } = &mut *state;
-                unsynced.retain(|change| matches!(change, Change::Length(_)));
-                let length = cache.len();
-                cache.clone_from(durable);
-                cache.resize(length, 0);
-            }
-        }
-        Err(broken())
+        self.state()?.sync()
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {

@@ -20,7 +20,7 @@ use self::failure::{Failure, guarded};
 use self::job::{Call, Job, finish_all};
 use self::snapshot::{Located, Snapshot};
 pub(crate) use self::storage::Opener;
-use self::storage::{Length, Storage, Unsynced, open_file};
+use self::storage::{Length, Storage, Unsynced, forget_cached, open_file};
 use self::writer::{Failed, Writer};
 use crate::{OpenError, Read, StoreError, StoreOptions, Transaction, WriteError};
 
@@ -39,6 +39,10 @@ pub(crate) struct File {
 impl File {
     pub(crate) fn open(path: &Path, options: StoreOptions) -> Result<Self, OpenError> {
         make(path, options.cache_bytes)?;
+        forget_cached(path).map_err(|source| OpenError::Io {
+            path: path.to_owned(),
+            source,
+        })?;
         let file = path.to_owned();
         Self::open_on(path, Box::new(move || open_file(&file)), options)
     }

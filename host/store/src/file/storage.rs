@@ -29,10 +29,24 @@ pub(super) fn open_file(path: &Path) -> io::Result<Box<dyn StorageBackend>> {
     Ok(Box::new(backend))
 }
 
+/// From here on, what is read of the file at `path` is what is on the disk. On systems other than Linux, it is what the system has cached.
+///
+/// An earlier process may have met a failed sync, and may have ended before it wrote again what was [not durable](Unsynced). Such pages can be
+/// read, but nothing makes them durable. A store that builds upon them is lost with the next power loss. What the disk has instead is what
+/// every crash leaves.
+pub(super) fn forget_cached(path: &Path) -> io::Result<()> {
+    let file = fs::OpenOptions::new().read(true).write(true).open(path)?;
+    // Only pages that are clean can be forgotten.
+    file.sync_data()?;
+    #[cfg(target_os = "linux")]
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+    Ok(())
+}
+
 /// The parts of the storage that were written since the last sync that succeeded: offset and length.
 ///
 /// After a failed sync, most file systems count what was written as clean. It can still be read, but no later sync makes it durable. What is
-/// in here is therefore written again before anything is read.
+/// in here is therefore written again before anything is read. What an earlier process left is [forgotten](forget_cached) instead.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Unsynced(Arc<Mutex<BTreeMap<u64, usize>>>);
 

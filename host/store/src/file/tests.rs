@@ -144,6 +144,52 @@ async fn an_error_means_that_nothing_was_written() {
     }
 }
 
+/// A process meets a sync that fails, and is killed before it has written again what was lost. The next one does not build upon what can be
+/// read but is not on the disk: wherever the power then goes, the store opens.
+#[test]
+fn what_a_failed_sync_of_an_earlier_process_left_is_not_built_upon() {
+    let mut positions = 0;
+    loop {
+        let disk = Disk::default();
+        let store = disk.store().unwrap();
+        put(&store, "a", vec![1; 3_000]).unwrap();
+        let at = disk.fail(positions, Fault::Forgotten);
+        // The process does not get to open the file again.
+        disk.fail(positions + 1, Fault::Permanent);
+        let written = put(&store, "b", vec![2; 3_000]).is_ok();
+        if disk.operations() <= at {
+            break;
+        }
+        positions += 1;
+        disk.kill();
+        drop(store);
+        for more in 0.. {
+            let disk = disk.copy();
+            let store = disk.store().unwrap();
+            let off = disk.fail(more, Fault::PowerOff);
+            let acknowledged = put(&store, "c", vec![3; 3_000]).is_ok();
+            let is_last = disk.operations() <= off;
+            disk.power_loss(&mut Dice::new(more));
+            drop(store);
+            let context = format!("sync {positions}, power off after {more}");
+            let store = disk.store().expect(&context);
+            assert_eq!(value(&store, "a").unwrap(), Some(3_000), "{context}");
+            assert!(
+                !written || value(&store, "b").unwrap().is_some(),
+                "{context}"
+            );
+            assert!(
+                !acknowledged || value(&store, "c").unwrap().is_some(),
+                "{context}"
+            );
+            if is_last {
+                break;
+            }
+        }
+    }
+    assert!(positions > 3, "{positions}");
+}
+
 /// While the disk does not work, nobody knows what became of a transaction that was being flushed. Later it is published after all.
 #[tokio::test]
 async fn an_outcome_that_was_unknown_is_published_later() {
