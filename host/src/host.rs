@@ -157,6 +157,7 @@ pub struct HostBuilder {
     guest: Option<GuestRuntime>,
     guest_options: GuestOptions,
     answer_memory: Option<u64>,
+    background: Background,
     call_mode: CallMode,
     observer: Option<SharedObserver>,
     recorder: Option<Arc<Recorder>>,
@@ -276,6 +277,13 @@ impl HostBuilder {
     #[must_use]
     pub fn answer_memory(mut self, bytes: u64) -> Self {
         self.answer_memory = Some(bytes);
+        self
+    }
+
+    /// Processes large answers, unless handlers are called in virtual time. Default: [`Background::default`], which an embedded API shares.
+    #[must_use]
+    pub fn background(mut self, background: Background) -> Self {
+        self.background = background;
         self
     }
 
@@ -408,12 +416,12 @@ impl HostBuilder {
         };
         // Virtual time must not advance while an answer is read.
         let background = match &self.call_mode {
-            CallMode::Parallel => guest.background().clone(),
+            CallMode::Parallel => self.background,
             CallMode::Inline | CallMode::Charged(_) => Background::inline(),
         };
         let kubernetes = KubernetesSink::new(&cluster)
             .max_retry_after(max_retry_after)
-            .background(background);
+            .background(background.clone());
         let sinks = Sinks {
             kubernetes: Arc::new(kubernetes),
             configstore: Arc::new(ConfigstoreSink::new(config_store.clone())),
@@ -427,7 +435,7 @@ impl HostBuilder {
         let answer_memory = self.answer_memory;
         let answer_memory = answer_memory.unwrap_or_else(|| ANSWER_MEMORY.of(available_memory()));
         let answers = AnswerBudget::new(answer_memory);
-        let metrics = Arc::new(Metrics::new(guest.clone(), answers.clone()));
+        let metrics = Arc::new(Metrics::new(guest.clone(), answers.clone(), background));
         let seed = self
             .seed
             .unwrap_or_else(|| getrandom::u64().unwrap_or_default());

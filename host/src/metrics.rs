@@ -4,6 +4,7 @@ mod budgets;
 
 use std::time::Duration;
 
+use configurator_background::work::Background;
 use configurator_core::fault::FaultKind;
 use configurator_core::machine::action::Notice;
 use configurator_core::queue::Counts;
@@ -107,7 +108,7 @@ struct SinkLabels {
 impl Metrics {
     /// The metrics of a host with these budgets.
     #[must_use]
-    pub fn new(guest: GuestRuntime, answers: AnswerBudget) -> Self {
+    pub fn new(guest: GuestRuntime, answers: AnswerBudget, background: Background) -> Self {
         let mut registry = Registry::with_prefix("configurator");
         let call_buckets: fn() -> Histogram =
             || Histogram::new(exponential_buckets(10e-6, 2.5, 14));
@@ -210,7 +211,11 @@ impl Metrics {
             "Leases that were found in an older state than they had been",
             metrics.lease_rollbacks.clone(),
         );
-        registry.register_collector(Box::new(Budgets { guest, answers }));
+        registry.register_collector(Box::new(Budgets {
+            guest,
+            answers,
+            background,
+        }));
         Self {
             registry,
             ..metrics

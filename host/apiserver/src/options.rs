@@ -33,7 +33,7 @@ pub struct ApiServerOptions {
     pub watch_timeout: Duration,
     /// Event objects that are kept; the oldest go first. Default 10,000.
     pub events: usize,
-    /// Encodes large lists, unless the store is in memory. Default: [`Background::default`].
+    /// Encodes large lists, unless the store is in memory. Default: [`Background::default`], which hosts of this process share.
     pub background: Background,
 }
 

@@ -1,7 +1,7 @@
 //! Runs CPU-bound work on threads of low priority.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -20,7 +20,6 @@ pub const LARGE: usize = 256 << 10;
 #[derive(Clone)]
 pub struct Background {
     turns: Arc<FairQueue>,
-    parallel: u32,
     /// Whether work runs on the thread that awaits it.
     is_inline: bool,
 }
@@ -42,7 +41,6 @@ impl Background {
     pub fn new(parallel: u32) -> Self {
         Self {
             turns: FairQueue::new(parallel),
-            parallel,
             is_inline: false,
         }
     }
@@ -57,16 +55,10 @@ impl Background {
         }
     }
 
-    /// Returns the turns of the jobs, for callers that start their own threads.
+    /// Returns how many jobs wait for a turn.
     #[must_use]
-    pub const fn turns(&self) -> &Arc<FairQueue> {
-        &self.turns
-    }
-
-    /// Returns the number of jobs that run at a time.
-    #[must_use]
-    pub const fn parallel(&self) -> u32 {
-        self.parallel
+    pub fn waiting(&self) -> usize {
+        self.turns.waiting()
     }
 
     /// Processes a document of this size: in the background if it is [large](LARGE), otherwise at once.
@@ -113,18 +105,25 @@ impl Background {
 }
 
 impl Default for Background {
-    /// Runs one job less than there are processors, and at least one, so that a processor is left to other work.
+    /// Returns the background of the process, always the same. It runs [a job less](spare_processors) than there are processors, so that a
+    /// processor is left to other work.
     fn default() -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let processors = u32::try_from(processors).unwrap_or(u32::MAX);
-        Self::new(processors.saturating_sub(1).max(1))
+        static SHARED: LazyLock<Background> = LazyLock::new(|| Background::new(spare_processors()));
+        SHARED.clone()
     }
+}
+
+/// Returns one less than the processors that the process may use, and at least 1.
+#[must_use]
+pub fn spare_processors() -> u32 {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let processors = u32::try_from(processors).unwrap_or(u32::MAX);
+    processors.saturating_sub(1).max(1)
 }
 
 impl fmt::Debug for Background {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Background")
-            .field("parallel", &self.parallel)
             .field("is_inline", &self.is_inline)
             .finish_non_exhaustive()
     }
@@ -147,6 +146,17 @@ mod tests {
         assert!(waiting.as_mut().now_or_never().is_none());
         drop(held);
         assert_eq!(waiting.await.unwrap(), 1);
+    }
+
+    /// On two processors, two parts of the process with a background each would leave no processor to other work.
+    #[tokio::test]
+    async fn the_default_is_one_for_the_whole_process() {
+        let turns = spare_processors();
+        let held: Vec<_> = (0..turns)
+            .map(|_| Background::default().turns.try_take(0).unwrap())
+            .collect();
+        assert!(Background::default().turns.try_take(0).is_none());
+        drop(held);
     }
 
     #[tokio::test]

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use configurator_background::fair_queue::{FairQueue, Turn};
-use configurator_background::work::Background;
 use configurator_core::handler::CallLimits;
 
 use crate::long_calls::{Kind, LongCalls};
@@ -39,12 +38,12 @@ pub struct QueuedCall<'q> {
 }
 
 impl CallQueue {
-    /// Creates a queue with this many short turns. The long turns are those of `background`.
+    /// Creates a queue with this many short and long turns.
     #[must_use]
-    pub fn new(short: u32, background: &Background, tick: Duration) -> Self {
+    pub fn new(short: u32, long: u32, tick: Duration) -> Self {
         Self {
             short: FairQueue::new(short),
-            long: LongCalls::new(Arc::clone(background.turns())),
+            long: LongCalls::new(FairQueue::new(long)),
             tick,
         }
     }
@@ -151,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_long_call_waits_without_a_short_turn_until_a_long_one_is_free() {
-        let queue = CallQueue::new(1, &Background::new(1), TICK);
+        let queue = CallQueue::new(1, 1, TICK);
         let mut first = queue.enqueue(&limits(1), 0);
         assert!(first.take_turn().now_or_never().is_some());
         assert!(!first.is_long());
@@ -170,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_next_call_for_the_same_objects_begins_with_a_long_turn() {
-        let queue = CallQueue::new(1, &Background::new(1), TICK);
+        let queue = CallQueue::new(1, 1, TICK);
         for (cpu_time, next_is_long) in [(2 * TICK, true), (TICK, false)] {
             queue.enqueue(&limits(1), 0).end(cpu_time);
             let mut next = queue.enqueue(&limits(1), 0);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use configurator_background::work::Background;
+use configurator_background::work::spare_processors;
 use configurator_core::handler::CallLimits;
 
 use crate::code_size::CodeLimits;
@@ -16,8 +16,9 @@ use crate::memory::{GUEST_MEMORY, available_memory};
 pub struct GuestOptions {
     /// Calls that may run at a time; the others wait for their turn. Default: one per core.
     pub parallel_calls: u32,
-    /// Runs calls that use more CPU time than [`tick`](Self::tick). Other work may share it. Default: [`Background::default`].
-    pub background: Background,
+    /// Long calls, which use more CPU time than [`tick`](Self::tick), that may run at a time beside those. Default: one less than there are
+    /// processors, and at least one.
+    pub parallel_long_calls: u32,
     /// Instances that are kept for their next call, of all modules together; only where `limits.instance_calls` is more than 1. Each
     /// keeps its memory. Default: two per core.
     pub idle_instances: u32,
@@ -56,7 +57,7 @@ impl Default for GuestOptions {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
             parallel_calls: u32::try_from(cores).unwrap_or(u32::MAX),
-            background: Background::default(),
+            parallel_long_calls: spare_processors(),
             idle_instances: u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(2),
             memory: GUEST_MEMORY.of(available_memory()),
             max_module_size: 128 << 20,

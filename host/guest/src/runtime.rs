@@ -5,7 +5,6 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use configurator_background::owners::Owner;
-use configurator_background::work::Background;
 use configurator_core::handler::{CallFault, CallLimits, HandlerInput};
 use tokio::sync::oneshot;
 
@@ -44,7 +43,6 @@ struct Inner {
     loader: Loader,
     /// The order of [`GuestRuntime::call`].
     queue: CallQueue,
-    background: Background,
 }
 
 /// The runtime could not be started.
@@ -86,7 +84,7 @@ impl GuestRuntime {
         };
         let slots = options
             .parallel_calls
-            .saturating_add(options.background.parallel())
+            .saturating_add(options.parallel_long_calls)
             .saturating_add(BLOCKING_SLOTS)
             .saturating_add(options.idle_instances);
         let engine = engine(&options, slots).map_err(engine_error)?;
@@ -98,7 +96,6 @@ impl GuestRuntime {
             .transpose()?;
         let ticker = Ticker::start(engine.clone(), options.tick).map_err(GuestError::Thread)?;
         let inner = Inner {
-            background: options.background.clone(),
             loader: Loader::new(linker, cache, &options),
             caller: Caller {
                 engine,
@@ -111,7 +108,11 @@ impl GuestRuntime {
                 )),
                 slots: Slots::new(BLOCKING_SLOTS),
             },
-            queue: CallQueue::new(options.parallel_calls, &options.background, options.tick),
+            queue: CallQueue::new(
+                options.parallel_calls,
+                options.parallel_long_calls,
+                options.tick,
+            ),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -186,12 +187,6 @@ impl GuestRuntime {
         &self.inner.caller.budget
     }
 
-    /// Returns the background that long calls run in. The host does other work there too.
-    #[must_use]
-    pub fn background(&self) -> &Background {
-        &self.inner.background
-    }
-
     /// Returns how many modules wait to be compiled.
     #[must_use]
     pub fn waiting_compilations(&self) -> usize {
@@ -221,7 +216,7 @@ impl GuestRuntime {
     /// When as many calls run as the options allow, the future waits for its turn: owners alternate, and the calls of one owner come in
     /// order, but for those that yield. When there is no memory for the call, it waits for that without a turn, in the order of [`MemoryBudget`].
     ///
-    /// Calls that use more than a tick run beside the short ones, as many at a time as the background allows. One more is aborted after a
+    /// Calls that use more than a tick run beside the short ones, as many at a time as the options allow. One more is aborted after a
     /// tick, releases its memory and its turn, waits for a long turn, and is made again. Owners take turns. A call waits for a long turn
     /// before it begins if the last call for its objects was long, or if its input has 1 MiB or more. If a call yields, the next one for its objects
     /// does so from a tenth of a tick on.
@@ -384,6 +379,12 @@ fn check_options(options: &GuestOptions) -> Result<(), GuestError> {
         (1..=1024).contains(&options.parallel_calls),
         "parallel_calls",
         options.parallel_calls.to_string(),
+        "1 to 1024",
+    )?;
+    rule(
+        (1..=1024).contains(&options.parallel_long_calls),
+        "parallel_long_calls",
+        options.parallel_long_calls.to_string(),
         "1 to 1024",
     )?;
     rule(

@@ -44,11 +44,11 @@ pub async fn open_secret_store(settings: &Settings) -> anyhow::Result<EmbeddedSe
     })
 }
 
-/// Opens the embedded API: under the data folder, or in memory without one.
+/// Opens the embedded API: under the data folder, or in memory without one. It encodes large lists in this background.
 ///
 /// # Errors
 /// When its file is damaged, held by another process, or cannot be made.
-pub async fn open_api(settings: &Settings) -> anyhow::Result<ApiServer> {
+pub async fn open_api(settings: &Settings, background: Background) -> anyhow::Result<ApiServer> {
     let store = match &settings.data_dir {
         None => Store::memory(),
         Some(folder) => {
@@ -56,16 +56,16 @@ pub async fn open_api(settings: &Settings) -> anyhow::Result<ApiServer> {
             Store::open(&folder.join("cluster.redb"), StoreOptions::default())?
         }
     };
-    ApiServer::open(store, api_options(settings))
+    ApiServer::open(store, api_options(background))
         .await
         .context("the embedded API cannot be opened")
 }
 
-fn api_options(settings: &Settings) -> ApiServerOptions {
+fn api_options(background: Background) -> ApiServerOptions {
     let mut options = ApiServerOptions::new(|| {
         jiff::Timestamp::from_millisecond(SystemClock.now().as_millis()).unwrap_or_default()
     });
-    options.background = background(settings);
+    options.background = background;
     options
 }
 

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::{Args, ValueEnum};
+use configurator_background::work::Background;
 use configurator_core::configurator::Watch;
 use configurator_core::request::api_version;
 use configurator_core::service_account::ServiceAccount;
@@ -120,7 +121,7 @@ async fn kinds(kubeconfig: Option<&Path>, manifests: Vec<Manifest>) -> anyhow::R
     if kubeconfig.is_some() {
         return servers::cluster_client(kubeconfig).await;
     }
-    let server = embedded::open_api(&Settings::default()).await?;
+    let server = embedded::open_api(&Settings::default(), Background::default()).await?;
     let client = Client::new(server, "default");
     let definitions = manifests
         .into_iter()

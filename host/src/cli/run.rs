@@ -254,13 +254,14 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
         None => Arc::new(embedded::open_secret_store(settings).await?),
     };
     let mut awaited = None;
+    let background = embedded::background(settings);
     let (cluster, serving) = if is_cluster {
         let config = servers::cluster_config(settings.kubeconfig.as_deref()).await?;
         // Who wants it settled wants an answer.
         awaited = (!args.until_settled).then(|| config.cluster_url.to_string());
         (cluster::connect(&config)?, None)
     } else {
-        let server = embedded::open_api(settings).await?;
+        let server = embedded::open_api(settings, background.clone()).await?;
         let client = embedded::client(&server);
         (
             Cluster::from(client),
@@ -298,6 +299,7 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
         false => Unselected::Allowed,
     };
     let host = builder(settings, cluster, args.functions.clone(), is_person)?
+        .background(background)
         .unselected(unselected)
         .config_store(config_store)
         .secret_store(secret_store)
@@ -447,7 +449,9 @@ fn builder(
     if let Some(calls) = settings.parallel_calls {
         guest.parallel_calls = calls;
     }
-    guest.background = embedded::background(settings);
+    if let Some(calls) = settings.parallel_long_calls {
+        guest.parallel_long_calls = calls;
+    }
     if let Some(memory) = settings.guest_memory {
         guest.memory = memory.0;
     }

@@ -96,8 +96,10 @@ pub struct Settings {
     pub otlp_endpoint: Option<String>,
     /// Calls of handlers that run at a time; by default one for each core.
     pub parallel_calls: Option<u32>,
-    /// Number of long calls and large answers that are processed at a time, at a low priority; by default one less than there are
-    /// processors.
+    /// Calls of more than 10 ms that run at a time beside those, at a low priority; by default one less than there are processors.
+    pub parallel_long_calls: Option<u32>,
+    /// Large answers, and large lists of the embedded API, that are processed at a time, at a low priority; by default one less than there
+    /// are processors.
     pub background_work: Option<NonZeroU32>,
     /// Memory of modules in the whole process: of the calls that run and of the instances that are kept. By default a quarter of
     /// the memory that the process may have.
@@ -201,6 +203,7 @@ impl Default for Settings {
             log: None,
             otlp_endpoint: None,
             parallel_calls: None,
+            parallel_long_calls: None,
             background_work: None,
             guest_memory: None,
             answer_memory: None,

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use configurator_background::work::Background;
 use configurator_core::handler::CallLimits;
 use configurator_core::run::Call;
 use configurator_guest::call_queue::CallQueue;
@@ -51,11 +50,7 @@ impl ChargedCalls {
         duration: impl Fn(&Call) -> Duration + Send + Sync + 'static,
     ) -> Self {
         Self {
-            queue: Arc::new(CallQueue::new(
-                parallel_calls,
-                &Background::new(parallel_calls),
-                tick,
-            )),
+            queue: Arc::new(CallQueue::new(parallel_calls, parallel_calls, tick)),
             duration: Arc::new(duration),
         }
     }

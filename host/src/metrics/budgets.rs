@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use configurator_background::work::Background;
 use configurator_guest::runtime::GuestRuntime;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -13,6 +14,7 @@ use crate::answers::AnswerBudget;
 pub(super) struct Budgets {
     pub(super) guest: GuestRuntime,
     pub(super) answers: AnswerBudget,
+    pub(super) background: Background,
 }
 
 impl Collector for Budgets {
@@ -48,7 +50,12 @@ impl Collector for Budgets {
             (
                 "background_waiting",
                 "Jobs that wait for a turn in the background.",
-                waiting(self.guest.background().turns().waiting()),
+                waiting(self.background.waiting()),
+            ),
+            (
+                "long_calls_waiting",
+                "Calls that wait for a long turn.",
+                waiting(self.guest.waiting_long_calls()),
             ),
             (
                 "compilations_waiting",

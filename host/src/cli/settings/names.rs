@@ -15,7 +15,7 @@ const OTHERS: [&str; 3] = ["config", "node_modules", "python_venv"];
 const FROM_SERVICES: [&str; 2] = ["service_", "port"];
 /// Settings that guard nothing: without them the program is as safe, and keeps as much. Every other one does guard
 /// something, so a variable that was probably meant to be one is never ignored.
-const HARMLESS: [&str; 10] = [
+const HARMLESS: [&str; 11] = [
     "background_work",
     "grace_seconds",
     "log",
@@ -25,6 +25,7 @@ const HARMLESS: [&str; 10] = [
     "modules",
     "otlp_endpoint",
     "parallel_calls",
+    "parallel_long_calls",
     "record",
 ];
 /// Flags that are not named as their setting.
