@@ -6,18 +6,19 @@ use bytes::Bytes;
 use futures::Stream;
 use http_body::{Body, Frame, SizeHint};
 
-/// The body of an answer: all at once, or the lines of a watch as they come.
+use crate::pieces::Pieces;
+
+/// The body of an answer: pieces that are there, or the lines of a watch as they come.
 pub struct ApiBody(Content);
 
 enum Content {
-    Whole(Option<Bytes>),
+    Whole(Pieces),
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
 impl ApiBody {
-    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        let bytes = bytes.into();
-        Self(Content::Whole((!bytes.is_empty()).then_some(bytes)))
+    pub(crate) fn whole(pieces: impl Into<Pieces>) -> Self {
+        Self(Content::Whole(pieces.into()))
     }
 
     pub(crate) fn stream(lines: impl Stream<Item = Bytes> + Send + 'static) -> Self {
@@ -34,7 +35,7 @@ impl Body for ApiBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.0 {
-            Content::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Content::Whole(pieces) => Poll::Ready(pieces.pop().map(|piece| Ok(Frame::data(piece)))),
             Content::Stream(lines) => lines
                 .as_mut()
                 .poll_next(cx)
@@ -43,14 +44,12 @@ impl Body for ApiBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Content::Whole(None))
+        matches!(&self.0, Content::Whole(pieces) if pieces.len() == 0)
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Content::Whole(bytes) => {
-                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
-            }
+            Content::Whole(pieces) => SizeHint::with_exact(pieces.len() as u64),
             Content::Stream(_) => SizeHint::default(),
         }
     }

@@ -56,7 +56,7 @@ pub(crate) async fn create(server: &Arc<Inner>, call: &Call) -> Result<Reply> {
                 let body = call.output.one(&call.resource, &stored)?;
                 return Ok(Reply {
                     code: StatusCode::CREATED,
-                    body,
+                    body: body.into(),
                     warnings,
                 });
             }

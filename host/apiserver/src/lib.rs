@@ -42,6 +42,7 @@ mod openapi;
 mod options;
 mod output;
 mod patch;
+mod pieces;
 mod query;
 mod read;
 mod registry;

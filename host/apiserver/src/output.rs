@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::event;
 use crate::media::Form;
 use crate::object::{self, Traits};
+use crate::pieces::Pieces;
 use crate::resource::Resource;
 use crate::status::Result;
 
@@ -82,17 +83,17 @@ impl Output {
         }))
     }
 
-    /// A list, in one piece.
+    /// A list. Its large items are shared with `items` where they go out as they are stored.
     pub(crate) fn list(
         &self,
         resource: &Resource,
         items: &[Bytes],
         meta: &ListMeta,
-    ) -> Result<Bytes> {
+    ) -> Result<Pieces> {
         if self.form == Form::Table {
             let mut table = self.table(resource, items, true)?;
             object::set_field(&mut table, "metadata", Some(meta.to_value(false)));
-            return encode(&table);
+            return encode(&table).map(Pieces::from);
         }
         let (kind, api_version) = match self.form {
             Form::Metadata => (
@@ -101,26 +102,25 @@ impl Output {
             ),
             Form::Object | Form::Table => (resource.list_kind.clone(), resource.api_version()),
         };
-        let size: usize = items.iter().map(|item| item.len() + 1).sum();
-        let mut bytes = Vec::with_capacity(size + 256);
+        let mut pieces = Pieces::default();
         let head = json!({"kind": kind, "apiVersion": api_version, "metadata": meta.to_value(resource.custom.is_some() && self.form == Form::Object)})
             .to_string();
-        bytes.extend_from_slice(head.strip_suffix('}').unwrap_or(&head).as_bytes());
-        bytes.extend_from_slice(br#","items":["#);
+        pieces.push_slice(head.strip_suffix('}').unwrap_or(&head).as_bytes());
+        pieces.push_slice(br#","items":["#);
         for (at, item) in items.iter().enumerate() {
             if at > 0 {
-                bytes.push(b',');
+                pieces.push_slice(b",");
             }
             let item = self.one(resource, item)?;
             if self.form == Form::Object && resource.custom.is_none() {
-                bytes.extend_from_slice(&without_kind(item)?);
+                push_without_kind(&mut pieces, item)?;
             } else {
-                bytes.extend_from_slice(&item);
+                pieces.push(&item);
             }
             rest_if_due();
         }
-        bytes.extend_from_slice(b"]}");
-        Ok(bytes.into())
+        pieces.push_slice(b"]}");
+        Ok(pieces)
     }
 }
 
@@ -165,22 +165,25 @@ fn served(resource: &Resource, stored: &Bytes) -> Result<Bytes> {
     Ok(object::with_api_version(stored, &resource.api_version()))
 }
 
-/// An item of a list of a built-in kind, which does not repeat what the list says.
-fn without_kind(item: Bytes) -> Result<Bytes> {
+/// Adds an item of a list of a built-in kind, which does not repeat what the list says.
+fn push_without_kind(pieces: &mut Pieces, item: Bytes) -> Result<()> {
     // The stored form begins with both, and neither is long.
     let metadata = item
         .get(..item.len().min(1024))
         .and_then(|head| head.windows(MARK.len()).position(|window| window == MARK))
-        .and_then(|at| item.get(at + 1..));
+        .map(|at| item.slice(at + 1..));
     if item.starts_with(br#"{"apiVersion":""#)
         && let Some(rest) = metadata
     {
-        return Ok([b"{", rest].concat().into());
+        pieces.push_slice(b"{");
+        pieces.push(&rest);
+        return Ok(());
     }
     let mut value = object::parse_stored(&item)?;
     object::set_field(&mut value, "apiVersion", None);
     object::set_field(&mut value, "kind", None);
-    encode(&value)
+    pieces.push(&encode(&value)?);
+    Ok(())
 }
 
 const MARK: &[u8] = br#","metadata":{"#;

@@ -72,7 +72,7 @@ pub(crate) async fn patch(
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     Ok(Reply {
         code: StatusCode::OK,
-        body: call.output.one(&call.resource, &outcome.object)?,
+        body: call.output.one(&call.resource, &outcome.object)?.into(),
         warnings,
     })
 }
@@ -322,7 +322,7 @@ async fn apply(server: &Arc<Inner>, call: &Call, name: &str, part: Part) -> Resu
     };
     Ok(Reply {
         code,
-        body: call.output.one(&call.resource, &outcome.object)?,
+        body: call.output.one(&call.resource, &outcome.object)?.into(),
         warnings: Vec::new(),
     })
 }

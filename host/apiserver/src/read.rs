@@ -18,6 +18,7 @@ use crate::history::ChangeKind;
 use crate::keys;
 use crate::object::Traits;
 use crate::output::{ListMeta, Output, traits_of};
+use crate::pieces::Pieces;
 use crate::query::Query;
 use crate::request::ResourcePath;
 use crate::resource::Resource;
@@ -76,7 +77,7 @@ pub(crate) fn list(
     query: &Query,
     output: &Output,
     limit: usize,
-) -> Result<Option<Bytes>> {
+) -> Result<Option<Pieces>> {
     let selector = Selector::parse(&query.label_selector, &query.field_selector, resource)?;
     let start = Start::of(query)?;
     let scope = Scope {

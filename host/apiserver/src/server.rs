@@ -23,6 +23,7 @@ use crate::history::History;
 use crate::media;
 use crate::options::ApiServerOptions;
 use crate::output::{Include, Output};
+use crate::pieces::Pieces;
 use crate::query::Query;
 use crate::registry::Registry;
 use crate::request::ResourcePath;
@@ -240,15 +241,15 @@ impl Call {
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) code: StatusCode,
-    pub(crate) body: Bytes,
+    pub(crate) body: Pieces,
     pub(crate) warnings: Vec<String>,
 }
 
 impl Reply {
-    pub(crate) fn ok(body: Bytes) -> Self {
+    pub(crate) fn ok(body: impl Into<Pieces>) -> Self {
         Self {
             code: StatusCode::OK,
-            body,
+            body: body.into(),
             warnings: Vec::new(),
         }
     }
@@ -276,7 +277,11 @@ impl Reply {
     }
 }
 
-pub(crate) fn respond(code: StatusCode, media: &'static str, body: Bytes) -> Response<ApiBody> {
+pub(crate) fn respond(
+    code: StatusCode,
+    media: &'static str,
+    body: impl Into<Pieces>,
+) -> Response<ApiBody> {
     let mut response = Response::new(ApiBody::whole(body));
     *response.status_mut() = code;
     response
@@ -294,13 +299,13 @@ pub(crate) fn refuse(status: &Status) -> Response<ApiBody> {
         return respond(
             status.code,
             "text/plain; charset=utf-8",
-            status.message.clone().into(),
+            Bytes::from(status.message.clone()),
         );
     }
     let mut response = respond(
         status.code,
         "application/json",
-        status.to_value().to_string().into(),
+        Bytes::from(status.to_value().to_string()),
     );
     if let Some(seconds) = status.retry_after_seconds {
         response
@@ -449,7 +454,7 @@ async fn dispatch(server: &Arc<Inner>, method: &Method, call: &Call) -> Result<R
 }
 
 /// Returns a list. A large one is scanned and encoded in the background.
-async fn list(server: &Arc<Inner>, call: &Call) -> Result<Bytes> {
+async fn list(server: &Arc<Inner>, call: &Call) -> Result<Pieces> {
     let Call {
         resource,
         path,

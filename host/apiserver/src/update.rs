@@ -113,7 +113,7 @@ pub(crate) async fn replace(
     };
     Ok(Reply {
         code,
-        body: call.output.one(&call.resource, &outcome.object)?,
+        body: call.output.one(&call.resource, &outcome.object)?.into(),
         warnings,
     })
 }

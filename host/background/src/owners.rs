@@ -64,14 +64,17 @@ impl Owners {
     pub fn begin(&mut self, owner: Owner) {
         self.turns = self.turns.saturating_add(1);
         self.virtual_time = self.used_by(owner);
-        self.add(owner, LEAST);
+        self.add(self.virtual_time, owner, LEAST);
         forget(&mut self.last, owner.id);
         self.last.insert(owner.id, self.turns);
     }
 
     /// Records the end of a turn, and its duration.
     pub fn end(&mut self, owner: Owner, lasted: Duration) {
-        self.add(owner, lasted.saturating_sub(LEAST));
+        // Not `used_by`: other groups had turns meanwhile, so that would count their time for this one too.
+        let used = self.used.get(&owner.group).copied();
+        let used = used.unwrap_or(self.virtual_time);
+        self.add(used, owner, lasted.saturating_sub(LEAST));
     }
 
     /// Returns the time that the owner's group has used.
@@ -80,11 +83,10 @@ impl Owners {
         used.max(self.virtual_time)
     }
 
-    fn add(&mut self, owner: Owner, time: Duration) {
+    /// Adds the time of a turn to what the owner's group has used.
+    fn add(&mut self, used: u64, owner: Owner, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let used = self
-            .used_by(owner)
-            .saturating_add(nanos / u64::from(owner.weight.max(1)));
+        let used = used.saturating_add(nanos / u64::from(owner.weight.max(1)));
         forget(&mut self.used, owner.group);
         self.used.insert(owner.group, used);
     }
@@ -133,6 +135,20 @@ mod tests {
         assert_eq!(shared(&[one, long], 4000), [1000, 3000]);
         let others = [one, (owner(3, 10, 1), 1), (owner(4, 10, 1), 1), three];
         assert_eq!(shared(&others, 1200), [100, 100, 100, 900]);
+    }
+
+    #[test]
+    fn turns_of_others_meanwhile_do_not_count() {
+        let (long, short) = (owner(1, 1, 1), owner(2, 2, 1));
+        let mut order = Owners::default();
+        order.begin(long);
+        for _ in 0..10 {
+            order.begin(short);
+            order.end(short, Duration::from_millis(1));
+        }
+        order.end(long, Duration::from_millis(5));
+        // 5 ms of 10.
+        assert!(order.rank(long) < order.rank(short));
     }
 
     #[test]

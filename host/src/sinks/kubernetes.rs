@@ -125,7 +125,7 @@ impl KubernetesSink {
                 pieces.push(data);
             }
         }
-        let text = move || text::joined(&pieces, received);
+        let text = move || text::joined(pieces, received);
         let read = self.background.run_for(received, owner, text).await;
         let body = read
             .map_err(|error| generic(format!("{what}: {error}")))?

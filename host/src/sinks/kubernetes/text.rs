@@ -1,5 +1,6 @@
 //! Joins the pieces of an answer.
 
+use std::iter;
 use std::str::from_utf8;
 
 use bytes::Bytes;
@@ -12,17 +13,17 @@ const PART: usize = 256 << 10;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NotText;
 
-/// Joins pieces of a text that is about this long. It rests between parts.
-pub(super) fn joined(pieces: &[Bytes], size: usize) -> Result<String, NotText> {
+/// Joins pieces of a text that is about this long, and gives each back at once. It rests between parts.
+pub(super) fn joined(pieces: Vec<Bytes>, size: usize) -> Result<String, NotText> {
     let mut text = String::with_capacity(size);
     // The beginning of a character whose end is in the next part.
     let mut begun = Vec::new();
-    for part in pieces.iter().flat_map(|piece| piece.chunks(PART)) {
+    for part in pieces.into_iter().flat_map(parts) {
         let whole;
         let part = match begun.is_empty() {
-            true => part,
+            true => &part[..],
             false => {
-                whole = [&begun[..], part].concat();
+                whole = [&begun[..], &part].concat();
                 &whole
             }
         };
@@ -44,6 +45,13 @@ pub(super) fn joined(pieces: &[Bytes], size: usize) -> Result<String, NotText> {
     }
 }
 
+fn parts(mut piece: Bytes) -> impl Iterator<Item = Bytes> {
+    iter::from_fn(move || {
+        let part = piece.split_to(piece.len().min(PART));
+        (!part.is_empty()).then_some(part)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,7 +62,7 @@ mod tests {
             for other in cut..=bytes.len() {
                 let pieces = [&bytes[..cut], &bytes[cut..other], &bytes[other..]];
                 let pieces = pieces.map(Bytes::copy_from_slice);
-                let joined = joined(&pieces, bytes.len());
+                let joined = joined(pieces.to_vec(), bytes.len());
                 assert_eq!(joined.as_deref(), expected.as_deref(), "{cut} {other}");
             }
         }
