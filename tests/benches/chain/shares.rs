@@ -15,9 +15,9 @@ use serde_json::json;
 /// The namespaces, their weights, and the number of their Configurators, which makes no difference.
 const NAMESPACES: [(&str, u32, usize); 2] = [("light", 1, 3), ("heavy", 3, 1)];
 /// Objects of each Configurator, which are handled all the time: so many that calls always wait, although objects are stored between calls.
-const OBJECTS: usize = 16;
+const OBJECTS: usize = 64;
 /// Steps of each call: about 5 ms. So the time is that of modules and not of the host, and no call is a long one.
-const STEPS: u64 = 5_000_000;
+const STEPS: u64 = 10_000_000;
 const BEFORE: Duration = Duration::from_secs(5);
 const MEASURED: Duration = Duration::from_secs(20);
 

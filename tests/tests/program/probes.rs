@@ -139,6 +139,9 @@ fn metrics_count_what_happened() -> Result<()> {
         # HELP configurator_lease_rollbacks Leases that were found in an older state than they had been.
         # TYPE configurator_lease_rollbacks counter
         configurator_lease_rollbacks_total 0
+        # HELP configurator_long_calls_waiting Calls that wait for a long turn.
+        # TYPE configurator_long_calls_waiting gauge
+        configurator_long_calls_waiting 0
         # HELP configurator_objects Watched objects, by state.
         # TYPE configurator_objects gauge
         configurator_objects{configurator_namespace="",configurator="pod-config",state="delayed"} 0

@@ -92,7 +92,7 @@ fn a_mistake_in_the_settings_is_named_with_its_place() -> Result<()> {
         (
             "colour = true",
             expect![[r#"
-                error: FOLDER/settings.toml: colour: unknown setting; there are data_dir, listen, metrics_listen, modules, kubeconfig, in_cluster, etcd, sharding, namespaces, selector, vault, secret_key_file, secret_key, registries, module_copies, record, policy, http_inner_hosts, http_servers, http_idle_connections, http_idle_seconds, max_retry_after_seconds, max_status_size, max_pending_commands, command_ttl_seconds, state_retention_seconds, log_format, log, otlp_endpoint, parallel_calls, background_work, guest_memory, answer_memory, parallel_compilations, compile_memory, compile_seconds, max_module_size, max_code_size, max_function_size, max_functions, module_cache, grace_seconds
+                error: FOLDER/settings.toml: colour: unknown setting; there are data_dir, listen, metrics_listen, modules, kubeconfig, in_cluster, etcd, sharding, namespaces, selector, vault, secret_key_file, secret_key, registries, module_copies, record, policy, http_inner_hosts, http_servers, http_idle_connections, http_idle_seconds, max_retry_after_seconds, max_status_size, max_pending_commands, command_ttl_seconds, state_retention_seconds, log_format, log, otlp_endpoint, parallel_calls, parallel_long_calls, background_work, guest_memory, answer_memory, parallel_compilations, compile_memory, compile_seconds, max_module_size, max_code_size, max_function_size, max_functions, module_cache, grace_seconds
             "#]],
         ),
         (

@@ -225,6 +225,7 @@ mod tests {
             log
             otlp_endpoint
             parallel_calls
+            parallel_long_calls
             background_work
             guest_memory
             answer_memory
