@@ -233,3 +233,16 @@ fn a_killed_process_loses_nothing_that_it_reported() {
         assert_eq!(store.revision().unwrap(), left);
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_file_may_be_a_link_to_one_that_is_still_to_be_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("link.redb");
+    let file = folder.path().join("elsewhere.redb");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    for _ in 0..2 {
+        drop(open(&link).unwrap());
+        assert!(file.exists());
+    }
+}
