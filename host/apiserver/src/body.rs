@@ -44,7 +44,7 @@ impl Body for ApiBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.0, Content::Whole(pieces) if pieces.len() == 0)
+        matches!(&self.0, Content::Whole(pieces) if pieces.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {

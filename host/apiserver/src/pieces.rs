@@ -35,6 +35,11 @@ impl Pieces {
         }
     }
 
+    /// Tells whether nothing is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty() && self.last.is_empty()
+    }
+
     /// Returns the number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.pieces.iter().map(Bytes::len).sum::<usize>() + self.last.len()
@@ -83,7 +88,7 @@ mod tests {
         let got: Vec<Bytes> = std::iter::from_fn(|| pieces.pop()).collect();
         assert_eq!(got.iter().map(Bytes::len).collect::<Vec<_>>(), expected);
         assert_eq!(got.concat(), text);
-        assert_eq!(pieces.len(), 0);
+        assert!(pieces.is_empty());
     }
 
     #[test]

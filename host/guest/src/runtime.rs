@@ -375,18 +375,17 @@ fn check_options(options: &GuestOptions) -> Result<(), GuestError> {
             })
         }
     };
-    rule(
-        (1..=1024).contains(&options.parallel_calls),
-        "parallel_calls",
-        options.parallel_calls.to_string(),
-        "1 to 1024",
-    )?;
-    rule(
-        (1..=1024).contains(&options.parallel_long_calls),
-        "parallel_long_calls",
-        options.parallel_long_calls.to_string(),
-        "1 to 1024",
-    )?;
+    for (option, calls) in [
+        ("parallel_calls", options.parallel_calls),
+        ("parallel_long_calls", options.parallel_long_calls),
+    ] {
+        rule(
+            (1..=1024).contains(&calls),
+            option,
+            calls.to_string(),
+            "1 to 1024",
+        )?;
+    }
     rule(
         options.parallel_compilations > 0,
         "parallel_compilations",

@@ -38,11 +38,7 @@ pub(crate) struct File {
 
 impl File {
     pub(crate) fn open(path: &Path, options: StoreOptions) -> Result<Self, OpenError> {
-        make(path, options.cache_bytes)?;
-        forget_cached(path).map_err(|source| OpenError::Io {
-            path: path.to_owned(),
-            source,
-        })?;
+        prepare(path, options.cache_bytes)?;
         let file = path.to_owned();
         Self::open_on(path, Box::new(move || open_file(&file)), options)
     }
@@ -272,14 +268,15 @@ impl Shared {
     }
 }
 
-/// Makes the file at `path` if there is none: under another name first, so that a crash never leaves half a file under its own.
-fn make(path: &Path, cache_bytes: usize) -> Result<(), OpenError> {
+/// Makes the file at `path` if there is none: under another name first, so that a crash never leaves half a file under its own. Of a file that
+/// is there, the system forgets [what it has cached](forget_cached).
+fn prepare(path: &Path, cache_bytes: usize) -> Result<(), OpenError> {
     let io = |source| OpenError::Io {
         path: path.to_owned(),
         source,
     };
     if path.try_exists().map_err(io)? {
-        return Ok(());
+        return forget_cached(path).map_err(io);
     }
     let aside = path.with_extension(format!("{}.new", std::process::id()));
     // An earlier process may have left one.

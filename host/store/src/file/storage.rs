@@ -35,11 +35,7 @@ pub(super) fn open_file(path: &Path) -> io::Result<Box<dyn StorageBackend>> {
 /// read, but nothing makes them durable. A store that builds upon them is lost with the next power loss. What the disk has instead is what
 /// every crash leaves.
 pub(super) fn forget_cached(path: &Path) -> io::Result<()> {
-    let file = match fs::OpenOptions::new().read(true).write(true).open(path) {
-        // A link to a file that is still to be made.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        file => file?,
-    };
+    let file = fs::OpenOptions::new().read(true).write(true).open(path)?;
     // Only pages that are clean can be forgotten.
     file.sync_data()?;
     #[cfg(target_os = "linux")]
