@@ -1,11 +1,13 @@
 //! The Kubernetes API as a sink.
 
+mod list_items;
 mod page;
+mod pieces;
 mod subresources;
-mod text;
 mod verbs;
 mod versions;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -22,6 +24,7 @@ use http::{Request, header};
 use http_body_util::BodyExt;
 use kube::client::Body;
 
+use self::pieces::Pieces;
 use self::subresources::Subresources;
 use self::verbs::Sender;
 use self::versions::Versions;
@@ -75,16 +78,15 @@ impl KubernetesSink {
         self
     }
 
-    /// Sends a request unless the server asked to be left alone, and reads the answer. `what` names the request in messages. The answer takes
-    /// room beside the `held` bytes that were read before. A large answer is assembled in the background, in a turn of `owner`.
+    /// Sends a request unless the server asked to be left alone, and receives the answer. `what` names the request in messages. The answer takes
+    /// room beside the `held` bytes that were read before.
     async fn exchange(
         &self,
         what: &str,
         outgoing: Request<Body>,
         room: &AnswerRoom,
         held: usize,
-        owner: Owner,
-    ) -> Result<(Parts, String), Fault> {
+    ) -> Result<(Parts, Pieces), Fault> {
         if let Some((left, why)) = self.throttle.left() {
             let fault = Fault::new(
                 FaultKind::ApiServerUnavailable,
@@ -100,8 +102,7 @@ impl KubernetesSink {
         let (parts, mut body) = response.into_parts();
         let announced = parts.headers.get(header::CONTENT_LENGTH);
         let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
-        let mut pieces = Vec::new();
-        let mut received = 0;
+        let mut pieces = Pieces::default();
         let mut size = announced.unwrap_or(0);
         loop {
             if size > MAX_ANSWER {
@@ -120,17 +121,35 @@ impl KubernetesSink {
                 )
             })?;
             if let Ok(data) = frame.into_data() {
-                received += data.len();
-                size = size.max(received);
                 pieces.push(data);
+                size = size.max(pieces.size());
             }
         }
-        let text = move || text::joined(pieces, received);
-        let read = self.background.run_for(received, owner, text).await;
-        let body = read
-            .map_err(|error| generic(format!("{what}: {error}")))?
-            .map_err(|_| generic(format!("{what}: the answer is not UTF-8")))?;
-        Ok((parts, body))
+        Ok((parts, pieces))
+    }
+
+    /// Reads a body: in the background, in a turn of `owner`, if it is large.
+    async fn read<T: Send + 'static>(
+        &self,
+        what: &str,
+        body: Pieces,
+        owner: Owner,
+        read: impl FnOnce(Pieces) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let read = self
+            .background
+            .run_for(body.size(), owner, move || read(body));
+        let read = read.await;
+        read.map_err(|error| generic(format!("{what}: {error}")))?
+    }
+
+    /// Reads what a server says in an answer that is no success.
+    async fn told(&self, what: &str, body: Pieces, owner: Owner) -> Told {
+        let told = self.read(what, body, owner, |body| {
+            let told = serde_json::from_str(&text(body)?);
+            Ok(told.unwrap_or_default())
+        });
+        told.await.unwrap_or_default()
     }
 
     async fn ask_version(&self) -> Result<(), Fault> {
@@ -139,13 +158,11 @@ impl KubernetesSink {
             .body(Body::empty())
             .map_err(|error| generic(format!("{WHAT}: {error}")))?;
         let room = AnswerRoom::default();
-        let (parts, body) = self
-            .exchange(WHAT, outgoing, &room, 0, Owner::default())
-            .await?;
+        let (parts, body) = self.exchange(WHAT, outgoing, &room, 0).await?;
         if parts.status.is_success() {
             return Ok(());
         }
-        let told = serde_json::from_str::<Told>(&body).unwrap_or_default();
+        let told = self.told(WHAT, body, Owner::default()).await;
         let fault = classify(WHAT, false, parts.status, &parts.headers, &told);
         // What one request is told is about that request; what the probe is told is about the server.
         let status = parts.status;
@@ -200,6 +217,15 @@ fn generic(message: String) -> Fault {
     Fault::new(FaultKind::ResourceGeneric, message)
 }
 
-fn document(text: String) -> Result<Document, Fault> {
+fn text(body: Pieces) -> Result<String, Fault> {
+    let text = body.into_text();
+    text.map_err(|error| generic(format!("the server's answer cannot be read: {error}")))
+}
+
+fn document(body: Pieces) -> Result<Document, Fault> {
+    parsed(text(body)?)
+}
+
+fn parsed(text: impl Into<Arc<str>>) -> Result<Document, Fault> {
     Document::parse(text).map_err(|error| generic(format!("the server's answer is {error}")))
 }

@@ -1,52 +1,26 @@
 //! Reads pages of lists.
 
-use std::fmt;
-use std::marker::PhantomData;
+use std::borrow::Cow;
+use std::fmt::Display;
 
 use configurator_background::rest::rest_if_due;
 use configurator_core::document::Document;
 use configurator_core::fault::Fault;
 use configurator_core::request::{KubernetesRequest, api_version};
 use serde::Deserialize;
-use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
-use super::{document, generic};
+use super::list_items::ListItems;
+use super::pieces::Pieces;
+use super::{generic, parsed};
 
+/// A page without its items.
 #[derive(Deserialize)]
-struct Page<'a> {
+struct Page {
     metadata: Option<PageMetadata>,
-    #[serde(borrow)]
-    items: Items<'a>,
-}
-
-/// The items of a page, which is large: each can take a millisecond.
-struct Items<'a>(Vec<&'a RawValue>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read<'a>(PhantomData<&'a ()>);
-
-        impl<'de: 'a, 'a> Visitor<'de> for Read<'a> {
-            type Value = Items<'a>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of objects")
-            }
-
-            fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Items<'a>, S::Error> {
-                let mut items = Vec::new();
-                while let Some(item) = seq.next_element()? {
-                    items.push(item);
-                    rest_if_due();
-                }
-                Ok(Items(items))
-            }
-        }
-
-        deserializer.deserialize_seq(Read(PhantomData))
-    }
+    #[expect(dead_code, reason = "that it is there, and empty, is what counts")]
+    items: [IgnoredAny; 0],
 }
 
 #[derive(Deserialize)]
@@ -55,35 +29,36 @@ struct PageMetadata {
     token: Option<String>,
 }
 
-/// Reads the objects of a page, and the token of the next one.
+/// Reads the objects of a page, and the token of the next one. Rests between objects.
 pub(super) fn read_page(
-    page: &str,
+    page: Pieces,
     request: &KubernetesRequest,
 ) -> Result<(Vec<Document>, Option<String>), Fault> {
-    let page: Page<'_> = serde_json::from_str(page).map_err(|error| {
+    let unreadable = |error: &dyn Display| {
         let plural = &request.plural;
         generic(format!("the list of {plural} cannot be read: {error}"))
-    })?;
-    let items = page.items.0.into_iter();
-    let objects = items
-        .map(|item| {
-            rest_if_due();
-            document(with_type(item, request))
-        })
-        .collect::<Result<_, _>>()?;
-    let token = page.metadata.and_then(|metadata| metadata.token);
+    };
+    let mut items = ListItems::new(page.into_parts());
+    let mut objects = Vec::new();
+    while let Some(item) = items.next().map_err(|error| unreadable(&error))? {
+        let object = parsed(with_type(item, request))?;
+        objects.push(object);
+        rest_if_due();
+    }
+    let around = items.around().map_err(|error| unreadable(&error))?;
+    let Page { metadata, .. } = serde_json::from_str(around).map_err(|error| unreadable(&error))?;
+    let token = metadata.and_then(|metadata| metadata.token);
     Ok((objects, token.filter(|token| !token.is_empty())))
 }
 
 /// Items of a list come without their type; an object of its own has it.
-fn with_type(item: &RawValue, request: &KubernetesRequest) -> String {
+fn with_type<'a>(item: &'a str, request: &KubernetesRequest) -> Cow<'a, str> {
     #[derive(Deserialize)]
     struct Typed {
-        kind: Option<serde::de::IgnoredAny>,
+        kind: Option<IgnoredAny>,
     }
-    let text = item.get();
-    let is_typed = serde_json::from_str::<Typed>(text).is_ok_and(|typed| typed.kind.is_some());
-    match text.strip_prefix('{') {
+    let is_typed = serde_json::from_str::<Typed>(item).is_ok_and(|typed| typed.kind.is_some());
+    match item.strip_prefix('{') {
         Some(rest) if !is_typed && !request.kind.is_empty() => {
             let separator = if rest.trim_start().starts_with('}') {
                 ""
@@ -92,15 +67,17 @@ fn with_type(item: &RawValue, request: &KubernetesRequest) -> String {
             };
             let api_version = Value::from(api_version(&request.group, &request.version));
             let kind = Value::from(request.kind.as_str());
-            format!("{{\"apiVersion\":{api_version},\"kind\":{kind}{separator}{rest}")
+            format!("{{\"apiVersion\":{api_version},\"kind\":{kind}{separator}{rest}").into()
         }
-        _ => text.to_owned(),
+        _ => item.into(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use configurator_core::request::KubernetesVerb;
+    use expect_test::{Expect, expect};
 
     use super::*;
 
@@ -108,12 +85,97 @@ mod tests {
     fn items_of_a_list_get_their_type() {
         let mut request = KubernetesRequest::new(KubernetesVerb::List, "", "v1", "pods");
         request.kind = "Pod".into();
-        let typed = |text: &str| with_type(&RawValue::from_string(text.into()).unwrap(), &request);
+        let typed = |item| with_type(item, &request).into_owned();
         assert_eq!(typed("{}"), r#"{"apiVersion":"v1","kind":"Pod"}"#);
         assert_eq!(
             typed(r#"{"a":1}"#),
             r#"{"apiVersion":"v1","kind":"Pod","a":1}"#
         );
         assert_eq!(typed(r#"{"kind":"X"}"#), r#"{"kind":"X"}"#);
+    }
+
+    #[track_caller]
+    fn check(page: &str, expected: Expect) {
+        let mut pieces = Pieces::default();
+        pieces.push(Bytes::copy_from_slice(page.as_bytes()));
+        let mut request = KubernetesRequest::new(KubernetesVerb::List, "", "v1", "pods");
+        request.kind = "Pod".into();
+        expected.assert_eq(&match read_page(pieces, &request) {
+            Ok(read) => format!("{read:?}"),
+            Err(fault) => fault.message,
+        });
+    }
+
+    #[test]
+    fn pages_are_read() {
+        check(
+            r#"{"kind":"PodList","metadata":{"continue":"next"},"items":[{"a":1},{"b":2}]}"#,
+            expect![[
+                r#"([{"apiVersion":"v1","kind":"Pod","a":1}, {"apiVersion":"v1","kind":"Pod","b":2}], Some("next"))"#
+            ]],
+        );
+        check(
+            r#"{"metadata":{"continue":""},"items":[]}"#,
+            expect!["([], None)"],
+        );
+        check(r#"{"items":[]}"#, expect!["([], None)"]);
+    }
+
+    #[test]
+    fn what_is_no_page_is_refused() {
+        check(
+            "",
+            expect![
+                "the list of pods cannot be read: EOF while parsing a value at line 1 column 0"
+            ],
+        );
+        check(
+            "{}",
+            expect!["the list of pods cannot be read: missing field `items` at line 1 column 2"],
+        );
+        check(
+            r#"{"items":null}"#,
+            expect![
+                "the list of pods cannot be read: invalid type: null, expected an empty array at line 1 column 13"
+            ],
+        );
+        check(
+            r#"{"items":[],"items":[]}"#,
+            expect!["the list of pods cannot be read: duplicate field `items` at line 1 column 19"],
+        );
+        check(
+            r#"{"\u0069tems":[{}]}"#,
+            expect!["the list of pods cannot be read: trailing characters at line 1 column 16"],
+        );
+        check(
+            r#"{"items":[{]}"#,
+            expect![
+                "the server's answer is not well-formed JSON: key must be a string at line 1 column 33"
+            ],
+        );
+        check(
+            r#"{"items":[{}}"#,
+            expect!["the list of pods cannot be read: trailing characters at line 1 column 11"],
+        );
+        check(
+            r#"{"items":[{},]}"#,
+            expect!["the list of pods cannot be read: item 1 is empty"],
+        );
+        check(
+            r#"{"items":[{} {}]}"#,
+            expect![
+                "the server's answer is not well-formed JSON: trailing characters at line 1 column 34"
+            ],
+        );
+        check(
+            r#"{"items":[{}]"#,
+            expect![
+                "the list of pods cannot be read: EOF while parsing an object at line 1 column 11"
+            ],
+        );
+        check(
+            r#"{"items":[{}]} {"items":[{}]}"#,
+            expect!["the list of pods cannot be read: trailing characters at line 1 column 14"],
+        );
     }
 }

@@ -10,9 +10,9 @@ use http::Request;
 use kube::client::Body;
 use serde::Deserialize;
 
-use super::{KubernetesSink, generic};
+use super::{KubernetesSink, generic, text};
 use crate::answers::AnswerRoom;
-use crate::kubernetes_faults::{Told, classify};
+use crate::kubernetes_faults::classify;
 
 /// The names that a group and version serves: `pods`, `pods/status`.
 type Names = Arc<BTreeSet<String>>;
@@ -41,6 +41,7 @@ impl Subresources {
         sink: &KubernetesSink,
         call: &KubernetesCall,
         subresource: &str,
+        owner: Owner,
     ) -> Result<(), Fault> {
         let path = call.discovery_url();
         let name = format!("{}/{subresource}", call.request().plural);
@@ -48,7 +49,7 @@ impl Subresources {
         if known.is_some_and(|names| names.contains(&name)) {
             return Ok(());
         }
-        let names = ask(sink, call, &path).await?;
+        let names = ask(sink, call, &path, owner).await?;
         let has = names.contains(&name);
         self.lock().insert(path, names);
         match has {
@@ -65,21 +66,28 @@ impl Subresources {
     }
 }
 
-async fn ask(sink: &KubernetesSink, call: &KubernetesCall, path: &str) -> Result<Names, Fault> {
+async fn ask(
+    sink: &KubernetesSink,
+    call: &KubernetesCall,
+    path: &str,
+    owner: Owner,
+) -> Result<Names, Fault> {
     let what = format!("{call}: get {path}");
     let outgoing = Request::get(path)
         .body(Body::empty())
         .map_err(|error| generic(format!("{what}: {error}")))?;
     let room = AnswerRoom::default();
-    let (parts, body) = sink
-        .exchange(&what, outgoing, &room, 0, Owner::default())
-        .await?;
+    let (parts, body) = sink.exchange(&what, outgoing, &room, 0).await?;
     if !parts.status.is_success() {
-        let told = serde_json::from_str::<Told>(&body).unwrap_or_default();
+        let told = sink.told(&what, body, owner).await;
         return Err(classify(&what, false, parts.status, &parts.headers, &told));
     }
-    let list: ResourceList = serde_json::from_str(&body)
-        .map_err(|error| generic(format!("{what}: the answer cannot be read: {error}")))?;
-    let names = list.resources.into_iter().map(|resource| resource.name);
-    Ok(Arc::new(names.collect()))
+    let unread = what.clone();
+    let read = sink.read(&what, body, owner, move |body| {
+        let list: ResourceList = serde_json::from_str(&text(body)?)
+            .map_err(|error| generic(format!("{unread}: the answer cannot be read: {error}")))?;
+        let names = list.resources.into_iter().map(|resource| resource.name);
+        Ok(Arc::new(names.collect()))
+    });
+    read.await
 }

@@ -12,10 +12,12 @@ use kube::client::Body;
 use serde_json::{Map, Value};
 
 use super::page::read_page;
+use super::pieces::Pieces;
+use super::versions::version_of;
 use super::{KubernetesSink, MAX_ANSWER, document, generic};
 use crate::answers::AnswerRoom;
 use crate::impersonation::impersonate;
-use crate::kubernetes_faults::{Told, classify, is_mismatch};
+use crate::kubernetes_faults::{classify, is_mismatch};
 
 /// What a server says of an object that it has already.
 const ALREADY_EXISTS: &str = "AlreadyExists";
@@ -57,7 +59,7 @@ impl Sender<'_> {
         if let Some(subresource) = &self.request().subresource {
             let subresources = &self.sink.subresources;
             subresources
-                .check(self.sink, self.call, subresource)
+                .check(self.sink, self.call, subresource, self.owner)
                 .await?;
         }
         match self.request().verb {
@@ -75,27 +77,21 @@ impl Sender<'_> {
     }
 
     async fn get(&self) -> Result<Answer, Fault> {
-        let body = self.read(&self.call.object_url(), 0).await?;
+        let body = self.receive(&self.call.object_url(), 0).await?;
         Ok(Answer {
-            query_objects: vec![self.document(body).await?],
+            query_objects: vec![self.read(body, document).await?],
             ..Answer::default()
         })
     }
 
-    /// Reads an object.
-    async fn document(&self, body: String) -> Result<Document, Fault> {
-        self.read_large(body.len(), move || document(body)).await
-    }
-
-    /// Reads an answer of this size: in the background if it is large.
-    async fn read_large<T: Send + 'static>(
+    /// Reads a body, in the background if it is large.
+    async fn read<T: Send + 'static>(
         &self,
-        size: usize,
-        read: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+        body: Pieces,
+        read: impl FnOnce(Pieces) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Fault> {
-        let background = &self.sink.background;
-        let read = background.run_for(size, self.owner, read).await;
-        read.map_err(|error| generic(format!("{}: {error}", self.call)))?
+        let what = self.call.to_string();
+        self.sink.read(&what, body, self.owner, read).await
     }
 
     async fn list(&self) -> Result<Answer, Fault> {
@@ -109,7 +105,7 @@ impl Sender<'_> {
                 None => self.call.url().to_owned(),
                 Some(token) => self.call.page_url(token),
             };
-            let page = match self.read(&url, size).await {
+            let page = match self.receive(&url, size).await {
                 // The list grew too old while it was read: once more from the start.
                 Err(fault) if fault.status == Some(410) && token.is_some() && !restarted => {
                     restarted = true;
@@ -120,14 +116,14 @@ impl Sender<'_> {
                 }
                 page => page?,
             };
-            size += page.len();
+            size += page.size();
             if size > MAX_ANSWER {
                 return Err(generic(format!(
                     "the list of {plural} has more than {MAX_ANSWER} bytes; use a selector"
                 )));
             }
             let request = self.request().clone();
-            let read = self.read_large(page.len(), move || read_page(&page, &request));
+            let read = self.read(page, move |page| read_page(page, &request));
             let (items, next) = read.await?;
             objects.extend(items);
             token = next;
@@ -223,7 +219,7 @@ impl Sender<'_> {
     async fn delete(&self) -> Result<Answer, Fault> {
         match self.send().await {
             Ok(body) => Ok(Answer {
-                query_objects: vec![self.document(body).await?],
+                query_objects: vec![self.read(body, document).await?],
                 changed: true,
                 ..Answer::default()
             }),
@@ -234,24 +230,29 @@ impl Sender<'_> {
         }
     }
 
-    async fn written(&self, body: String) -> Result<Answer, Fault> {
-        let changed = self.sink.versions.is_new(self.request(), &body);
+    async fn written(&self, body: Pieces) -> Result<Answer, Fault> {
+        let read = self.read(body, |body| {
+            let object = document(body)?;
+            let version = version_of(object.as_str());
+            Ok((object, version))
+        });
+        let (object, version) = read.await?;
         Ok(Answer {
-            query_objects: vec![self.document(body).await?],
-            changed,
+            query_objects: vec![object],
+            changed: self.sink.versions.is_new(self.request(), version),
             ..Answer::default()
         })
     }
 
-    /// Reads at this path, after so many bytes of pages before.
-    async fn read(&self, url: &str, held: usize) -> Result<String, Fault> {
+    /// Receives what is at this path, after so many bytes of pages before.
+    async fn receive(&self, url: &str, held: usize) -> Result<Pieces, Fault> {
         let outgoing = Request::get(url).body(Body::empty());
-        let read = self.exchange(outgoing, false, held).await;
-        read.map_err(|refusal| refusal.fault)
+        let received = self.exchange(outgoing, false, held).await;
+        received.map_err(|refusal| refusal.fault)
     }
 
     /// Sends the call itself.
-    async fn send(&self) -> Result<String, Refusal> {
+    async fn send(&self) -> Result<Pieces, Refusal> {
         let body = self.call.body().unwrap_or_default().to_owned();
         let outgoing = Request::builder()
             .method(self.call.method().name())
@@ -267,7 +268,7 @@ impl Sender<'_> {
         outgoing: http::Result<Request<Body>>,
         is_mutating: bool,
         held: usize,
-    ) -> Result<String, Refusal> {
+    ) -> Result<Pieces, Refusal> {
         let what = self.call.to_string();
         let mut outgoing = outgoing.map_err(|error| generic(format!("{what}: {error}")))?;
         outgoing.headers_mut().insert(
@@ -278,14 +279,12 @@ impl Sender<'_> {
             impersonate(outgoing.headers_mut(), account)
                 .map_err(|error| generic(format!("{what}: {error}")))?;
         }
-        let (parts, body) = self
-            .sink
-            .exchange(&what, outgoing, self.room, held, self.owner)
-            .await?;
+        let exchange = self.sink.exchange(&what, outgoing, self.room, held);
+        let (parts, body) = exchange.await?;
         if parts.status.is_success() {
             return Ok(body);
         }
-        let told = serde_json::from_str::<Told>(&body).unwrap_or_default();
+        let told = self.sink.told(&what, body, self.owner).await;
         let mut fault = classify(&what, is_mutating, parts.status, &parts.headers, &told);
         if is_mismatch(self.request(), parts.status, &told) {
             fault.kind = FaultKind::ResourceConflict;

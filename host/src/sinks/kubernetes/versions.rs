@@ -15,9 +15,9 @@ const REMEMBERED: usize = 65_536;
 pub(super) struct Versions(Mutex<HashMap<u64, u64>>);
 
 impl Versions {
-    /// Whether the version of this object differs from the one of the last answer; true when that is not remembered.
-    pub(super) fn is_new(&self, request: &KubernetesRequest, body: &str) -> bool {
-        let Some(version) = version_of(body) else {
+    /// Whether this version of an object differs from the one of the last answer; true when one of them is not known.
+    pub(super) fn is_new(&self, request: &KubernetesRequest, version: Option<u64>) -> bool {
+        let Some(version) = version else {
             return true;
         };
         let mut hasher = DefaultHasher::new();
@@ -33,7 +33,8 @@ impl Versions {
     }
 }
 
-fn version_of(body: &str) -> Option<u64> {
+/// Returns the version of an object.
+pub(super) fn version_of(object: &str) -> Option<u64> {
     #[derive(Deserialize)]
     struct Object<'a> {
         #[serde(borrow)]
@@ -44,7 +45,7 @@ fn version_of(body: &str) -> Option<u64> {
     struct Metadata<'a> {
         resource_version: &'a str,
     }
-    serde_json::from_str::<Object<'_>>(body)
+    serde_json::from_str::<Object<'_>>(object)
         .ok()?
         .metadata
         .resource_version
