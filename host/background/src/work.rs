@@ -1,10 +1,10 @@
 //! Runs CPU-bound work on threads of low priority.
 
 use std::fmt;
-use std::sync::{Arc, LazyLock};
-use std::thread::Builder;
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
+use rayon_core::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use tokio::sync::oneshot;
 
 use crate::fair_queue::FairQueue;
@@ -12,24 +12,50 @@ use crate::owners::Owner;
 use crate::priority::{Part, give_way};
 use crate::rest;
 
-/// Size in bytes from which a document is processed in the background. Parsing such a document takes several times as long as starting a
-/// thread.
+/// Size in bytes from which a document is processed in the background. Parsing such a document takes several times as long as handing it to
+/// another thread.
 pub const LARGE: usize = 256 << 10;
 
 /// Runs CPU-bound work, a limited number of jobs at a time. Cloning is cheap, and clones share the limit.
 #[derive(Clone)]
 pub struct Background {
     turns: Arc<FairQueue>,
+    threads: Arc<Threads>,
     /// Whether work runs on the thread that awaits it.
     is_inline: bool,
+}
+
+/// Threads that start with the first job and stay. A new thread for each job would get memory that is not in use yet, and the kernel would have
+/// to clear all of it.
+struct Threads {
+    /// One for each job at a time.
+    count: u32,
+    pool: OnceLock<ThreadPool>,
+}
+
+impl Threads {
+    fn pool(&self) -> Result<&ThreadPool, ThreadPoolBuildError> {
+        if let Some(pool) = self.pool.get() {
+            return Ok(pool);
+        }
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(usize::try_from(self.count).unwrap_or(1))
+            .thread_name(|_| "background".to_owned())
+            .start_handler(|_| give_way(Part::Tenth))
+            // The job's caller is told. Without a handler, a panic would end the process.
+            .panic_handler(|_| {})
+            .build()?;
+        // Another thread may have been quicker.
+        Ok(self.pool.get_or_init(|| pool))
+    }
 }
 
 /// Why a job has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum BackgroundError {
-    /// The system could not start a thread.
+    /// The system could not start the threads.
     #[error("no thread can be started: {0}")]
-    Thread(#[from] std::io::Error),
+    Thread(#[from] ThreadPoolBuildError),
     /// The job panicked.
     #[error("a job in the background panicked")]
     Panicked,
@@ -41,6 +67,10 @@ impl Background {
     pub fn new(parallel: u32) -> Self {
         Self {
             turns: FairQueue::new(parallel),
+            threads: Arc::new(Threads {
+                count: parallel.max(1),
+                pool: OnceLock::new(),
+            }),
             is_inline: false,
         }
     }
@@ -77,7 +107,7 @@ impl Background {
         }
     }
 
-    /// Runs a job on its own thread of low priority, when its owner gets a turn. Owners alternate. A job that has started runs to its end
+    /// Runs a job on a thread of low priority, when its owner gets a turn. Owners alternate. A job that has started runs to its end
     /// even if the future is dropped.
     ///
     /// # Errors
@@ -92,14 +122,13 @@ impl Background {
         }
         let turn = self.turns.take(owner, Duration::ZERO).await;
         let (reply, result) = oneshot::channel();
-        Builder::new().name("background".into()).spawn(move || {
-            give_way(Part::Tenth);
+        self.threads.pool()?.spawn(move || {
             rest::begin();
             let done = work();
             drop(turn);
             // The caller may have dropped the future.
             let _ = reply.send(done);
-        })?;
+        });
         result.await.map_err(|_| BackgroundError::Panicked)
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use memchr::memchr2_iter;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -123,8 +124,8 @@ impl<'de> Deserialize<'de> for Document {
 
 fn check_depth(text: &str) -> Result<(), DocumentError> {
     // Most documents have too few brackets to be nested too deep. To count them is quick.
-    let brackets = text.bytes().filter(|byte| matches!(byte, b'{' | b'['));
-    if brackets.count() <= MAX_DEPTH {
+    let brackets = memchr2_iter(b'{', b'[', text.as_bytes());
+    if brackets.take(MAX_DEPTH + 1).count() <= MAX_DEPTH {
         return Ok(());
     }
     let mut depth = 0usize;
