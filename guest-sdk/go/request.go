@@ -27,6 +27,9 @@ type Request struct {
 	Once bool
 	// Timeout is how long one attempt may take, in whole milliseconds; zero: the sink's, which is 30 s.
 	Timeout time.Duration
+	// Partition is the namespace whose partition of the config store or the secret store is meant. Only in a ClusterConfigurator with a rule
+	// that names the namespace. Empty: the Configurator's own partition.
+	Partition string
 }
 
 // OnError is what becomes of a failed request.

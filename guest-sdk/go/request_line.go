@@ -35,6 +35,7 @@ func (r Request) String() string {
 	if r.Timeout > 0 {
 		line.add(fmt.Sprintf(", timeout %d ms", r.Timeout.Milliseconds()))
 	}
+	line.option("partition", r.Partition)
 	line.flag("declarative", r.Declarative)
 	line.flag("bootstrap-dep", r.BootstrapDep)
 	line.flag("once", r.Once)

@@ -65,10 +65,10 @@ func TestOptionsThatDifferFromTheDefaultsAreShown(t *testing.T) {
 	request := configurator.Request{
 		Name: "r", Operation: configstore.Basic("k").Get(), GroupBy: "g", Of: &configurator.ObjectRef{Namespace: "shop", Name: "web"},
 		OnError: configurator.OnErrorCatch, DependsOn: []string{"a", "b"}, ReadyWhen: configurator.When("object.ok"),
-		Timeout: 1500 * time.Millisecond, Declarative: true, BootstrapDep: true, Once: true,
+		Timeout: 1500 * time.Millisecond, Partition: "team-a", Declarative: true, BootstrapDep: true, Once: true,
 	}
 	expected := "r: config get basic k, group-by g, of shop/web, on-error catch-error, depends-on a, depends-on b, " +
-		"ready-when object.ok, timeout 1500 ms, declarative, bootstrap-dep, once"
+		"ready-when object.ok, timeout 1500 ms, partition team-a, declarative, bootstrap-dep, once"
 	if got := request.String(); got != expected {
 		t.Errorf("got  %s\nwant %s", got, expected)
 	}

@@ -108,7 +108,9 @@ pub fn check(
     let mut watch = watch::watch(&spec.watch)?;
     let mut rules = capabilities(&spec.capabilities)?;
     let mut partition = Partition::default();
-    if !key.namespace.is_empty() {
+    if key.namespace.is_empty() {
+        namespace::check_partitions(&mut rules)?;
+    } else {
         // The uid of the namespace is yet to be looked up. No namespace has an empty one, so nothing is in this partition.
         partition = Partition::of_namespace(&key.namespace, "");
         namespace::check_module(&spec.module, &key.namespace)?;
@@ -453,6 +455,22 @@ mod tests {
                 spec["capabilities"]["configstore"] = json!([rule]);
             }),
             expect![[r#"team-a/pods watches Pod in ["team-a"]"#]],
+        );
+        check(
+            team(|spec| {
+                let rule = json!({"namespaces": ["team-a"], "prefixes": ["resources/"], "verbs": ["get"]});
+                spec["capabilities"]["configstore"] = json!([rule]);
+            }),
+            expect![[r#"team-a/pods watches Pod in ["team-a"]"#]],
+        );
+        check(
+            team(|spec| {
+                let rule = json!({"namespaces": ["team-b"], "names": ["*"], "verbs": ["get"]});
+                spec["capabilities"]["secretstore"] = json!([rule]);
+            }),
+            expect![[
+                r#"spec.capabilities.secretstore[0].namespaces: a Configurator reaches only its namespace, team-a, not "team-b": leave it out, or use a ClusterConfigurator"#
+            ]],
         );
         check(
             team(|spec| {

@@ -303,9 +303,13 @@ fn target_of(job: &DeclarativeJob) -> String {
                 .iter()
                 .filter_map(|operation| layers::key_of(operation, job.operation.namespace()).ok())
                 .collect();
-            format!("configstore {partition} {}", keys.join(" "))
+            let named = request.partition.as_deref().unwrap_or_default();
+            format!("configstore {partition} {named} {}", keys.join(" "))
         }
-        Operation::Secret(request) => format!("secretstore {partition} {}", request.name),
+        Operation::Secret(request) => {
+            let named = request.partition.as_deref().unwrap_or_default();
+            format!("secretstore {partition} {named} {}", request.name)
+        }
         Operation::Http(request) => {
             let owner = job
                 .owner
@@ -370,11 +374,13 @@ mod tests {
             Operation::Config(ConfigRequest {
                 is_transaction: false,
                 operations: vec![put],
+                partition: None,
             }),
             Operation::Secret(SecretRequest {
                 name: "name".into(),
                 verb: SecretVerb::Create,
                 value: None,
+                partition: None,
             }),
             Operation::Kubernetes(KubernetesRequest {
                 namespace: "shop".into(),

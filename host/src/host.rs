@@ -52,6 +52,7 @@ use crate::sinks::configstore::{ClaimedStore, ConfigStore, ConfigstoreSink, Embe
 #[cfg(feature = "http")]
 use crate::sinks::http::{HttpOptions, HttpSink};
 use crate::sinks::kubernetes::KubernetesSink;
+use crate::sinks::partitions::KubernetesPartitions;
 use crate::sinks::secretstore::{
     EmbeddedSecretStore, RandomSecrets, SealingKey, SecretGenerator, SecretStore, SecretstoreSink,
 };
@@ -422,10 +423,15 @@ impl HostBuilder {
         let kubernetes = KubernetesSink::new(&cluster)
             .max_retry_after(max_retry_after)
             .background(background.clone());
+        let partitions = Arc::new(KubernetesPartitions::new(cluster.client.clone()));
+        let configstore =
+            ConfigstoreSink::new(config_store.clone()).partitions(partitions.clone());
+        let secretstore =
+            SecretstoreSink::new(secret_store.clone(), generator).partitions(partitions);
         let sinks = Sinks {
             kubernetes: Arc::new(kubernetes),
-            configstore: Arc::new(ConfigstoreSink::new(config_store.clone())),
-            secretstore: Arc::new(SecretstoreSink::new(secret_store.clone(), generator)),
+            configstore: Arc::new(configstore),
+            secretstore: Arc::new(secretstore),
             http: self.http_sink.unwrap_or(default_http),
         };
         let sinks = match self.sink_decorator {

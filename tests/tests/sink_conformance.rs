@@ -131,6 +131,7 @@ async fn check(transactions: &[Vec<ConfigOperation>], expected: Expect) -> Resul
             let request = ConfigRequest {
                 is_transaction: true,
                 operations: operations.clone(),
+                partition: None,
             };
             text += &match execute(&sink, &Operation::Config(request), &scope).await {
                 Ok(answer) => {
@@ -559,6 +560,7 @@ async fn secret(
         name: name.into(),
         verb,
         value,
+        partition: None,
     });
     match execute(sink, &operation, &Scope::default()).await {
         Ok(answer) => {
@@ -767,6 +769,7 @@ async fn an_operation_for_another_sink_is_refused() -> Result<()> {
         name: "a".into(),
         verb: SecretVerb::Get,
         value: None,
+        partition: None,
     });
     let fault = execute(&sink, &operation, &Scope::default())
         .await

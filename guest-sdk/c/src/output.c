@@ -22,6 +22,7 @@ static cfgr_object_ref copy_ref(cfgr_object_ref of) {
 void cfgr_output_add_request(cfgr_output *output, cfgr_request request) {
     request.name = cfgr_copy(request.name);
     request.group_by = cfgr_copy(request.group_by);
+    request.partition = cfgr_copy(request.partition);
     request.of = copy_ref(request.of);
     request.depends_on = copy_names(request.depends_on);
     ROOM(output->requests);

@@ -143,6 +143,7 @@ static void request_line(cfgr_buffer *line, const cfgr_request *request) {
     if (request->timeout_ms != 0) {
         text(line, ", timeout ", cfgr_decimal_unsigned(request->timeout_ms), " ms");
     }
+    text(line, ", partition ", request->partition, "");
     flag(line, request->is_declarative, "declarative");
     flag(line, request->bootstrap_dep, "bootstrap-dep");
     flag(line, request->once, "once");

@@ -100,12 +100,12 @@ static void options_are_said_by_name(void) {
     char name[] = "a";
     cfgr_output_request(&output, name, cfgr_basic_get("k"), .group_by = "g", .of = {"shop", "web"}, .on_error = CFGR_DROP_ERROR,
                         .depends_on = CFGR_NAMES("x", "y"), .ready_when = cfgr_when("object.ready"), .timeout_ms = 1500,
-                        .is_declarative = true, .bootstrap_dep = true, .once = true);
+                        .partition = "team-a", .is_declarative = true, .bootstrap_dep = true, .once = true);
     strcpy(name, "b");
     cfgr_output_request(&output, name, cfgr_basic_get("k"));
     CFGR_EXPECT_TEXT(cfgr_test_lines(&output),
                      "a: config get basic k, group-by g, of shop/web, on-error drop-error, depends-on x, depends-on y, timeout 1500 ms, "
-                     "declarative, bootstrap-dep, once\nb: config get basic k\n");
+                     "partition team-a, declarative, bootstrap-dep, once\nb: config get basic k\n");
     CFGR_EXPECT(output.requests.items[0].ready_when.kind == CFGR_READINESS_EXPRESSION);
     CFGR_EXPECT(output.requests.items[1].ready_when.kind == CFGR_READINESS_UNSAID);
     CFGR_EXPECT(cfgr_when_exists().kind == CFGR_READINESS_EXISTS && cfgr_when_observed().kind == CFGR_READINESS_OBSERVED);

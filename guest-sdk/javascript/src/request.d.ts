@@ -49,6 +49,11 @@ export interface RequestOptions {
   once?: boolean;
   /** How many milliseconds one attempt may take. By default the sink's, which is 30 s. */
   timeout?: number;
+  /**
+   * The namespace whose partition of the config store or the secret store is meant. Only in a ClusterConfigurator with a rule that names the
+   * namespace. By default the Configurator's own partition.
+   */
+  partition?: string;
 }
 
 /** A request, as the host takes it. */
@@ -63,6 +68,7 @@ export interface Request {
   readonly readyWhen?: { tag: 'exists' | 'observed' } | { tag: 'expression'; val: string };
   readonly once: boolean;
   readonly timeout?: number;
+  readonly partition?: string;
   readonly operation: Operation;
 }
 

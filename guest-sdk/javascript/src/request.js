@@ -13,6 +13,8 @@ import { milliseconds } from './error.js';
  * - `dependsOn`, `readyWhen`: only with `Output.graph`, which a chain refuses.
  * - `once`: never sent a second time, even where the answer was lost. Refused in a chain.
  * - `timeout`: how many milliseconds one attempt may take. By default the sink's, which is 30 s.
+ * - `partition`: the namespace whose partition of the config store or the secret store is meant. Only in a ClusterConfigurator with a rule
+ *   that names the namespace. By default the Configurator's own partition.
  */
 export function request(name, operation, options = {}) {
   return {
@@ -26,6 +28,7 @@ export function request(name, operation, options = {}) {
     readyWhen: readiness(options.readyWhen),
     once: options.once ?? false,
     timeout: milliseconds(options.timeout),
+    partition: options.partition,
     operation,
   };
 }

@@ -32,6 +32,7 @@ test('every option is said', () => {
     readyWhen: { expression: 'object.ready' },
     once: true,
     timeout: 1500,
+    partition: 'team-a',
   });
   assert.deepEqual(full, {
     requestName: 'a',
@@ -44,6 +45,7 @@ test('every option is said', () => {
     readyWhen: { tag: 'expression', val: 'object.ready' },
     once: true,
     timeout: 1500,
+    partition: 'team-a',
     operation: new Basic('key').get(),
   });
   assert.deepEqual(request('a', full.operation, { readyWhen: 'exists' }).readyWhen, { tag: 'exists' });

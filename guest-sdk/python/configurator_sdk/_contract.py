@@ -367,6 +367,7 @@ class ResourceRequest:
     ready_when: Readiness | None
     once: bool
     timeout: int | None
+    partition: str | None
     operation: Operation
 
 

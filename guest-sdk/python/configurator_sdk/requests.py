@@ -38,6 +38,7 @@ def request(
     ready_when: wire.Readiness | None = None,
     once: bool = False,
     timeout: timedelta | None = None,
+    partition: str | None = None,
 ) -> wire.ResourceRequest:
     """A request of this name, which its result has as well. No two requests of one output share a name.
 
@@ -51,6 +52,8 @@ def request(
     - `depends_on`, `ready_when`: only with `Output.graph`, which a chain refuses.
     - `once`: never sent a second time, even where the answer was lost. Refused in a chain.
     - `timeout`: how long one attempt may take. By default the sink's, which is 30 s.
+    - `partition`: the namespace whose partition of the config store or the secret store is meant. Only in a ClusterConfigurator with a rule
+      that names the namespace. By default the Configurator's own partition.
     """
     return wire.ResourceRequest(
         name,
@@ -63,5 +66,6 @@ def request(
         ready_when,
         once,
         milliseconds(timeout),
+        partition,
         operation,
     )

@@ -57,12 +57,13 @@ class TestOptions(unittest.TestCase):
             ready_when=Readiness.expression("object.ready"),
             once=True,
             timeout=timedelta(seconds=1.5),
+            partition="team-a",
         )
         self.assertTrue(full.is_declarative and full.bootstrap_dep and full.once)
         self.assertEqual((full.group_by, full.of), ("all", ObjectRef("shop", "web")))
         self.assertEqual((full.on_error, full.depends_on), (OnError.CATCH_ERROR, ["b", "c"]))
         self.assertEqual(full.ready_when, wire.Readiness_Expression("object.ready"))
-        self.assertEqual(full.timeout, 1500)
+        self.assertEqual((full.timeout, full.partition), (1500, "team-a"))
 
 
 class TestKubernetes(unittest.TestCase):

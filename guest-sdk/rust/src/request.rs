@@ -27,6 +27,7 @@ impl Request {
             ready_when: None,
             once: false,
             timeout: None,
+            partition: None,
             operation: operation.into(),
         }
     }
@@ -110,6 +111,14 @@ impl Request {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Request {
         self.timeout = Some(milliseconds(timeout));
+        self
+    }
+
+    /// In the partition of this namespace. Only for the config store and the secret store, and only in a ClusterConfigurator with a rule that
+    /// names the namespace. Default: the Configurator's own partition.
+    #[must_use]
+    pub fn partition(mut self, namespace: impl Into<String>) -> Request {
+        self.partition = Some(namespace.into());
         self
     }
 }

@@ -60,6 +60,7 @@ impl Display for Request {
         if let Some(timeout) = self.timeout {
             write!(f, ", timeout {timeout} ms")?;
         }
+        option(f, "partition", &self.partition)?;
         flag(f, "declarative", self.is_declarative)?;
         flag(f, "bootstrap-dep", self.bootstrap_dep)?;
         flag(f, "once", self.once)

@@ -99,20 +99,20 @@ pub fn authorize(
             all_or_identity(reads || may_read.is_ok())
         }
         Operation::Config(request) => {
-            let namespace = caller.namespace;
+            let partition = request.partition.as_deref();
             let mut each = Vec::with_capacity(request.operations.len());
             for operation in &request.operations {
-                both(&|rules| rules.check_config(operation, operation.verb(), namespace))?;
-                let get = |rules: &Capabilities| {
-                    rules.check_config(operation, ConfigVerb::Get, namespace)
+                let allows = |verb: ConfigVerb| {
+                    both(&|rules| rules.check_config(operation, verb, partition, caller.namespace))
                 };
-                each.push(both(&get).is_ok());
+                allows(operation.verb())?;
+                each.push(allows(ConfigVerb::Get).is_ok());
             }
             Readable::Each(each)
         }
         Operation::Secret(request) => {
-            both(&|rules| rules.check_secret(&request.name, request.verb))?;
-            let get = |rules: &Capabilities| rules.check_secret(&request.name, SecretVerb::Get);
+            both(&|rules| rules.check_secret(request, request.verb))?;
+            let get = |rules: &Capabilities| rules.check_secret(request, SecretVerb::Get);
             all_or_identity(both(&get).is_ok())
         }
         Operation::Http(request) => {
@@ -203,9 +203,12 @@ impl AuthorizedOperation {
                     Readable::All | Readable::Identity => &[],
                 };
                 let reads = each.iter().chain(std::iter::repeat(&false));
+                let partition = request.partition.as_deref();
                 for (operation, reads) in request.operations.iter().zip(reads) {
                     let allows = |verb: ConfigVerb| {
-                        ceiling.check(|rules| rules.check_config(operation, verb, &self.namespace))
+                        ceiling.check(|rules| {
+                            rules.check_config(operation, verb, partition, &self.namespace)
+                        })
                     };
                     allows(operation.verb())?;
                     if *reads {
@@ -214,9 +217,9 @@ impl AuthorizedOperation {
                 }
             }
             Operation::Secret(request) => {
-                ceiling.check(|rules| rules.check_secret(&request.name, request.verb))?;
+                ceiling.check(|rules| rules.check_secret(request, request.verb))?;
                 if reads_all {
-                    ceiling.check(|rules| rules.check_secret(&request.name, SecretVerb::Get))?;
+                    ceiling.check(|rules| rules.check_secret(request, SecretVerb::Get))?;
                 }
             }
             Operation::Http(request) => ceiling.check(|rules| rules.check_http(request))?,

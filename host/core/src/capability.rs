@@ -10,7 +10,7 @@ use crate::layers;
 use crate::partition;
 use crate::request::{
     ConfigOperation, ConfigVerb, HttpRequest, KubernetesRequest, KubernetesVerb, ObjectKey,
-    ObjectRef, SecretVerb,
+    ObjectRef, SecretRequest, SecretVerb,
 };
 
 /// How names of secrets begin that no rule reaches: those of the host itself, and those of the partitions of namespaces.
@@ -87,6 +87,9 @@ impl KubernetesRule {
 /// Allows verbs on keys of the config store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigstoreRule {
+    /// Namespaces whose partitions the rule is for; `*` stands for any run of characters. If there are none, it is for the Configurator's own
+    /// partition.
+    pub namespaces: Vec<String>,
     /// Beginnings of keys, as in the key layout: `resources/pod/`.
     pub prefixes: Vec<String>,
     /// The verbs.
@@ -96,6 +99,9 @@ pub struct ConfigstoreRule {
 /// Allows verbs on secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SecretstoreRule {
+    /// Namespaces whose partitions the rule is for; `*` stands for any run of characters. If there are none, it is for the Configurator's own
+    /// partition.
+    pub namespaces: Vec<String>,
     /// Names; `*` stands for any run of characters.
     pub names: Vec<String>,
     /// The verbs.
@@ -152,14 +158,20 @@ impl Capabilities {
                 protected,
                 tunnels,
             ],
-            configstore: vec![ConfigstoreRule {
-                prefixes: vec![String::new()],
-                verbs: ConfigVerb::ALL.to_vec(),
-            }],
-            secretstore: vec![SecretstoreRule {
-                names: any(),
-                verbs: SecretVerb::ALL.to_vec(),
-            }],
+            configstore: [Vec::new(), any()]
+                .map(|namespaces| ConfigstoreRule {
+                    namespaces,
+                    prefixes: vec![String::new()],
+                    verbs: ConfigVerb::ALL.to_vec(),
+                })
+                .to_vec(),
+            secretstore: [Vec::new(), any()]
+                .map(|namespaces| SecretstoreRule {
+                    namespaces,
+                    names: any(),
+                    verbs: SecretVerb::ALL.to_vec(),
+                })
+                .to_vec(),
             http: vec![HttpRule {
                 hosts: any(),
                 methods: any(),
@@ -282,7 +294,8 @@ impl Capabilities {
         )))
     }
 
-    /// Whether a rule allows this verb on the entry of an operation. `namespace` is that of the object being handled.
+    /// Whether a rule allows this verb on the entry of an operation, in the partition of a namespace or in the Configurator's own. `namespace` is
+    /// that of the object being handled.
     ///
     /// # Errors
     /// As [`check_kubernetes`](Self::check_kubernetes), and when the operation names no key.
@@ -290,12 +303,14 @@ impl Capabilities {
         &self,
         operation: &ConfigOperation,
         verb: ConfigVerb,
+        partition: Option<&str>,
         namespace: &str,
     ) -> Result<(), Fault> {
         let key = layers::key_of(operation, namespace)
             .map_err(|error| Fault::new(FaultKind::ResourceGeneric, error.to_string()))?;
         let allowed = self.configstore.iter().any(|rule| {
             rule.verbs.contains(&verb)
+                && is_for(&rule.namespaces, partition)
                 && rule
                     .prefixes
                     .iter()
@@ -305,20 +320,30 @@ impl Capabilities {
             return Ok(());
         }
         Err(missing(&format!(
-            "configstore: {{prefixes: [{key}], verbs: [{}]}}",
+            "configstore: {{{}prefixes: [{key}], verbs: [{}]}}",
+            namespaces_of(partition),
             verb.name()
         )))
     }
 
-    /// Whether a rule allows this verb on the secret of this name.
+    /// Whether a rule allows this verb on the secret of a request.
     ///
     /// # Errors
     /// As [`check_kubernetes`](Self::check_kubernetes).
-    pub(crate) fn check_secret(&self, name: &str, verb: SecretVerb) -> Result<(), Fault> {
-        let allowed = self
-            .secretstore
-            .iter()
-            .any(|rule| rule.verbs.contains(&verb) && any(&rule.names, name));
+    pub(crate) fn check_secret(
+        &self,
+        request: &SecretRequest,
+        verb: SecretVerb,
+    ) -> Result<(), Fault> {
+        let SecretRequest {
+            name, partition, ..
+        } = request;
+        let partition = partition.as_deref();
+        let allowed = self.secretstore.iter().any(|rule| {
+            rule.verbs.contains(&verb)
+                && is_for(&rule.namespaces, partition)
+                && any(&rule.names, name)
+        });
         let is_reserved = RESERVED_SECRETS
             .iter()
             .any(|prefix| name.starts_with(prefix));
@@ -326,7 +351,8 @@ impl Capabilities {
             return Ok(());
         }
         Err(missing(&format!(
-            "secretstore: {{names: [{name}], verbs: [{}]}}",
+            "secretstore: {{{}names: [{name}], verbs: [{}]}}",
+            namespaces_of(partition),
             verb.name()
         )))
     }
@@ -394,6 +420,21 @@ fn any_named(patterns: &[String], text: &str) -> bool {
     patterns.any(|pattern| glob::matches(pattern, text))
 }
 
+/// Returns whether a rule for the partitions of these namespaces is for that of a namespace, or for the Configurator's own.
+fn is_for(namespaces: &[String], partition: Option<&str>) -> bool {
+    match partition {
+        None => namespaces.is_empty(),
+        Some(namespace) => any_named(namespaces, namespace),
+    }
+}
+
+/// A partition as a rule names it.
+fn namespaces_of(partition: Option<&str>) -> String {
+    partition
+        .map(|namespace| format!("namespaces: [{namespace}], "))
+        .unwrap_or_default()
+}
+
 /// A namespace as a rule names it. Only `*` matches no namespace.
 fn or_all(namespace: &str) -> &str {
     match namespace {
@@ -443,10 +484,12 @@ mod tests {
             configstore: vec![ConfigstoreRule {
                 prefixes: vec!["resources/pod/".into()],
                 verbs: vec![ConfigVerb::Get, ConfigVerb::Update],
+                ..ConfigstoreRule::default()
             }],
             secretstore: vec![SecretstoreRule {
                 names: vec!["pod-*".into()],
                 verbs: vec![SecretVerb::Create],
+                ..SecretstoreRule::default()
             }],
             http: vec![HttpRule {
                 hosts: vec!["hooks.example.com".into()],
@@ -648,6 +691,7 @@ mod tests {
             Operation::Config(ConfigRequest {
                 is_transaction: true,
                 operations,
+                partition: None,
             })
         };
         check(&of(vec![update.clone()]), expect!["allowed"]);
@@ -666,6 +710,7 @@ mod tests {
                 name: name.into(),
                 verb,
                 value: None,
+                partition: None,
             })
         };
         check(&secret("pod-a", SecretVerb::Create), expect!["allowed"]);

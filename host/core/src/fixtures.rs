@@ -150,6 +150,7 @@ pub(crate) fn put(name: &str, value: &str) -> Request {
     let config = ConfigRequest {
         is_transaction: false,
         operations: vec![operation],
+        partition: None,
     };
     Request::new(name, Operation::Config(config))
 }
@@ -162,6 +163,7 @@ pub(crate) fn secret(verb: SecretVerb, name: &str) -> Request {
             name: name.into(),
             verb,
             value: None,
+            partition: None,
         }),
     )
 }

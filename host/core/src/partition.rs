@@ -1,7 +1,7 @@
 //! Partitions of the config store and the secret store.
 //!
 //! The Configurators of a namespace share a partition, and so do all ClusterConfigurators. Keys and names of a request are those within the
-//! partition, so no request can address another one.
+//! partition. A request of a ClusterConfigurator can name the namespace of another partition, if a rule grants that.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,6 +10,9 @@ use crate::layers::{Read, Write};
 
 /// The prefix of the partitions of namespaces. No key of the other partition begins with it, and no request may name a secret that does.
 pub const NAMESPACES: &str = "namespaces/";
+
+/// The longest name of a namespace, in bytes.
+const MAX_NAMESPACE: usize = 63;
 
 /// A partition. The default is that of the ClusterConfigurators.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +79,17 @@ impl Partition {
         });
         Cow::Owned(own.collect())
     }
+}
+
+/// Returns whether a namespace can have this name: 1 to 63 lower-case letters, digits and `-`, which is neither first nor last (RFC 1123).
+#[must_use]
+pub fn is_namespace(name: &str) -> bool {
+    let is_plain =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=MAX_NAMESPACE).contains(&name.len())
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && name.bytes().all(is_plain)
 }
 
 #[cfg(test)]

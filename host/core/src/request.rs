@@ -268,11 +268,17 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kubernetes(request) => write!(f, "{} {request}", request.verb.name()),
-            Self::Config(request) => match request.operations.len() {
-                1 => f.write_str("1 operation"),
-                number => write!(f, "{number} operations"),
-            },
-            Self::Secret(request) => write!(f, "{} {}", request.verb.name(), request.name),
+            Self::Config(request) => {
+                match request.operations.len() {
+                    1 => f.write_str("1 operation"),
+                    number => write!(f, "{number} operations"),
+                }?;
+                write_partition(f, request.partition.as_deref())
+            }
+            Self::Secret(request) => {
+                write!(f, "{} {}", request.verb.name(), request.name)?;
+                write_partition(f, request.partition.as_deref())
+            }
             Self::Http(request) => {
                 let (scheme, rest) = request.url.split_once("://").unwrap_or(("", ""));
                 let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -282,6 +288,13 @@ impl fmt::Display for Operation {
                 write!(f, "{} {scheme}://{host}", request.method)
             }
         }
+    }
+}
+
+fn write_partition(f: &mut fmt::Formatter<'_>, partition: Option<&str>) -> fmt::Result {
+    match partition {
+        None => Ok(()),
+        Some(namespace) => write!(f, " in the partition of {namespace}"),
     }
 }
 
@@ -481,6 +494,9 @@ pub struct ConfigRequest {
     pub is_transaction: bool,
     /// The operations, in order. Later ones see what earlier ones wrote.
     pub operations: Vec<ConfigOperation>,
+    /// The namespace whose partition is meant. `None`: the Configurator's own partition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
 }
 
 /// One operation on the config store.
@@ -704,6 +720,9 @@ pub struct SecretRequest {
     pub verb: SecretVerb,
     /// For `create`; without it the host generates a value.
     pub value: Option<Document>,
+    /// The namespace whose partition is meant. `None`: the Configurator's own partition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
 }
 
 /// A request to an HTTP endpoint.
@@ -753,12 +772,18 @@ mod tests {
             Operation::Http(http),
             expect!["POST https://api.example:8443"],
         );
-        let secret = SecretRequest {
+        let mut secret = SecretRequest {
             name: "pods/web".into(),
             verb: SecretVerb::Get,
             value: None,
+            partition: None,
         };
-        check(Operation::Secret(secret), expect!["get pods/web"]);
+        check(Operation::Secret(secret.clone()), expect!["get pods/web"]);
+        secret.partition = Some("shop".into());
+        check(
+            Operation::Secret(secret),
+            expect!["get pods/web in the partition of shop"],
+        );
     }
 
     #[test]

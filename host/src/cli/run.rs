@@ -360,7 +360,9 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
             // The sender lives as long as the host.
             let _ = report
                 .wait_for(|report| {
-                    let is_seen = |name: &String| report.keepers.contains_key(name);
+                    let is_seen = |name: &String| {
+                        report.keepers.contains_key(name) || report.outside.contains(name)
+                    };
                     declared.iter().all(is_seen) && report.is_ready() && report.is_settled()
                 })
                 .await;
@@ -371,6 +373,12 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
             {
                 break;
             }
+        }
+        for name in declared.iter().filter(|name| report.borrow().outside.contains(*name)) {
+            tracing::warn!(
+                configurator = name,
+                "this host does not run the Configurator: its `namespaces` or `selector` leave it out"
+            );
         }
     };
     let renewing = async {

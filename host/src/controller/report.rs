@@ -1,6 +1,6 @@
 //! What a host says of itself, and of each Configurator.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,6 +16,8 @@ pub struct HostReport {
     pub is_listed: bool,
     /// The reports on the Configurators: `NAMESPACE/NAME`, or `NAME` of a ClusterConfigurator.
     pub keepers: BTreeMap<String, KeeperReport>,
+    /// The Configurators that the host does not run because of its scope, named in the same way.
+    pub outside: BTreeSet<String>,
     /// Why the Configurators cannot be watched at the moment.
     pub watch_error: Option<String>,
 }

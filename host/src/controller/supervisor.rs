@@ -218,7 +218,10 @@ impl Supervisor {
         let listed = self.listing.remove(&scope).unwrap_or_default();
         let is_gone =
             |key: &&ObjectRef| Scope::of(&key.namespace) == scope && !listed.contains(key);
-        self.outside.retain(|key, _| !is_gone(&key));
+        let outside: Vec<ObjectRef> = self.outside.keys().filter(is_gone).cloned().collect();
+        for key in outside {
+            self.forget_outside(&key);
+        }
         let gone: Vec<ObjectRef> = self.kept.keys().filter(is_gone).cloned().collect();
         for key in gone {
             self.let_go(&key);
@@ -238,7 +241,7 @@ impl Supervisor {
 
     /// Ends the keeper of a deleted Configurator.
     fn let_go(&mut self, key: &ObjectRef) {
-        self.outside.remove(key);
+        self.forget_outside(key);
         if self.end(key, false) {
             self.sweep_due.get_or_insert(false);
         }
@@ -274,11 +277,27 @@ impl Supervisor {
             .filter(|(key, resource)| !self.is_in_scope(key, resource))
             .collect();
         for (key, resource) in left {
-            self.end(&key, true);
-            self.outside.insert(key, resource);
+            self.leave_outside(key, resource);
         }
-        for (key, resource) in std::mem::take(&mut self.outside) {
+        for (key, resource) in self.outside.clone() {
             self.keep_resource(key, resource);
+        }
+    }
+
+    /// Ends the keeper of a Configurator that is out of scope, if it has one, and remembers the Configurator: it may enter the scope.
+    fn leave_outside(&mut self, key: ObjectRef, resource: Arc<Configurator>) {
+        self.end(&key, true);
+        let name = key.to_string();
+        self.outside.insert(key, resource);
+        self.reports
+            .send_if_modified(|report| report.outside.insert(name));
+    }
+
+    fn forget_outside(&mut self, key: &ObjectRef) {
+        if self.outside.remove(key).is_some() {
+            let name = key.to_string();
+            self.reports
+                .send_if_modified(|report| report.outside.remove(&name));
         }
     }
 
@@ -304,11 +323,9 @@ impl Supervisor {
 
     fn keep_resource(&mut self, key: ObjectRef, resource: Arc<Configurator>) {
         if !self.is_in_scope(&key, &resource) {
-            self.end(&key, true);
-            self.outside.insert(key, resource);
-            return;
+            return self.leave_outside(key, resource);
         }
-        self.outside.remove(&key);
+        self.forget_outside(&key);
         let uid = resource.uid().unwrap_or_default();
         let hosts = resource
             .status

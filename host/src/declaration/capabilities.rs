@@ -45,6 +45,7 @@ pub fn capabilities(spec: &CapabilitiesSpec) -> Result<Capabilities, Declaration
             .configstore
             .iter()
             .map(|rule| ConfigstoreRule {
+                namespaces: rule.namespaces.clone(),
                 prefixes: rule.prefixes.clone(),
                 verbs: rule.verbs.iter().map(|verb| config_verb(*verb)).collect(),
             })
@@ -53,6 +54,7 @@ pub fn capabilities(spec: &CapabilitiesSpec) -> Result<Capabilities, Declaration
             .secretstore
             .iter()
             .map(|rule| SecretstoreRule {
+                namespaces: rule.namespaces.clone(),
                 names: rule.names.clone(),
                 verbs: rule.verbs.iter().map(|verb| secret_verb(*verb)).collect(),
             })

@@ -2,6 +2,7 @@
 
 use configurator_core::capability::Capabilities;
 use configurator_core::configurator::Watch;
+use configurator_core::partition::is_namespace;
 use configurator_core::service_account::ServiceAccount;
 
 use super::{DeclarationError, wrong};
@@ -86,7 +87,40 @@ pub(super) fn confine_rules(
         check(&path, &rule.namespaces, namespace)?;
         rule.namespaces = vec![namespace.to_owned()];
     }
+    for (path, namespaces) in partitions(rules) {
+        check(&path, &*namespaces, namespace)?;
+        // Its own partition.
+        namespaces.clear();
+    }
     Ok(())
+}
+
+/// Checks that rules for the partitions of namespaces name each of them in full.
+pub(super) fn check_partitions(rules: &mut Capabilities) -> Result<(), DeclarationError> {
+    for (path, namespaces) in partitions(rules) {
+        if let Some(other) = namespaces.iter().find(|name| !is_namespace(name)) {
+            return Err(wrong(
+                &path,
+                &format!(
+                    "{other:?} is no name of a namespace: a ClusterConfigurator reaches only the partitions of namespaces that a rule names in full"
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the namespaces of the rules for stores, with their paths.
+fn partitions(rules: &mut Capabilities) -> impl Iterator<Item = (String, &mut Vec<String>)> {
+    let path = |store: &str, index| format!("spec.capabilities.{store}[{index}].namespaces");
+    let configstore = rules.configstore.iter_mut().enumerate();
+    let secretstore = rules.secretstore.iter_mut().enumerate();
+    configstore
+        .map(move |(index, rule)| (path("configstore", index), &mut rule.namespaces))
+        .chain(
+            secretstore
+                .map(move |(index, rule)| (path("secretstore", index), &mut rule.namespaces)),
+        )
 }
 
 /// Checks that the module is not read from another namespace.

@@ -169,6 +169,7 @@ fn of_operation<'p>(operation: &'p mut Operation, parts: &mut Vec<Part<'p>>) {
             parts.extend([&mut own.namespace, &mut own.name].map(Part::Text));
         }
         Operation::Config(own) => {
+            parts.extend(own.partition.as_mut().map(Part::Text));
             for operation in &mut own.operations {
                 let (place, value) = match operation {
                     ConfigOperation::Resource(ConfigResource { name, value, .. }) => {
@@ -190,6 +191,7 @@ fn of_operation<'p>(operation: &'p mut Operation, parts: &mut Vec<Part<'p>>) {
         }
         Operation::Secret(own) => {
             parts.push(Part::Text(&mut own.name));
+            parts.extend(own.partition.as_mut().map(Part::Text));
             parts.extend(own.value.as_mut().map(Part::Secret));
         }
         Operation::Http(HttpRequest {

@@ -251,6 +251,7 @@ mod tests {
                 key: "key".into(),
                 value: Some(value.into()),
             })],
+            partition: None,
         }))
     }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use configurator_core::fault::FaultKind;
 use configurator_core::handler::{ResourceObject, WatchEvent, WatchedObject};
+use configurator_core::partition::Partition;
 use configurator_core::request::{Operation, Request, SecretVerb};
 use configurator_core::result::RequestResult;
 use serde_json::{Map, Value, json};
@@ -156,6 +157,17 @@ impl World {
         }
     }
 
+    /// The prefix of the partition that a request names, in the words of a scenario.
+    fn partition(&mut self, named: Option<&str>) -> String {
+        let Some(namespace) = named else {
+            return String::new();
+        };
+        self.is_in(namespace);
+        Partition::of_namespace(namespace, &format!("uid-of(Namespace {namespace})"))
+            .prefix()
+            .to_owned()
+    }
+
     fn learn(&mut self, request: &Request, result: &RequestResult, object: &str) {
         let fault = result.error.as_ref();
         // What was not sent needs no fault of its own.
@@ -218,25 +230,27 @@ impl World {
                 }
             }
             Operation::Config(own) => {
+                let partition = self.partition(own.partition.as_deref());
                 let verbs = own.operations.iter().map(|operation| operation.verb());
                 for (verb, answer) in verbs.zip(answers) {
                     let Some(key) = answer.get("key").and_then(Value::as_str) else {
                         continue;
                     };
-                    let is_first = self.seen.insert(format!("config {key}"));
+                    let place = format!("{partition}{key}");
+                    let is_first = self.seen.insert(format!("config {place}"));
                     if is_first && !verb.is_mutating() {
-                        self.config
-                            .insert(key.to_owned(), stored(key, &answer).into());
+                        self.config.insert(place, stored(key, &answer).into());
                     }
                 }
             }
             Operation::Secret(own) => {
-                let is_first = self.seen.insert(format!("secret {}", own.name));
+                let place = self.partition(own.partition.as_deref()) + &own.name;
+                let is_first = self.seen.insert(format!("secret {place}"));
                 let value = answers
                     .next_back()
                     .and_then(|answer| answer.get("value").cloned());
                 if let (true, true, Some(value)) = (is_first, own.verb == SecretVerb::Get, value) {
-                    self.secrets.insert(own.name.clone(), value);
+                    self.secrets.insert(place, value);
                 }
             }
             Operation::Http(own) => {

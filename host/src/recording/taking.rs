@@ -385,6 +385,7 @@ mod tests {
             name: "token".into(),
             verb: SecretVerb::Create,
             value: Some(document(&json!({"token": token}))),
+            partition: None,
         };
         let tell = HttpRequest {
             method: "POST".into(),
@@ -406,6 +407,7 @@ mod tests {
             name: "drawn".into(),
             verb: SecretVerb::Create,
             value: Some(value.clone()),
+            partition: None,
         };
         let mut output = HandlerOutput {
             pass_through_args: vec![("drawn".into(), value)],

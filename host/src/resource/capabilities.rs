@@ -63,6 +63,10 @@ pub enum KubernetesVerbSpec {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigstoreRuleSpec {
+    /// Namespaces whose partitions the rule is for, by their full names. Only in a ClusterConfigurator. Defaults to the Configurator's own
+    /// partition. In a policy, `*` stands for any number of characters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
     /// Prefixes of keys, such as `resources/pod/`.
     pub prefixes: Vec<String>,
     /// Verbs. A `put` needs `update`.
@@ -84,6 +88,10 @@ pub enum ConfigVerbSpec {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretstoreRuleSpec {
+    /// Namespaces whose partitions the rule is for, by their full names. Only in a ClusterConfigurator. Defaults to the Configurator's own
+    /// partition. In a policy, `*` stands for any number of characters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
     /// Names of secrets. `*` stands for any number of characters.
     pub names: Vec<String>,
     /// Verbs.

@@ -10,6 +10,7 @@ use configurator_core::backoff::mix;
 use configurator_core::document::Document;
 use configurator_core::fault::Fault;
 use configurator_core::layers::Write;
+use configurator_core::partition::NAMESPACES;
 use configurator_core::request::{ObjectRef, api_version};
 use configurator_core::time::Timestamp;
 use configurator_guest::bytes::ModuleBytes;
@@ -272,16 +273,27 @@ impl<'a> World<'a> {
         for object in &self.scenario.objects {
             self.apply(object).await?;
         }
-        let writes = self
-            .scenario
-            .config
-            .iter()
-            .map(|(key, value)| Write::Put(key.clone(), value.clone()));
-        self.config.write(writes.collect(), &[]).await?;
+        let mut writes = Vec::new();
+        for (key, value) in &self.scenario.config {
+            writes.push(Write::Put(self.placed(key).await?, value.clone()));
+        }
+        self.config.write(writes, &[]).await?;
         for (name, value) in &self.scenario.secrets {
-            self.secrets.create(name, Document::of(value)?).await?;
+            let name = self.placed(name).await?;
+            self.secrets.create(&name, Document::of(value)?).await?;
         }
         Ok(())
+    }
+
+    /// Puts the uid of the namespace into a key or name in its partition: `namespaces/NAME/uid-of(Namespace NAME)/…`.
+    async fn placed(&self, key: &str) -> Result<String, Failed> {
+        let Some((before, named)) = key.split_once("uid-of(") else {
+            return Ok(key.to_owned());
+        };
+        let (named, after) = named
+            .split_once(')')
+            .ok_or_else(|| format!("{key}: `uid-of(` is not closed"))?;
+        Ok(format!("{before}{}{after}", self.uid_of(named).await?))
     }
 
     fn start(&self) -> Result<Running, Failed> {
@@ -402,9 +414,17 @@ impl<'a> World<'a> {
                 && text(object, "/metadata/name") == name
                 && text(object, "/metadata/namespace") == namespace
         });
-        let known =
-            known.ok_or_else(|| format!("uid-of({named}): the scenario has no such object"))?;
-        let name = ObjectName::of(known);
+        let name = match known {
+            Some(known) => ObjectName::of(known),
+            // Some namespaces are there without being made.
+            None if kind == "Namespace" && namespace.is_empty() => ObjectName {
+                api_version: "v1".to_owned(),
+                kind: kind.to_owned(),
+                namespace: String::new(),
+                name: name.to_owned(),
+            },
+            None => return Err(format!("uid-of({named}): the scenario has no such object").into()),
+        };
         Ok(self
             .api(&name)
             .await?
@@ -479,8 +499,17 @@ impl<'a> World<'a> {
                 .map(|run| Value::Object(run.view))
                 .collect(),
             objects,
-            config: keys.into_iter().collect(),
-            secrets: self.secrets.names().await?,
+            config: keys
+                .into_iter()
+                .map(|(key, value)| (without_uid(key), value))
+                .collect(),
+            secrets: self
+                .secrets
+                .names()
+                .await?
+                .into_iter()
+                .map(without_uid)
+                .collect(),
             events,
             failures: failures
                 .into_iter()
@@ -627,4 +656,16 @@ impl ModuleSource for PreparedModules {
     async fn fetch(&self, _: &ModuleSpec, _: &ModulePolicies) -> Result<Fetched, SourceError> {
         self.fetched.as_ref().clone().map_err(SourceError::Refused)
     }
+}
+
+/// Replaces the uid of the namespace in a key or name in its partition, as a scenario writes it.
+fn without_uid(key: String) -> String {
+    let in_partition = key.strip_prefix(NAMESPACES).and_then(|rest| {
+        let (namespace, rest) = rest.split_once('/')?;
+        let (_, rest) = rest.split_once('/')?;
+        Some(format!(
+            "{NAMESPACES}{namespace}/uid-of(Namespace {namespace})/{rest}"
+        ))
+    });
+    in_partition.unwrap_or(key)
 }

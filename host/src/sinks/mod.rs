@@ -4,6 +4,7 @@ pub mod configstore;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod kubernetes;
+pub mod partitions;
 pub mod secretstore;
 mod throttle;
 
@@ -46,7 +47,7 @@ pub trait Sink: Send + Sync + 'static {
 pub struct Scope {
     /// The Configurator's namespace and name.
     pub configurator: ObjectRef,
-    /// The part of the stores that it reaches.
+    /// The part of the stores that is its own.
     pub partition: Partition,
     /// As whom it reaches Kubernetes. `None`: as the host.
     pub service_account: Option<ServiceAccount>,

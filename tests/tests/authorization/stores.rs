@@ -9,6 +9,7 @@ use configurator_core::capability::{Capabilities, ConfigstoreRule, SecretstoreRu
 use configurator_core::document::Document;
 use configurator_core::fault::Fault;
 use configurator_core::layers::Write;
+use configurator_core::partition::Partition;
 use configurator_core::request::{
     ConfigAppConf, ConfigBasic, ConfigOperation, ConfigRequest, ConfigResource, ConfigTwoLayers,
     ConfigType, ConfigVerb, Operation, SecretRequest, SecretVerb,
@@ -17,6 +18,7 @@ use configurator_core::result::Answer;
 use configurator_host::sinks::configstore::{
     Condition, ConfigStore, ConfigTransaction, ConfigstoreSink, Fence, Transacted,
 };
+use configurator_host::sinks::partitions::Partitions;
 use configurator_host::sinks::secretstore::{RandomSecrets, Secret, SecretStore, SecretstoreSink};
 use configurator_host::sinks::{Scope, Sink};
 
@@ -189,6 +191,7 @@ fn config_rules(chance: &mut Chance, operations: &[ConfigOperation]) -> Capabili
         let own = key(own, "shop").unwrap_or_default();
         let end = own.floor_char_boundary(chance.below(own.len() + 1));
         ConfigstoreRule {
+            namespaces: namespaces(chance),
             prefixes: vec![
                 own[..end].to_owned(),
                 chance
@@ -204,6 +207,38 @@ fn config_rules(chance: &mut Chance, operations: &[ConfigOperation]) -> Capabili
     Capabilities {
         configstore: rules.collect(),
         ..Capabilities::default()
+    }
+}
+
+/// The partitions of namespaces as of now.
+struct Found;
+
+#[async_trait]
+impl Partitions for Found {
+    async fn of_namespace(&self, namespace: &str) -> Result<Partition, Fault> {
+        Ok(Partition::of_namespace(namespace, "now"))
+    }
+}
+
+/// The namespace whose partition a request names, if it names one.
+fn partition(chance: &mut Chance) -> Option<String> {
+    chance
+        .one_in(3)
+        .then(|| chance.pick(&["team-a", "shop"]).to_owned())
+}
+
+/// Namespaces that a rule is for. None: it is for the own partition.
+fn namespaces(chance: &mut Chance) -> Vec<String> {
+    (0..chance.below(3))
+        .map(|_| chance.pick(&["team-a", "shop", "*", ""]).to_owned())
+        .collect()
+}
+
+/// Whether a rule for these namespaces is for a partition.
+fn is_for(namespaces: &[String], partition: Option<&String>) -> bool {
+    match partition {
+        None => namespaces.is_empty(),
+        Some(named) => namespaces.iter().any(|it| it == named || it == "*"),
     }
 }
 
@@ -226,24 +261,28 @@ async fn execute(
 async fn the_config_store_is_asked_for_nothing_that_no_rule_allows() {
     let seed = super::seed();
     let store = Recorded::default();
-    let sink = ConfigstoreSink::new(Arc::new(store.clone()));
+    let sink = ConfigstoreSink::new(Arc::new(store.clone())).partitions(Arc::new(Found));
     let (mut sent, mut refused) = (0, 0);
     for number in 0..super::STORE_CASES {
         let mut chance = Chance::of(seed, number);
         let operations: Vec<ConfigOperation> = (0..=chance.below(2))
             .map(|_| operation(&mut chance))
             .collect();
+        let named = partition(&mut chance);
         let rules = Rules::new(&mut chance, |chance| config_rules(chance, &operations));
         let scope = scope(&mut chance);
         let by = |operation: &ConfigOperation| {
             let key = key(operation, "shop");
+            let named = named.clone();
             move |rules: &Capabilities, verb: &ConfigVerb| {
                 let Some(key) = &key else {
                     return false;
                 };
                 rules.configstore.iter().any(|rule| {
                     let begins = |prefix: &String| key.as_bytes().starts_with(prefix.as_bytes());
-                    rule.verbs.contains(verb) && rule.prefixes.iter().any(begins)
+                    rule.verbs.contains(verb)
+                        && is_for(&rule.namespaces, named.as_ref())
+                        && rule.prefixes.iter().any(begins)
                 })
             }
         };
@@ -252,6 +291,7 @@ async fn the_config_store_is_asked_for_nothing_that_no_rule_allows() {
         let request = Operation::Config(ConfigRequest {
             is_transaction: true,
             operations: operations.clone(),
+            partition: named.clone(),
         });
         let answer = execute(&sink, &request, &rules, &scope).await;
         let asked = std::mem::take(&mut *store.0.lock().unwrap());
@@ -262,9 +302,13 @@ async fn the_config_store_is_asked_for_nothing_that_no_rule_allows() {
             refused += 1;
             continue;
         };
+        let prefix = match &named {
+            None => scope.partition.prefix().to_owned(),
+            Some(named) => format!("namespaces/{named}/now/"),
+        };
         let keys: Vec<String> = operations
             .iter()
-            .map(|it| scope.partition.prefix().to_owned() + &key(it, "shop").unwrap())
+            .map(|it| prefix.clone() + &key(it, "shop").unwrap())
             .collect();
         assert_eq!(asked, keys, "{}", told());
         for (operation, object) in operations.iter().zip(&answer.query_objects) {
@@ -284,7 +328,8 @@ async fn the_secret_store_is_asked_for_nothing_that_no_rule_allows() {
     const OF_NAMESPACES: &str = "namespaces/";
     let seed = super::seed();
     let store = Recorded::default();
-    let sink = SecretstoreSink::new(Arc::new(store.clone()), Arc::new(RandomSecrets));
+    let sink = SecretstoreSink::new(Arc::new(store.clone()), Arc::new(RandomSecrets))
+        .partitions(Arc::new(Found));
     let (mut sent, mut refused) = (0, 0);
     for number in 0..super::STORE_CASES {
         let mut chance = Chance::of(seed, number);
@@ -296,8 +341,10 @@ async fn the_secret_store_is_asked_for_nothing_that_no_rule_allows() {
             );
         }
         let verb = SecretVerb::ALL[chance.below(3)];
+        let named = partition(&mut chance);
         let rules = Rules::new(&mut chance, |chance| {
             let rule = |chance: &mut Chance| SecretstoreRule {
+                namespaces: namespaces(chance),
                 names: vec![
                     chance
                         .pick(&["*", "pod-a", name.as_str(), OWN, OF_NAMESPACES])
@@ -319,13 +366,16 @@ async fn the_secret_store_is_asked_for_nothing_that_no_rule_allows() {
             ![OWN, OF_NAMESPACES].iter().any(|it| name.starts_with(it))
                 && rules.secretstore.iter().any(|rule| {
                     let names = |pattern: &String| *pattern == "*" || *pattern == name;
-                    rule.verbs.contains(verb) && rule.names.iter().any(names)
+                    rule.verbs.contains(verb)
+                        && is_for(&rule.namespaces, named.as_ref())
+                        && rule.names.iter().any(names)
                 })
         };
         let request = Operation::Secret(SecretRequest {
             name: name.clone(),
             verb,
             value: None,
+            partition: named.clone(),
         });
         let answer = execute(&sink, &request, &rules, &scope).await;
         let asked = std::mem::take(&mut *store.0.lock().unwrap());
@@ -338,7 +388,11 @@ async fn the_secret_store_is_asked_for_nothing_that_no_rule_allows() {
             refused += 1;
             continue;
         };
-        assert_eq!(asked, [scope.partition.secret(&name)], "{}", told());
+        let expected = match &named {
+            None => scope.partition.secret(&name),
+            Some(named) => format!("namespaces/{named}/now/{name}"),
+        };
+        assert_eq!(asked, [expected], "{}", told());
         let is_shown = answer
             .query_objects
             .iter()

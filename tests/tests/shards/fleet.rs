@@ -1,6 +1,6 @@
 //! Several hosts on one API and one config store, in virtual time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -140,6 +140,11 @@ impl Fleet {
             Ok(holds(&status))
         };
         anyone.world.until(what, is_so).await
+    }
+
+    /// Returns the Configurators that a host leaves to others because of its scope.
+    pub fn outside(&self, host: &str) -> BTreeSet<String> {
+        self.hosts[host].world.report().outside
     }
 
     /// One more host.

@@ -132,6 +132,8 @@ async fn a_cluster_configurator_moves_with_its_labels() -> Result<()> {
     fleet.done().await?;
     assert_eq!(runner(&fleet, &[0, 0]), 0);
     fleet.until_claims("shared: gold, hosts a b").await?;
+    let outside = |fleet: &Fleet| ["a", "c"].map(|host| fleet.outside(host).len());
+    assert_eq!(outside(&fleet), [0, 1]);
 
     // Runs are under way when it moves.
     fleet.change_all().await?;
@@ -145,6 +147,7 @@ async fn a_cluster_configurator_moves_with_its_labels() -> Result<()> {
     fleet.change_all().await?;
     fleet.done().await?;
     assert_eq!(runner(&fleet, &before), 1);
+    assert_eq!(outside(&fleet), [1, 0]);
     fleet
         .until_status("only the hosts that run it speak of it", |status| {
             let hosts: BTreeSet<&str> = status.hosts.iter().map(|host| &host.name[..1]).collect();

@@ -245,6 +245,10 @@ attempts! {
     // Keys and names are parts of a path below the partition.
     leave_the_partition_by_a_key: |name| Attempt::requesting(name, json!([{"name": "put", "put": {"key": "../team-a/x", "value": "1"}}])) => expect!["done"];
     leave_the_partition_by_a_secret: |name| Attempt::requesting(name, json!([{"name": "read", "readSecret": "../../team-a/x"}])) => expect![[r#"RetryExceedLimit: still failing after 1 attempt: ResourceNotFound: the secret store has no "../../team-a/x""#]];
+    name_the_partition: |name| Attempt::requesting(name, json!([{"name": "read", "partition": "team-a", "readSecret": "private"}])) => expect!["ResourcePermission: spec.capabilities has no rule that allows secretstore: {namespaces: [team-a], names: [private], verbs: [get]}"];
+    grant_itself_the_partition: |name| Attempt::declaring(name, |spec| {
+        spec["capabilities"]["secretstore"][0]["namespaces"] = json!(["team-a"]);
+    }) => expect![[r#"Stalled: spec.capabilities.secretstore[0].namespaces: a Configurator reaches only its namespace, team-b, not "team-a": leave it out, or use a ClusterConfigurator"#]];
     take_parameters: |name| Attempt::declaring(name, |spec| {
         spec["parametersFrom"] = json!([{"secret": {"namespace": "team-a", "name": "private"}}]);
     }) => expect![[r#"Stalled: spec.parametersFrom[0]: a Configurator reaches only its namespace, team-b, not "team-a": leave it out, or use a ClusterConfigurator"#]];

@@ -163,6 +163,108 @@ async fn each_has_its_part(servers: Servers) -> Result<()> {
     world.stop().await
 }
 
+/// A ClusterConfigurator with these requests, and rules for the partition of team-a.
+fn visitor(requests: Value) -> Value {
+    let mut visitor = keeper(None);
+    visitor["spec"]["parameters"] = json!({"root": {"requests": requests}});
+    let team = json!(["team-a"]);
+    visitor["spec"]["capabilities"]["configstore"] =
+        json!([{"namespaces": team, "prefixes": ["basic/"], "verbs": ["update"]}]);
+    visitor["spec"]["capabilities"]["secretstore"] =
+        json!([{"namespaces": team, "names": ["*"], "verbs": ["get", "create"]}]);
+    visitor
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_configurator_enters_a_partition_by_a_rule() -> Result<()> {
+    enters_a_partition(Place::default().open().await?).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_configurator_enters_a_partition_of_real_stores_by_a_rule() -> Result<()> {
+    let plane = ControlPlane::start(&Default::default()).await?;
+    enters_a_partition(plane.about().servers().await?).await
+}
+
+async fn enters_a_partition(servers: Servers) -> Result<()> {
+    let world = with_teams(servers).await?;
+    let requests = json!([
+        {"name": "put", "partition": "team-a", "put": {"key": "greeting", "value": "1"}},
+        {"name": "secret", "partition": "team-a", "secret": "given"},
+    ]);
+    world.apply(&visitor(requests)).await?;
+    let namespaces: Api<DynamicObject> = world.objects("v1", "Namespace", "").await?;
+    // A namespace that is created again has another partition.
+    for round in 0..2 {
+        let mut handled = object("team-b");
+        handled["metadata"]["annotations"] = json!({"round": round.to_string()});
+        world.apply(&handled).await?;
+        let uid = uid_of(&world, "team-a").await?;
+        let partition = format!("namespaces/team-a/{uid}");
+        world
+            .until("the partition has both", || async {
+                let has_secret = world.has_secret(&format!("{partition}/given")).await?;
+                let keys = world.keys().await?;
+                let greeting = format!("{partition}/basic/greeting");
+                Ok(has_secret && keys.len() == 1 && keys[0].0 == greeting)
+            })
+            .await?;
+        namespaces
+            .delete("team-a", &DeleteParams::default())
+            .await?;
+        world
+            .until("the namespace and its partition are gone", || async {
+                Ok(namespaces.get_opt("team-a").await?.is_none()
+                    && world.keys().await?.is_empty())
+            })
+            .await?;
+        super::team(&world, "team-a", json!({"tenant": "yes"})).await?;
+    }
+    world.stop().await
+}
+
+/// Checks why an object is given up of which this is asked.
+async fn check_denied(requests: Value, expected: Expect) -> Result<()> {
+    let world = with_teams(Place::default().open().await?).await?;
+    world.apply(&visitor(requests)).await?;
+    world.apply(&object("team-b")).await?;
+    let key = ObjectRef::cluster_scoped("keeper");
+    let failure = || async {
+        let found = get(&world.client, &key)
+            .await?
+            .context("the Configurator")?;
+        let failures = found.status.unwrap_or_default().failures;
+        Ok::<_, anyhow::Error>(failures.first().map(|failure| failure.message.clone()))
+    };
+    world
+        .until("the object is given up", || async {
+            Ok(failure().await?.is_some())
+        })
+        .await?;
+    expected.assert_eq(&failure().await?.unwrap_or_default());
+    world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_configurator_enters_no_other_partition() -> Result<()> {
+    check_denied(
+        json!([{"name": "read", "partition": "team-b", "readSecret": "given"}]),
+        expect!["spec.capabilities has no rule that allows secretstore: {namespaces: [team-b], names: [given], verbs: [get]}"],
+    )
+    .await?;
+    // A rule for another partition is none for the own.
+    check_denied(
+        json!([{"name": "read", "readSecret": "given"}]),
+        expect!["spec.capabilities has no rule that allows secretstore: {names: [given], verbs: [get]}"],
+    )
+    .await?;
+    check_denied(
+        json!([{"name": "put", "partition": "team-a/x", "put": {"key": "greeting", "value": "1"}}]),
+        expect![[r#"the output is invalid: request "put": `partition` is no name of a namespace: "team-a/x""#]],
+    )
+    .await
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_configurator_names_no_secret_of_a_team() -> Result<()> {
     let world = with_teams(Place::default().open().await?).await?;

@@ -94,6 +94,11 @@ typedef struct cfgr_request {
     cfgr_readiness ready_when;
     /* How long one attempt may take; 0: as long as the sink says, which is 30 s. */
     uint64_t timeout_ms;
+    /*
+     * The namespace whose partition of the config store or the secret store is meant. Only in a ClusterConfigurator with a rule that names
+     * the namespace. NULL: the Configurator's own partition.
+     */
+    const char *partition;
     /* The phase does not wait for it, and the host retries it by itself until a later one for the same target takes its place. Only for
      * requests that change something. */
     bool is_declarative;

@@ -429,6 +429,7 @@ static void request_out(const cfgr_request *from, configurator_handler_requests_
     to->ready_when = readiness_out(from->ready_when);
     to->once = from->once;
     to->timeout = (configurator_handler_requests_option_milliseconds_t){from->timeout_ms != 0, from->timeout_ms};
+    OPTION_OUT(to->partition, from->partition);
     switch (from->operation.kind) {
     case CFGR_OPERATION_KUBERNETES:
         to->operation.tag = CONFIGURATOR_HANDLER_REQUESTS_OPERATION_KUBERNETES;

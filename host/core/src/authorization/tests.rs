@@ -126,10 +126,12 @@ fn stores_keep_what_get_does_not_grant() {
         configstore: vec![ConfigstoreRule {
             prefixes: vec!["basic/".into()],
             verbs: config_verbs.to_vec(),
+            ..ConfigstoreRule::default()
         }],
         secretstore: vec![SecretstoreRule {
             names: vec!["*".into()],
             verbs: secret_verbs.to_vec(),
+            ..SecretstoreRule::default()
         }],
         ..Capabilities::default()
     };

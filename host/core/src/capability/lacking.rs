@@ -1,6 +1,6 @@
 //! Whether rules allow all that other rules do.
 
-use super::{Capabilities, any};
+use super::{Capabilities, any, is_for, namespaces_of};
 use crate::request::{ConfigVerb, KubernetesVerb, SecretVerb};
 
 /// How many combinations one rule may have; a module that says more is told to say it in other words.
@@ -84,37 +84,46 @@ impl Capabilities {
     }
 
     fn lacking_config(&self, wanted: &Self) -> Option<String> {
-        let lacks = |prefix: &str, verb: &ConfigVerb| {
+        let lacks = |partition: Option<&str>, prefix: &str, verb: &ConfigVerb| {
             !self.configstore.iter().any(|rule| {
                 let begins = |own: &String| prefix.starts_with(own.as_str());
-                rule.verbs.contains(verb) && rule.prefixes.iter().any(begins)
+                rule.verbs.contains(verb)
+                    && is_for(&rule.namespaces, partition)
+                    && rule.prefixes.iter().any(begins)
             })
         };
         wanted.configstore.iter().find_map(|rule| {
-            rule.prefixes.iter().find_map(|prefix| {
-                let verb = rule.verbs.iter().find(|verb| lacks(prefix, verb))?;
-                let verb = verb.name();
-                Some(format!(
-                    "configstore: {{prefixes: [{prefix:?}], verbs: [{verb}]}}"
-                ))
+            partitions(&rule.namespaces).find_map(|partition| {
+                rule.prefixes.iter().find_map(|prefix| {
+                    let mut verbs = rule.verbs.iter();
+                    let verb = verbs.find(|verb| lacks(partition, prefix, verb))?;
+                    let (namespaces, verb) = (namespaces_of(partition), verb.name());
+                    Some(format!(
+                        "configstore: {{{namespaces}prefixes: [{prefix:?}], verbs: [{verb}]}}"
+                    ))
+                })
             })
         })
     }
 
     fn lacking_secret(&self, wanted: &Self) -> Option<String> {
-        let lacks = |name: &str, verb: &SecretVerb| {
-            !self
-                .secretstore
-                .iter()
-                .any(|rule| rule.verbs.contains(verb) && any(&rule.names, name))
+        let lacks = |partition: Option<&str>, name: &str, verb: &SecretVerb| {
+            !self.secretstore.iter().any(|rule| {
+                rule.verbs.contains(verb)
+                    && is_for(&rule.namespaces, partition)
+                    && any(&rule.names, name)
+            })
         };
         wanted.secretstore.iter().find_map(|rule| {
-            rule.names.iter().find_map(|name| {
-                let verb = rule.verbs.iter().find(|verb| lacks(name, verb))?;
-                let verb = verb.name();
-                Some(format!(
-                    "secretstore: {{names: [{name:?}], verbs: [{verb}]}}"
-                ))
+            partitions(&rule.namespaces).find_map(|partition| {
+                rule.names.iter().find_map(|name| {
+                    let mut verbs = rule.verbs.iter();
+                    let verb = verbs.find(|verb| lacks(partition, name, verb))?;
+                    let (namespaces, verb) = (namespaces_of(partition), verb.name());
+                    Some(format!(
+                        "secretstore: {{{namespaces}names: [{name:?}], verbs: [{verb}]}}"
+                    ))
+                })
             })
         })
     }
@@ -133,6 +142,13 @@ impl Capabilities {
             })
         })
     }
+}
+
+/// Returns the partitions that a rule for these namespaces is for.
+fn partitions(namespaces: &[String]) -> impl Iterator<Item = Option<&str>> {
+    let own = namespaces.is_empty().then_some(None);
+    own.into_iter()
+        .chain(namespaces.iter().map(|namespace| Some(namespace.as_str())))
 }
 
 /// Some objects of the Kubernetes API, by patterns.
@@ -193,13 +209,22 @@ mod tests {
                 kubernetes(&["configmaps"], &["app-*"], &[KubernetesVerb::Apply]),
                 kubernetes(&["*"], &["*"], &[KubernetesVerb::Get]),
             ],
-            configstore: vec![ConfigstoreRule {
-                prefixes: texts(&["resources/pod/"]),
-                verbs: vec![ConfigVerb::Get],
-            }],
+            configstore: vec![
+                ConfigstoreRule {
+                    prefixes: texts(&["resources/pod/"]),
+                    verbs: vec![ConfigVerb::Get],
+                    ..ConfigstoreRule::default()
+                },
+                ConfigstoreRule {
+                    namespaces: texts(&["team-a"]),
+                    prefixes: texts(&["basic/"]),
+                    verbs: vec![ConfigVerb::Get],
+                },
+            ],
             secretstore: vec![SecretstoreRule {
                 names: texts(&["pod-*"]),
                 verbs: vec![SecretVerb::Get],
+                ..SecretstoreRule::default()
             }],
             http: vec![HttpRule {
                 hosts: texts(&["*.example.com"]),
@@ -272,6 +297,7 @@ mod tests {
                 configstore: vec![ConfigstoreRule {
                     prefixes: texts(&["resources/pod/shop/", "resources/"]),
                     verbs: vec![ConfigVerb::Get],
+                    ..ConfigstoreRule::default()
                 }],
                 ..Capabilities::default()
             },
@@ -282,10 +308,37 @@ mod tests {
                 secretstore: vec![SecretstoreRule {
                     names: texts(&["pod-a"]),
                     verbs: vec![SecretVerb::Get, SecretVerb::Create],
+                    ..SecretstoreRule::default()
                 }],
                 ..Capabilities::default()
             },
             expect![[r#"secretstore: {names: ["pod-a"], verbs: [create]}"#]],
+        );
+        check(
+            Capabilities {
+                configstore: vec![ConfigstoreRule {
+                    namespaces: texts(&["team-a", "team-b"]),
+                    prefixes: texts(&["basic/a"]),
+                    verbs: vec![ConfigVerb::Get],
+                }],
+                ..Capabilities::default()
+            },
+            expect![[
+                r#"configstore: {namespaces: [team-b], prefixes: ["basic/a"], verbs: [get]}"#
+            ]],
+        );
+        check(
+            Capabilities {
+                secretstore: vec![SecretstoreRule {
+                    namespaces: texts(&["team-a"]),
+                    names: texts(&["pod-a"]),
+                    verbs: vec![SecretVerb::Get],
+                }],
+                ..Capabilities::default()
+            },
+            expect![[
+                r#"secretstore: {namespaces: [team-a], names: ["pod-a"], verbs: [get]}"#
+            ]],
         );
         check(
             Capabilities {

@@ -2,6 +2,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use crate::partition::is_namespace;
 use crate::request::{KubernetesRequest, KubernetesVerb};
 use crate::text::quoted;
 
@@ -13,8 +14,6 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 /// The longest segment, in bytes: that of a name in Kubernetes.
 const MAX_SEGMENT: usize = 253;
-/// The longest namespace, in bytes.
-const MAX_NAMESPACE: usize = 63;
 /// What a server reads as a verb where a resource is expected.
 const SPECIAL_VERBS: [&str; 2] = ["watch", "proxy"];
 /// The subresources of a Namespace. Any other segment after its name is a resource in it.
@@ -111,16 +110,6 @@ fn refused(field: &str, value: &str) -> String {
 fn is_segment(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     text.len() <= MAX_SEGMENT && text != "." && text != ".." && text.bytes().all(is_plain)
-}
-
-/// A label of DNS.
-fn is_namespace(text: &str) -> bool {
-    text.len() <= MAX_NAMESPACE
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
 /// What Kubernetes calls a path segment name: some kinds, as those of RBAC, have names with a colon.

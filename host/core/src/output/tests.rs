@@ -69,6 +69,7 @@ fn to_config(operations: impl Into<Vec<ConfigOperation>>) -> HandlerOutput {
     let config = ConfigRequest {
         is_transaction: true,
         operations: operations.into(),
+        partition: None,
     };
     asks([Request::new("r", Operation::Config(config))])
 }

@@ -165,6 +165,7 @@ fn nothing_is_sent_that_is_not_listed_twice() {
         configstore: vec![ConfigstoreRule {
             prefixes: vec!["basic/".into()],
             verbs: vec![ConfigVerb::Update],
+            ..ConfigstoreRule::default()
         }],
         ..Capabilities::default()
     };

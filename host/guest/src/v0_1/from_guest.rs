@@ -194,6 +194,18 @@ impl Reader {
 
     fn request(&mut self, request: wit_requests::ResourceRequest) -> Read<req::Request> {
         let name = self.text(request.request_name)?;
+        let mut operation = self.operation(request.operation, &name)?;
+        if let Some(partition) = self.optional_text(request.partition)? {
+            match &mut operation {
+                req::Operation::Config(config) => config.partition = Some(partition),
+                req::Operation::Secret(secret) => secret.partition = Some(partition),
+                req::Operation::Kubernetes(_) | req::Operation::Http(_) => {
+                    return Err(invalid(format!(
+                        "request {name:?}: `partition` is for the config store and the secret store only"
+                    )));
+                }
+            }
+        }
         Ok(req::Request {
             is_declarative: request.is_declarative,
             group_by: self.optional_text(request.group_by)?,
@@ -208,7 +220,7 @@ impl Reader {
             ready_when: self.optional(request.ready_when, Self::readiness)?,
             once: request.once,
             timeout: request.timeout.map(Duration::from_millis),
-            operation: self.operation(request.operation, &name)?,
+            operation,
             name,
         })
     }
@@ -233,6 +245,7 @@ impl Reader {
             req::Operation::Config(req::ConfigRequest {
                 is_transaction: false,
                 operations: vec![operation],
+                partition: None,
             })
         };
         Ok(match operation {
@@ -246,6 +259,7 @@ impl Reader {
             Wit::ConfigTransaction(transaction) => req::Operation::Config(req::ConfigRequest {
                 is_transaction: true,
                 operations: self.list(transaction.operations, Self::config_operation)?,
+                partition: None,
             }),
             Wit::Secret(request) => req::Operation::Secret(req::SecretRequest {
                 name: self.text(request.secret_name)?,
@@ -256,6 +270,7 @@ impl Reader {
                 },
                 value: self
                     .optional_json(request.value, || format!("request {request_name:?}: value"))?,
+                partition: None,
             }),
             Wit::Http(request) => req::Operation::Http(req::HttpRequest {
                 method: self.text(request.method)?,

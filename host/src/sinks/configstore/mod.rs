@@ -23,6 +23,7 @@ pub(crate) use self::claimed::ClaimedStore;
 pub use self::embedded::EmbeddedConfigStore;
 pub use self::fence::{Fence, StandingFence};
 pub use self::transaction::ConfigTransaction;
+use super::partitions::{NoPartitions, Partitions, partition};
 use super::{Scope, Sink, misrouted};
 
 /// Keeps configuration.
@@ -170,6 +171,7 @@ pub struct Transacted {
 /// The sink above a [`ConfigStore`].
 pub struct ConfigstoreSink {
     store: Arc<dyn ConfigStore>,
+    partitions: Arc<dyn Partitions>,
     timeout: std::time::Duration,
 }
 
@@ -179,8 +181,15 @@ impl ConfigstoreSink {
     pub fn new(store: Arc<dyn ConfigStore>) -> Self {
         Self {
             store,
+            partitions: Arc::new(NoPartitions),
             timeout: std::time::Duration::from_secs(30),
         }
+    }
+
+    /// Sets where the partition that a request names is found. Default: nowhere; such requests are refused.
+    #[must_use]
+    pub fn partitions(self, partitions: Arc<dyn Partitions>) -> Self {
+        Self { partitions, ..self }
     }
 }
 
@@ -195,10 +204,14 @@ impl Sink for ConfigstoreSink {
             return Err(misrouted(operation, SinkName::Configstore));
         };
         let timeout = scope.timeout.unwrap_or(self.timeout);
-        let transaction = ConfigTransaction::new(&request.operations, operation.namespace())
-            .partition(scope.partition.clone())
-            .fences(&scope.fences);
-        let transacting = self.store.as_ref().transact(transaction);
+        let transacting = async {
+            let named = request.partition.as_deref();
+            let partition = partition(&*self.partitions, named, &scope.partition).await?;
+            let transaction = ConfigTransaction::new(&request.operations, operation.namespace())
+                .partition(partition)
+                .fences(&scope.fences);
+            self.store.as_ref().transact(transaction).await
+        };
         let transacted = tokio::time::timeout(timeout, transacting)
             .await
             .unwrap_or_else(|_| {

@@ -24,6 +24,7 @@ use serde_json::value::RawValue;
 pub use self::embedded::{EmbeddedSecretStore, OpenSecretsError};
 pub(crate) use self::sealing_key::random;
 pub use self::sealing_key::{KeyError, SealingKey};
+use super::partitions::{NoPartitions, Partitions, partition};
 use super::{Scope, Sink, misrouted};
 
 /// How long one attempt may take when the request does not say.
@@ -109,6 +110,7 @@ impl SecretStore for Arc<dyn SecretStore> {
 pub struct SecretstoreSink {
     store: Arc<dyn SecretStore>,
     generator: Arc<dyn SecretGenerator>,
+    partitions: Arc<dyn Partitions>,
 }
 
 /// Makes the values of secrets that a request leaves to the host.
@@ -135,7 +137,17 @@ impl SecretstoreSink {
     /// A sink over this store.
     #[must_use]
     pub fn new(store: Arc<dyn SecretStore>, generator: Arc<dyn SecretGenerator>) -> Self {
-        Self { store, generator }
+        Self {
+            store,
+            generator,
+            partitions: Arc::new(NoPartitions),
+        }
+    }
+
+    /// Sets where the partition that a request names is found. Default: nowhere; such requests are refused.
+    #[must_use]
+    pub fn partitions(self, partitions: Arc<dyn Partitions>) -> Self {
+        Self { partitions, ..self }
     }
 
     async fn run(
@@ -199,8 +211,13 @@ impl Sink for SecretstoreSink {
             return Err(misrouted(operation, SinkName::Secretstore));
         };
         let timeout = scope.timeout.unwrap_or(DEFAULT_TIMEOUT);
-        let value = request.value.as_ref();
-        let running = self.run(&scope.partition, &request.name, request.verb, value);
+        let running = async {
+            let named = request.partition.as_deref();
+            let partition = partition(&*self.partitions, named, &scope.partition).await?;
+            let value = request.value.as_ref();
+            self.run(&partition, &request.name, request.verb, value)
+                .await
+        };
         tokio::time::timeout(timeout, running)
             .await
             .unwrap_or_else(|_| {

@@ -123,6 +123,7 @@ fn request(operation: wit::Operation) -> wit::ResourceRequest {
         ready_when: None,
         once: false,
         timeout: None,
+        partition: None,
         operation,
     }
 }
@@ -327,6 +328,13 @@ fn every_request() -> wit::Requests {
             value: (verb == SecretVerb::Create).then(|| r#""a value""#.to_owned()),
         })));
     }
+    let mut in_partition = request(Operation::Secret(wit::SecretRequest {
+        secret_name: "login".into(),
+        verb: SecretVerb::Get,
+        value: None,
+    }));
+    in_partition.partition = some("team-a");
+    all.push(in_partition);
     all.push(request(Operation::Http(wit::HttpRequest {
         method: "POST".into(),
         url: "https://api.example/v1/sites".into(),

@@ -26,6 +26,7 @@ const cfgr_error *options(const cfgr_input *input, cfgr_output *output) {
     cfgr_output_request(output, "drop", ask, .on_error = CFGR_DROP_ERROR);
     cfgr_output_request(output, "once", ask, .once = true);
     cfgr_output_request(output, "timeout", ask, .timeout_ms = 1500);
+    cfgr_output_request(output, "partition", ask, .partition = "team-a");
     return NULL;
 }
 

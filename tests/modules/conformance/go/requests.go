@@ -33,6 +33,7 @@ func options(*configurator.Input) (*configurator.Output, error) {
 		configurator.Request{Name: "drop", Operation: ask, OnError: configurator.OnErrorDrop},
 		configurator.Request{Name: "once", Operation: ask, Once: true},
 		configurator.Request{Name: "timeout", Operation: ask, Timeout: 1500 * time.Millisecond},
+		configurator.Request{Name: "partition", Operation: ask, Partition: "team-a"},
 	), nil
 }
 

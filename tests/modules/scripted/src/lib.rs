@@ -76,6 +76,9 @@ struct ScriptedRequest {
     declarative: bool,
     #[serde(default)]
     timeout_ms: Option<u64>,
+    /// The namespace whose partition of the stores is meant.
+    #[serde(default)]
+    partition: Option<String>,
     #[serde(flatten)]
     operation: ScriptedOperation,
 }
@@ -356,6 +359,7 @@ fn made(scripted: ScriptedRequest, input: &Input) -> Result<Request, HandlerErro
         request.of = keys(input)?.into_iter().find(|key| key.name == name);
     }
     request.bootstrap_dep = scripted.bootstrap_dep;
+    request.partition = scripted.partition;
     if let Some(reaction) = scripted.on_error {
         request = request.on_error(match reaction {
             Reaction::Fail => OnError::Fail,

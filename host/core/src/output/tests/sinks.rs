@@ -227,6 +227,7 @@ fn the_namespace_of_app_conf_is_that_of_its_object() {
             key: "k".into(),
             value: None,
         })],
+        partition: None,
     });
     let cluster_scoped = ObjectRef {
         namespace: String::new(),

@@ -29,6 +29,7 @@ export function options() {
     request('drop', ask, { onError: 'drop-error' }),
     request('once', ask, { once: true }),
     request('timeout', ask, { timeout: 1500 }),
+    request('partition', ask, { partition: 'team-a' }),
   );
 }
 

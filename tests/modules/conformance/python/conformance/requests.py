@@ -43,6 +43,7 @@ def options(input: Input) -> Output:
         request("drop", ask, on_error=OnError.DROP_ERROR),
         request("once", ask, once=True),
         request("timeout", ask, timeout=timedelta(milliseconds=1500)),
+        request("partition", ask, partition="team-a"),
     )
 
 

@@ -46,7 +46,8 @@ pub fn options(_: &Input) -> Result<Output, HandlerError> {
         .request(Request::new("catch", ask()).catch_error())
         .request(Request::new("drop", ask()).drop_error())
         .request(Request::new("once", ask()).once())
-        .request(Request::new("timeout", ask()).timeout(Duration::from_millis(1500))))
+        .request(Request::new("timeout", ask()).timeout(Duration::from_millis(1500)))
+        .request(Request::new("partition", ask()).partition("team-a")))
 }
 
 pub fn strategy(input: &Input) -> Result<Output, HandlerError> {
