@@ -458,7 +458,8 @@ mod tests {
         );
         check(
             team(|spec| {
-                let rule = json!({"namespaces": ["team-a"], "prefixes": ["resources/"], "verbs": ["get"]});
+                let rule =
+                    json!({"namespaces": ["team-a"], "prefixes": ["resources/"], "verbs": ["get"]});
                 spec["capabilities"]["configstore"] = json!([rule]);
             }),
             expect![[r#"team-a/pods watches Pod in ["team-a"]"#]],

@@ -424,8 +424,7 @@ impl HostBuilder {
             .max_retry_after(max_retry_after)
             .background(background.clone());
         let partitions = Arc::new(KubernetesPartitions::new(cluster.client.clone()));
-        let configstore =
-            ConfigstoreSink::new(config_store.clone()).partitions(partitions.clone());
+        let configstore = ConfigstoreSink::new(config_store.clone()).partitions(partitions.clone());
         let secretstore =
             SecretstoreSink::new(secret_store.clone(), generator).partitions(partitions);
         let sinks = Sinks {

@@ -299,7 +299,10 @@ fn check_partition(operation: &Operation) -> Result<(), Fault> {
     };
     match partition {
         Some(namespace) if !is_namespace(namespace) => {
-            let message = format!("`partition` is no name of a namespace: {}", quoted(namespace));
+            let message = format!(
+                "`partition` is no name of a namespace: {}",
+                quoted(namespace)
+            );
             Err(invalid(message))
         }
         _ => Ok(()),

@@ -84,8 +84,7 @@ impl Partition {
 /// Returns whether a namespace can have this name: 1 to 63 lower-case letters, digits and `-`, which is neither first nor last (RFC 1123).
 #[must_use]
 pub fn is_namespace(name: &str) -> bool {
-    let is_plain =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=MAX_NAMESPACE).contains(&name.len())
         && !name.starts_with('-')
         && !name.ends_with('-')

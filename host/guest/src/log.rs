@@ -1,7 +1,7 @@
 //! What guests log.
 
-use std::collections::VecDeque;
 use std::fmt;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -74,7 +74,8 @@ pub(crate) struct CallLog {
     lines: u32,
     bytes: usize,
     dropped: u64,
-    tail: VecDeque<u8>,
+    /// Ends with what the tail has: at most twice as long, so that little is moved for each line.
+    tail: Vec<u8>,
 }
 
 impl CallLog {
@@ -86,14 +87,16 @@ impl CallLog {
             lines: 0,
             bytes: 0,
             dropped: 0,
-            tail: VecDeque::new(),
+            tail: Vec::new(),
         }
     }
 
     /// The guest logs a line.
     pub(crate) fn line(&mut self, mut line: LogLine) {
         let bytes = line.cut(self.limits.line_bytes);
-        self.keep(format!("{line}\n").as_bytes());
+        // Writing to memory does not fail.
+        let _ = writeln!(self.tail, "{line}");
+        self.trim_tail();
         if self.lines >= self.limits.lines || self.bytes.saturating_add(bytes) > self.limits.bytes {
             self.dropped += 1;
             return;
@@ -105,7 +108,10 @@ impl CallLog {
 
     /// The guest writes to stdout or stderr: only the tail keeps it.
     pub(crate) fn output(&mut self, bytes: &[u8]) {
-        self.keep(bytes);
+        let excess = bytes.len().saturating_sub(self.limits.tail);
+        self.tail
+            .extend_from_slice(bytes.get(excess..).unwrap_or_default());
+        self.trim_tail();
     }
 
     /// Lines delivered.
@@ -120,7 +126,8 @@ impl CallLog {
 
     /// The end of what the guest logged and wrote.
     pub(crate) fn tail(&self) -> String {
-        let bytes: Vec<u8> = self.tail.iter().copied().collect();
+        let excess = self.tail.len().saturating_sub(self.limits.tail);
+        let bytes = self.tail.get(excess..).unwrap_or_default();
         // The beginning may be cut inside of a character.
         let whole = bytes
             .iter()
@@ -131,12 +138,11 @@ impl CallLog {
             .to_owned()
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
-        let kept = bytes.len().min(self.limits.tail);
-        let excess = (self.tail.len() + kept).saturating_sub(self.limits.tail);
-        self.tail.drain(..excess);
-        self.tail
-            .extend(bytes.get(bytes.len() - kept..).unwrap_or_default());
+    fn trim_tail(&mut self) {
+        let excess = self.tail.len().saturating_sub(self.limits.tail);
+        if excess > self.limits.tail {
+            self.tail.drain(..excess);
+        }
     }
 }
 

@@ -374,7 +374,10 @@ async fn run_host(args: &RunArgs, settings: &Settings) -> anyhow::Result<ExitCod
                 break;
             }
         }
-        for name in declared.iter().filter(|name| report.borrow().outside.contains(*name)) {
+        for name in declared
+            .iter()
+            .filter(|name| report.borrow().outside.contains(*name))
+        {
             tracing::warn!(
                 configurator = name,
                 "this host does not run the Configurator: its `namespaces` or `selector` leave it out"

@@ -214,8 +214,7 @@ async fn enters_a_partition(servers: Servers) -> Result<()> {
             .await?;
         world
             .until("the namespace and its partition are gone", || async {
-                Ok(namespaces.get_opt("team-a").await?.is_none()
-                    && world.keys().await?.is_empty())
+                Ok(namespaces.get_opt("team-a").await?.is_none() && world.keys().await?.is_empty())
             })
             .await?;
         super::team(&world, "team-a", json!({"tenant": "yes"})).await?;
@@ -255,7 +254,9 @@ async fn a_cluster_configurator_enters_no_other_partition() -> Result<()> {
     // A rule for another partition is none for the own.
     check_denied(
         json!([{"name": "read", "readSecret": "given"}]),
-        expect!["spec.capabilities has no rule that allows secretstore: {names: [given], verbs: [get]}"],
+        expect![
+            "spec.capabilities has no rule that allows secretstore: {names: [given], verbs: [get]}"
+        ],
     )
     .await?;
     check_denied(

@@ -336,9 +336,7 @@ mod tests {
                 }],
                 ..Capabilities::default()
             },
-            expect![[
-                r#"secretstore: {namespaces: [team-a], names: ["pod-a"], verbs: [get]}"#
-            ]],
+            expect![[r#"secretstore: {namespaces: [team-a], names: ["pod-a"], verbs: [get]}"#]],
         );
         check(
             Capabilities {
