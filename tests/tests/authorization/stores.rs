@@ -182,7 +182,11 @@ fn operation(chance: &mut Chance) -> ConfigOperation {
     }
 }
 
-fn config_rules(chance: &mut Chance, operations: &[ConfigOperation]) -> Capabilities {
+fn config_rules(
+    chance: &mut Chance,
+    operations: &[ConfigOperation],
+    named: Option<&String>,
+) -> Capabilities {
     if chance.one_in(6) {
         return Capabilities::everything();
     }
@@ -191,7 +195,7 @@ fn config_rules(chance: &mut Chance, operations: &[ConfigOperation]) -> Capabili
         let own = key(own, "shop").unwrap_or_default();
         let end = own.floor_char_boundary(chance.below(own.len() + 1));
         ConfigstoreRule {
-            namespaces: namespaces(chance),
+            namespaces: namespaces(chance, named),
             prefixes: vec![
                 own[..end].to_owned(),
                 chance
@@ -223,15 +227,21 @@ impl Partitions for Found {
 /// The namespace whose partition a request names, if it names one.
 fn partition(chance: &mut Chance) -> Option<String> {
     chance
-        .one_in(3)
+        .one_in(4)
         .then(|| chance.pick(&["team-a", "shop"]).to_owned())
 }
 
-/// Namespaces that a rule is for. None: it is for the own partition.
-fn namespaces(chance: &mut Chance) -> Vec<String> {
-    (0..chance.below(3))
-        .map(|_| chance.pick(&["team-a", "shop", "*", ""]).to_owned())
-        .collect()
+/// Namespaces that a rule is for. Most rules are for the partition that the request is for.
+fn namespaces(chance: &mut Chance, named: Option<&String>) -> Vec<String> {
+    let other = |chance: &mut Chance| {
+        let other = chance.pick(&["team-a", "shop", "*", ""]);
+        vec![other.to_owned()]
+    };
+    match named {
+        _ if chance.one_in(8) => other(chance),
+        None => Vec::new(),
+        Some(named) => vec![chance.pick(&["*", named.as_str()]).to_owned()],
+    }
 }
 
 /// Whether a rule for these namespaces is for a partition.
@@ -269,7 +279,9 @@ async fn the_config_store_is_asked_for_nothing_that_no_rule_allows() {
             .map(|_| operation(&mut chance))
             .collect();
         let named = partition(&mut chance);
-        let rules = Rules::new(&mut chance, |chance| config_rules(chance, &operations));
+        let rules = Rules::new(&mut chance, |chance| {
+            config_rules(chance, &operations, named.as_ref())
+        });
         let scope = scope(&mut chance);
         let by = |operation: &ConfigOperation| {
             let key = key(operation, "shop");
@@ -344,7 +356,7 @@ async fn the_secret_store_is_asked_for_nothing_that_no_rule_allows() {
         let named = partition(&mut chance);
         let rules = Rules::new(&mut chance, |chance| {
             let rule = |chance: &mut Chance| SecretstoreRule {
-                namespaces: namespaces(chance),
+                namespaces: namespaces(chance, named.as_ref()),
                 names: vec![
                     chance
                         .pick(&["*", "pod-a", name.as_str(), OWN, OF_NAMESPACES])
