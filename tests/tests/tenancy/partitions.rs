@@ -261,7 +261,7 @@ async fn a_cluster_configurator_enters_no_other_partition() -> Result<()> {
     .await?;
     check_denied(
         json!([{"name": "put", "partition": "team-a/x", "put": {"key": "greeting", "value": "1"}}]),
-        expect![[r#"the output is invalid: request "put": `partition` is no name of a namespace: "team-a/x""#]],
+        expect![[r#"request "put": the output is invalid: `partition` is no name of a namespace: "team-a/x""#]],
     )
     .await
 }
