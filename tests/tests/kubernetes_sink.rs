@@ -1542,8 +1542,8 @@ async fn an_answer_that_breaks_off_or_is_no_object_is_told() {
         (
             b"\"\xff\"",
             expect![[r#"
-                ResourceGeneric: get configmaps default/a: the answer is not UTF-8
-                ResourceGeneric: list configmaps: the answer is not UTF-8
+                ResourceGeneric: the server's answer cannot be read: it is not UTF-8
+                ResourceGeneric: the list of configmaps cannot be read: it is not UTF-8
             "#]],
         ),
     ] {
