@@ -20,13 +20,13 @@ pub trait Partitions: Send + Sync + 'static {
 }
 
 /// Reads the uid of a namespace from a Kubernetes API, for each request: a namespace that has just been created again has another partition.
-pub struct KubernetesPartitions(Api<Namespace>);
+pub struct KubernetesPartitions(Client);
 
 impl KubernetesPartitions {
     /// Asks this API, with the rights of the client: `get` on namespaces.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self(Api::all(client))
+        Self(client)
     }
 }
 
@@ -34,18 +34,17 @@ impl KubernetesPartitions {
 impl Partitions for KubernetesPartitions {
     async fn of_namespace(&self, namespace: &str) -> Result<Partition, Fault> {
         let what = format!("get the namespace {namespace}");
-        let found = self.0.get_metadata_opt(namespace).await;
-        let uid = found
-            .map_err(|error| fault_of(&what, false, &error))?
-            .and_then(|found| found.metadata.uid);
-        let uid = uid.ok_or_else(|| {
-            Fault::new(
-                FaultKind::ResourceNotFound,
-                format!("there is no namespace {namespace}, so it has no partition"),
-            )
-        })?;
+        let uid = namespace_uid(&self.0, namespace).await;
+        let uid = uid.map_err(|error| fault_of(&what, false, &error))?;
         Ok(Partition::of_namespace(namespace, &uid))
     }
+}
+
+/// Reads the uid of a namespace from the API: a watch could lag behind, and show the uid of a deleted namespace with this name.
+pub(crate) async fn namespace_uid(client: &Client, name: &str) -> kube::Result<String> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let found = namespaces.get_metadata(name).await?;
+    Ok(found.metadata.uid.unwrap_or_default())
 }
 
 /// Knows no namespace.

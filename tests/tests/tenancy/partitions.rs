@@ -163,15 +163,15 @@ async fn each_has_its_part(servers: Servers) -> Result<()> {
     world.stop().await
 }
 
-/// A ClusterConfigurator with these requests, and rules for the partition of team-a.
+/// A ClusterConfigurator with these requests, and rules for the partitions of team-a and of a namespace that does not exist.
 fn visitor(requests: Value) -> Value {
     let mut visitor = keeper(None);
     visitor["spec"]["parameters"] = json!({"root": {"requests": requests}});
-    let team = json!(["team-a"]);
+    let namespaces = json!(["team-a", "nobody"]);
     visitor["spec"]["capabilities"]["configstore"] =
-        json!([{"namespaces": team, "prefixes": ["basic/"], "verbs": ["update"]}]);
+        json!([{"namespaces": namespaces, "prefixes": ["basic/"], "verbs": ["update"]}]);
     visitor["spec"]["capabilities"]["secretstore"] =
-        json!([{"namespaces": team, "names": ["*"], "verbs": ["get", "create"]}]);
+        json!([{"namespaces": namespaces, "names": ["*"], "verbs": ["get", "create"]}]);
     visitor
 }
 
@@ -222,11 +222,8 @@ async fn enters_a_partition(servers: Servers) -> Result<()> {
     world.stop().await
 }
 
-/// Checks why an object is given up of which this is asked.
-async fn check_denied(requests: Value, expected: Expect) -> Result<()> {
-    let world = with_teams(Place::default().open().await?).await?;
-    world.apply(&visitor(requests)).await?;
-    world.apply(&object("team-b")).await?;
+/// Waits until the object of the ClusterConfigurator is given up, and returns why.
+async fn failure(world: &World) -> Result<String> {
     let key = ObjectRef::cluster_scoped("keeper");
     let failure = || async {
         let found = get(&world.client, &key)
@@ -240,7 +237,17 @@ async fn check_denied(requests: Value, expected: Expect) -> Result<()> {
             Ok(failure().await?.is_some())
         })
         .await?;
-    expected.assert_eq(&failure().await?.unwrap_or_default());
+    failure().await?.context("a failure")
+}
+
+/// Checks why an object is given up of which this is asked.
+async fn check_denied(requests: Value, expected: Expect) -> Result<()> {
+    let world = with_teams(Place::default().open().await?).await?;
+    let mut visitor = visitor(requests);
+    visitor["spec"]["retry"] = json!({"maxAttempts": 1});
+    world.apply(&visitor).await?;
+    world.apply(&object("team-b")).await?;
+    expected.assert_eq(&failure(&world).await?);
     world.stop().await
 }
 
@@ -249,6 +256,11 @@ async fn a_cluster_configurator_enters_no_other_partition() -> Result<()> {
     check_denied(
         json!([{"name": "read", "partition": "team-b", "readSecret": "given"}]),
         expect!["spec.capabilities has no rule that allows secretstore: {namespaces: [team-b], names: [given], verbs: [get]}"],
+    )
+    .await?;
+    check_denied(
+        json!([{"name": "read", "partition": "nobody", "readSecret": "given"}]),
+        expect![[r#"still failing after 1 attempt: ResourceNotFound: get the namespace nobody: namespaces "nobody" not found (NotFound)"#]],
     )
     .await?;
     // A rule for another partition is none for the own.
@@ -276,20 +288,7 @@ async fn a_cluster_configurator_names_no_secret_of_a_team() -> Result<()> {
         json!({"root": {"requests": [{"name": "read", "readSecret": secret}]}});
     world.apply(&thief).await?;
     world.apply(&object("team-a")).await?;
-    let key = ObjectRef::cluster_scoped("keeper");
-    let failure = || async {
-        let found = get(&world.client, &key)
-            .await?
-            .context("the Configurator")?;
-        let failures = found.status.unwrap_or_default().failures;
-        Ok::<_, anyhow::Error>(failures.first().map(|failure| failure.message.clone()))
-    };
-    world
-        .until("the object is given up", || async {
-            Ok(failure().await?.is_some())
-        })
-        .await?;
-    let message = failure().await?.unwrap_or_default().replace(&uid, "UID");
+    let message = failure(&world).await?.replace(&uid, "UID");
     expect!["spec.capabilities has no rule that allows secretstore: {names: [namespaces/team-a/UID/shared], verbs: [get]}"].assert_eq(&message);
     world.stop().await
 }

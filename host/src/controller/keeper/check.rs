@@ -5,9 +5,7 @@ use std::sync::Arc;
 use configurator_core::configurator::Configurator;
 use configurator_core::document::Document;
 use configurator_core::partition::Partition;
-use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
-use kube::api::Api;
 
 use super::account::check_account;
 use super::load::check_memory;
@@ -21,6 +19,7 @@ use crate::host::Shared;
 use crate::impersonation::acting_as;
 use crate::objects;
 use crate::resource;
+use crate::sinks::partitions::namespace_uid;
 
 /// A Configurator whose policies and ServiceAccount allow that its module is fetched.
 pub(super) struct Checked {
@@ -48,7 +47,17 @@ pub(super) async fn check(
     check_configurators(shared, &policy, resource).await?;
     check_account(shared, &configurator, &resource.spec).await?;
     if !key.namespace.is_empty() {
-        let uid = namespace_uid(&shared.client, &key.namespace).await?;
+        let uid = namespace_uid(&shared.client, &key.namespace).await;
+        let uid = uid.map_err(|error| {
+            Refusal::for_now(
+                "NamespaceUnknown",
+                format!(
+                    "the namespace {} cannot be read; the host retries: {}",
+                    key.namespace,
+                    objects::explained(&error)
+                ),
+            )
+        })?;
         if uid != policy.uid {
             let message = format!(
                 "the namespace {} has just been created again; the host retries",
@@ -73,20 +82,4 @@ pub(super) async fn check(
         client,
         parameters: (!sources.is_empty()).then_some(sourced),
     })
-}
-
-/// Reads the uid of a namespace from the API: a watch could lag behind, and show the uid of a deleted namespace with this name.
-async fn namespace_uid(client: &Client, name: &str) -> Result<String, Refusal> {
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    let found = namespaces.get_metadata(name).await;
-    let found = found.map_err(|error| {
-        Refusal::for_now(
-            "NamespaceUnknown",
-            format!(
-                "the namespace {name} cannot be read; the host retries: {}",
-                objects::explained(&error)
-            ),
-        )
-    })?;
-    Ok(found.metadata.uid.unwrap_or_default())
 }
