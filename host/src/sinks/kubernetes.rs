@@ -7,6 +7,7 @@ mod subresources;
 mod verbs;
 mod versions;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -131,7 +132,7 @@ impl KubernetesSink {
     /// Reads a body: in the background, in a turn of `owner`, if it is large.
     async fn read<T: Send + 'static>(
         &self,
-        what: &str,
+        what: &(impl fmt::Display + Sync + ?Sized),
         body: Pieces,
         owner: Owner,
         read: impl FnOnce(Pieces) -> Result<T, Fault> + Send + 'static,
@@ -144,12 +145,12 @@ impl KubernetesSink {
     }
 
     /// Reads what a server says in an answer that is no success.
-    async fn told(&self, what: &str, body: Pieces, owner: Owner) -> Told {
-        let told = self.read(what, body, owner, |body| {
-            let told = serde_json::from_str(&text(body)?);
-            Ok(told.unwrap_or_default())
+    async fn told(&self, body: Pieces, owner: Owner) -> Told {
+        let told = self.background.run_for(body.size(), owner, move || {
+            let text = body.into_text().ok()?;
+            serde_json::from_str(&text).ok()
         });
-        told.await.unwrap_or_default()
+        told.await.ok().flatten().unwrap_or_default()
     }
 
     async fn ask_version(&self) -> Result<(), Fault> {
@@ -162,7 +163,7 @@ impl KubernetesSink {
         if parts.status.is_success() {
             return Ok(());
         }
-        let told = self.told(WHAT, body, Owner::default()).await;
+        let told = self.told(body, Owner::default()).await;
         let fault = classify(WHAT, false, parts.status, &parts.headers, &told);
         // What one request is told is about that request; what the probe is told is about the server.
         let status = parts.status;

@@ -202,14 +202,14 @@ mod tests {
     #[track_caller]
     fn check(list: impl AsRef<[u8]>, expected: Expect) {
         let list = list.as_ref();
-        let read = read(&[list]);
+        let whole = read(&[list]);
         for cut in 0..=list.len() {
             for other in cut..=list.len() {
                 let parts = [&list[..cut], &list[cut..other], &list[other..]];
-                assert_eq!(super::tests::read(&parts), read, "{cut} {other}");
+                assert_eq!(read(&parts), whole, "{cut} {other}");
             }
         }
-        expected.assert_eq(&read);
+        expected.assert_eq(&whole);
     }
 
     fn read(parts: &[&[u8]]) -> String {

@@ -79,7 +79,7 @@ async fn ask(
     let room = AnswerRoom::default();
     let (parts, body) = sink.exchange(&what, outgoing, &room, 0).await?;
     if !parts.status.is_success() {
-        let told = sink.told(&what, body, owner).await;
+        let told = sink.told(body, owner).await;
         return Err(classify(&what, false, parts.status, &parts.headers, &told));
     }
     let unread = what.clone();

@@ -90,8 +90,7 @@ impl Sender<'_> {
         body: Pieces,
         read: impl FnOnce(Pieces) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Fault> {
-        let what = self.call.to_string();
-        self.sink.read(&what, body, self.owner, read).await
+        self.sink.read(self.call, body, self.owner, read).await
     }
 
     async fn list(&self) -> Result<Answer, Fault> {
@@ -284,7 +283,7 @@ impl Sender<'_> {
         if parts.status.is_success() {
             return Ok(body);
         }
-        let told = self.sink.told(&what, body, self.owner).await;
+        let told = self.sink.told(body, self.owner).await;
         let mut fault = classify(&what, is_mutating, parts.status, &parts.headers, &told);
         if is_mismatch(self.request(), parts.status, &told) {
             fault.kind = FaultKind::ResourceConflict;
