@@ -1,6 +1,6 @@
 //! Whether rules allow all that other rules do.
 
-use super::{Capabilities, any, is_for, namespaces_of};
+use super::{Capabilities, ConfigstoreRule, SecretstoreRule, any, is_for, namespaces_of};
 use crate::request::{ConfigVerb, KubernetesVerb, SecretVerb};
 
 /// How many combinations one rule may have; a module that says more is told to say it in other words.
@@ -93,16 +93,16 @@ impl Capabilities {
             })
         };
         wanted.configstore.iter().find_map(|rule| {
-            partitions(&rule.namespaces).find_map(|partition| {
-                rule.prefixes.iter().find_map(|prefix| {
-                    let mut verbs = rule.verbs.iter();
-                    let verb = verbs.find(|verb| lacks(partition, prefix, verb))?;
-                    let (namespaces, verb) = (namespaces_of(partition), verb.name());
-                    Some(format!(
-                        "configstore: {{{namespaces}prefixes: [{prefix:?}], verbs: [{verb}]}}"
-                    ))
-                })
-            })
+            let ConfigstoreRule {
+                namespaces,
+                prefixes,
+                verbs,
+            } = rule;
+            let (partition, prefix, verb) = first(namespaces, prefixes, verbs, lacks)?;
+            let (namespaces, verb) = (namespaces_of(partition), verb.name());
+            Some(format!(
+                "configstore: {{{namespaces}prefixes: [{prefix:?}], verbs: [{verb}]}}"
+            ))
         })
     }
 
@@ -115,16 +115,16 @@ impl Capabilities {
             })
         };
         wanted.secretstore.iter().find_map(|rule| {
-            partitions(&rule.namespaces).find_map(|partition| {
-                rule.names.iter().find_map(|name| {
-                    let mut verbs = rule.verbs.iter();
-                    let verb = verbs.find(|verb| lacks(partition, name, verb))?;
-                    let (namespaces, verb) = (namespaces_of(partition), verb.name());
-                    Some(format!(
-                        "secretstore: {{{namespaces}names: [{name:?}], verbs: [{verb}]}}"
-                    ))
-                })
-            })
+            let SecretstoreRule {
+                namespaces,
+                names,
+                verbs,
+            } = rule;
+            let (partition, name, verb) = first(namespaces, names, verbs, lacks)?;
+            let (namespaces, verb) = (namespaces_of(partition), verb.name());
+            Some(format!(
+                "secretstore: {{{namespaces}names: [{name:?}], verbs: [{verb}]}}"
+            ))
         })
     }
 
@@ -142,6 +142,21 @@ impl Capabilities {
             })
         })
     }
+}
+
+/// Returns the first partition, text and verb of a rule for a store that `is` holds for. The texts are prefixes of keys, or names.
+fn first<'r, V>(
+    namespaces: &'r [String],
+    texts: &'r [String],
+    verbs: &'r [V],
+    is: impl Fn(Option<&str>, &str, &V) -> bool,
+) -> Option<(Option<&'r str>, &'r str, &'r V)> {
+    partitions(namespaces).find_map(|partition| {
+        texts.iter().find_map(|text| {
+            let verb = verbs.iter().find(|verb| is(partition, text, verb))?;
+            Some((partition, text.as_str(), verb))
+        })
+    })
 }
 
 /// Returns the partitions that a rule for these namespaces is for.
@@ -186,7 +201,7 @@ impl Place<'_> {
 mod tests {
     use expect_test::{Expect, expect};
 
-    use super::super::{ConfigstoreRule, HttpRule, KubernetesRule, SecretstoreRule};
+    use super::super::{HttpRule, KubernetesRule};
     use super::*;
 
     fn texts(texts: &[&str]) -> Vec<String> {
