@@ -282,8 +282,10 @@ impl DeclarativeRequests {
 
 /// Names what a request changes, and on whose behalf: a request of a team never supersedes one of others.
 fn target_of(job: &DeclarativeJob) -> String {
-    let partition = job.scope.partition.prefix();
-    match job.operation.operation() {
+    let operation = job.operation.operation();
+    let own = job.scope.partition.prefix();
+    let partition = format!("{own} {}", operation.partition().unwrap_or_default());
+    match operation {
         Operation::Kubernetes(request) => format!(
             "kubernetes {} {}/{} {}/{} {}",
             job.scope
@@ -303,13 +305,9 @@ fn target_of(job: &DeclarativeJob) -> String {
                 .iter()
                 .filter_map(|operation| layers::key_of(operation, job.operation.namespace()).ok())
                 .collect();
-            let named = request.partition.as_deref().unwrap_or_default();
-            format!("configstore {partition} {named} {}", keys.join(" "))
+            format!("configstore {partition} {}", keys.join(" "))
         }
-        Operation::Secret(request) => {
-            let named = request.partition.as_deref().unwrap_or_default();
-            format!("secretstore {partition} {named} {}", request.name)
-        }
+        Operation::Secret(request) => format!("secretstore {partition} {}", request.name),
         Operation::Http(request) => {
             let owner = job
                 .owner

@@ -230,7 +230,14 @@ fn check_request(
         ));
     }
     check_of(request.of.as_ref(), rules).map_err(invalid)?;
-    check_partition(&request.operation)?;
+    if let Some(namespace) = request.operation.partition()
+        && !is_namespace(namespace)
+    {
+        return Err(invalid(format!(
+            "`partition` is no name of a namespace: {}",
+            quoted(namespace)
+        )));
+    }
     match &request.operation {
         // Checked when it is prepared to be sent.
         Operation::Kubernetes(_) => Ok(()),
@@ -289,24 +296,6 @@ fn check_of(of: Option<&ObjectRef>, rules: OutputRules<'_>) -> Result<(), String
 /// Whether a well-formed document is an object.
 fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{')
-}
-
-fn check_partition(operation: &Operation) -> Result<(), Fault> {
-    let partition = match operation {
-        Operation::Config(config) => config.partition.as_deref(),
-        Operation::Secret(secret) => secret.partition.as_deref(),
-        Operation::Kubernetes(_) | Operation::Http(_) => None,
-    };
-    match partition {
-        Some(namespace) if !is_namespace(namespace) => {
-            let message = format!(
-                "`partition` is no name of a namespace: {}",
-                quoted(namespace)
-            );
-            Err(invalid(message))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn check_config(operation: &ConfigOperation, default_namespace: &str) -> Result<(), Fault> {

@@ -250,6 +250,16 @@ impl Operation {
         }
     }
 
+    /// The namespace whose partition of a store is meant. `None`: the Configurator's own partition, or no operation on a store.
+    #[must_use]
+    pub fn partition(&self) -> Option<&str> {
+        match self {
+            Self::Config(request) => request.partition.as_deref(),
+            Self::Secret(request) => request.partition.as_deref(),
+            Self::Kubernetes(_) | Self::Http(_) => None,
+        }
+    }
+
     /// Whether it may change something at its server. Any `http` request may.
     #[must_use]
     pub fn is_mutating(&self) -> bool {
@@ -268,17 +278,11 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kubernetes(request) => write!(f, "{} {request}", request.verb.name()),
-            Self::Config(request) => {
-                match request.operations.len() {
-                    1 => f.write_str("1 operation"),
-                    number => write!(f, "{number} operations"),
-                }?;
-                write_partition(f, request.partition.as_deref())
-            }
-            Self::Secret(request) => {
-                write!(f, "{} {}", request.verb.name(), request.name)?;
-                write_partition(f, request.partition.as_deref())
-            }
+            Self::Config(request) => match request.operations.len() {
+                1 => f.write_str("1 operation"),
+                number => write!(f, "{number} operations"),
+            },
+            Self::Secret(request) => write!(f, "{} {}", request.verb.name(), request.name),
             Self::Http(request) => {
                 let (scheme, rest) = request.url.split_once("://").unwrap_or(("", ""));
                 let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -287,14 +291,11 @@ impl fmt::Display for Operation {
                     .map_or(authority, |(_, host)| host);
                 write!(f, "{} {scheme}://{host}", request.method)
             }
+        }?;
+        match self.partition() {
+            None => Ok(()),
+            Some(namespace) => write!(f, " in the partition of {namespace}"),
         }
-    }
-}
-
-fn write_partition(f: &mut fmt::Formatter<'_>, partition: Option<&str>) -> fmt::Result {
-    match partition {
-        None => Ok(()),
-        Some(namespace) => write!(f, " in the partition of {namespace}"),
     }
 }
 

@@ -71,15 +71,12 @@ pub(super) fn requests(requests: &Requests) -> Vec<Value> {
     lines
 }
 
-fn partition(namespace: Option<&str>, view: &mut Map<String, Value>) {
-    if let Some(namespace) = namespace {
-        view.insert("partition".into(), namespace.into());
-    }
-}
-
 fn request(request: &Request) -> Value {
     let mut view = Map::new();
     view.insert("name".into(), request.name.as_str().into());
+    if let Some(namespace) = request.operation.partition() {
+        view.insert("partition".into(), namespace.into());
+    }
     match &request.operation {
         Operation::Kubernetes(kubernetes) => self::kubernetes(kubernetes, &mut view),
         Operation::Config(config) => {
@@ -88,7 +85,6 @@ fn request(request: &Request) -> Value {
                 (false, [one]) => view.insert("config".into(), one.clone()),
                 _ => view.insert("transaction".into(), operations.into()),
             };
-            partition(config.partition.as_deref(), &mut view);
         }
         Operation::Secret(secret) => {
             view.insert(
@@ -98,7 +94,6 @@ fn request(request: &Request) -> Value {
             if secret.value.is_some() {
                 view.insert("value".into(), "given by the handler".into());
             }
-            partition(secret.partition.as_deref(), &mut view);
         }
         Operation::Http(http) => {
             view.insert(

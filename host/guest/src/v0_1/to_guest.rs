@@ -182,11 +182,7 @@ fn request(request: &req::Request) -> wit_requests::ResourceRequest {
         ready_when: request.ready_when.as_ref().map(readiness),
         once: request.once,
         timeout: request.timeout.map(milliseconds),
-        partition: match &request.operation {
-            req::Operation::Config(config) => config.partition.clone(),
-            req::Operation::Secret(secret) => secret.partition.clone(),
-            req::Operation::Kubernetes(_) | req::Operation::Http(_) => None,
-        },
+        partition: request.operation.partition().map(str::to_owned),
         operation: operation(&request.operation),
     }
 }
