@@ -3,6 +3,7 @@
 //! `serde_json` can read a list from a stream as well, but takes five times the processor time for it.
 
 use bytes::{Buf, Bytes};
+use configurator_background::rest::rest_if_due;
 use memchr::memchr2;
 
 use super::pieces::NotText;
@@ -68,7 +69,7 @@ impl<P: Iterator<Item = Bytes>> ListItems<P> {
         }
     }
 
-    /// Returns the text of the next item, and `None` at the end of the list.
+    /// Returns the text of the next item, and `None` at the end of the list. Rests between parts.
     pub(super) fn next(&mut self) -> Result<Option<&str>, NotList> {
         self.item.clear();
         loop {
@@ -82,6 +83,7 @@ impl<P: Iterator<Item = Bytes>> ListItems<P> {
                     return Ok(Some(text(&self.item)?));
                 }
             } else if let Some(part) = self.parts.next() {
+                rest_if_due();
                 self.part = part;
             } else {
                 return Ok(None);
