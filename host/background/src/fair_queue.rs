@@ -62,6 +62,12 @@ impl FairQueue {
         Some(self.turn(owner))
     }
 
+    /// Tells whether another owner had a turn recently.
+    #[must_use]
+    pub fn has_rivals(&self, owner: Owner) -> bool {
+        self.state().owners.has_rivals(owner)
+    }
+
     fn turn(self: &Arc<Self>, owner: Owner) -> Turn {
         Turn {
             queue: Arc::clone(self),
@@ -138,6 +144,13 @@ impl State {
     fn begin(&mut self, owner: Owner) {
         self.free = self.free.saturating_sub(1);
         self.owners.begin(owner);
+    }
+}
+
+impl Turn {
+    /// Does not count the time until now.
+    pub fn restart(&mut self) {
+        self.since = Instant::now();
     }
 }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 /// The number of owners and groups that are remembered. A forgotten one counts as new.
 const REMEMBERED: usize = 1024;
+/// The number of turns since the last one of another owner, up to which that owner counts as active.
+const RECENT: u64 = 64;
 /// The time that a turn counts for at least, and when it begins: its duration is not known yet.
 const LEAST: Duration = Duration::from_micros(10);
 
@@ -45,6 +47,10 @@ impl From<u128> for Owner {
 pub struct Owners {
     /// Counts turns.
     turns: u64,
+    /// The owner of the last turn.
+    latest: Option<u128>,
+    /// The number of the last turn of any other owner.
+    other: Option<u64>,
     last: HashMap<u128, u64>,
     /// The time that each group has used, in nanoseconds divided by its weight.
     used: HashMap<u128, u64>,
@@ -60,8 +66,21 @@ impl Owners {
         (self.used_by(owner), last)
     }
 
+    /// Tells whether another owner had a turn recently.
+    #[must_use]
+    pub fn has_rivals(&self, owner: Owner) -> bool {
+        match self.latest {
+            Some(latest) if latest != owner.id => true,
+            _ => self.other.is_some_and(|other| self.turns - other <= RECENT),
+        }
+    }
+
     /// Records the beginning of a turn.
     pub fn begin(&mut self, owner: Owner) {
+        if self.latest.is_some_and(|latest| latest != owner.id) {
+            self.other = Some(self.turns);
+        }
+        self.latest = Some(owner.id);
         self.turns = self.turns.saturating_add(1);
         self.virtual_time = self.used_by(owner);
         self.add(self.virtual_time, owner, LEAST);
@@ -168,6 +187,24 @@ mod tests {
             turns[usize::from(is_busy)] += 1;
         }
         assert_eq!(turns, [50, 50]);
+    }
+
+    #[test]
+    fn an_owner_without_turns_for_long_is_no_rival() {
+        let (one, two) = (owner(1, 1, 1), owner(2, 1, 1));
+        let mut owners = Owners::default();
+        assert!(!owners.has_rivals(one));
+        owners.begin(one);
+        assert!(!owners.has_rivals(one));
+        assert!(owners.has_rivals(two));
+        owners.begin(two);
+        for _ in 0..RECENT {
+            assert!(owners.has_rivals(one));
+            owners.begin(one);
+        }
+        assert!(owners.has_rivals(one));
+        owners.begin(one);
+        assert!(!owners.has_rivals(one));
     }
 
     #[test]

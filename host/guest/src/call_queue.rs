@@ -92,7 +92,14 @@ impl QueuedCall<'_> {
             None => {
                 // Short turns have the same length, so the expected time only sets the order.
                 let order = Duration::from_nanos(u64::from(yields));
-                self.short = Some(self.queue.short.take(owner, order).await);
+                let mut turn = self.queue.short.take(owner, order).await;
+                // A short call occupies its thread of the runtime. Tasks of other owners that could call now join the queue first. Otherwise the
+                // order of tasks would decide, and not that of the queue.
+                if self.queue.short.has_rivals(owner) {
+                    tokio::task::yield_now().await;
+                    turn.restart();
+                }
+                self.short = Some(turn);
             }
         }
     }
@@ -135,7 +142,11 @@ impl QueuedCall<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::Ordering::Relaxed;
+
     use futures::FutureExt as _;
+    use tokio::task::{JoinSet, yield_now};
 
     use super::*;
 
@@ -191,5 +202,41 @@ mod tests {
             assert!(other.take_turn().now_or_never().is_some());
             assert_eq!(other.is_long(), is_long);
         }
+    }
+
+    /// Groups by their weight and number of tasks. Each task makes calls that end in one poll, and has other things to do between them.
+    #[tokio::test]
+    async fn groups_share_time_by_their_weights_if_no_call_is_interrupted() {
+        const GROUPS: [(u32, u32); 2] = [(1, 12), (3, 4)];
+        const CALLS: u32 = 2000;
+        let queue = Arc::new(CallQueue::new(1, 1, TICK));
+        let counts: Arc<[AtomicU32; 2]> = Arc::default();
+        let mut tasks = JoinSet::new();
+        for (group, (weight, size)) in GROUPS.into_iter().enumerate() {
+            for task in 0..size {
+                let limits = CallLimits {
+                    owner: u128::from(task % 3) + 10 * group as u128,
+                    group: group as u128,
+                    weight,
+                    ..limits(u64::from(task) + 100 * group as u64)
+                };
+                let (queue, counts) = (queue.clone(), counts.clone());
+                tasks.spawn(async move {
+                    while counts.iter().map(|count| count.load(Relaxed)).sum::<u32>() < CALLS {
+                        let mut call = queue.enqueue(&limits, 0);
+                        call.take_turn().await;
+                        counts[group].fetch_add(1, Relaxed);
+                        call.end(Duration::ZERO);
+                        for _ in 0..3 {
+                            yield_now().await;
+                        }
+                    }
+                });
+            }
+        }
+        tasks.join_all().await;
+        let [light, heavy] = [0, 1].map(|group| counts[group].load(Relaxed));
+        // Three times, but for what the times of turns differ.
+        assert!(heavy > 2 * light, "{light} and {heavy} calls");
     }
 }
