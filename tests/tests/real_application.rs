@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+use std::ops::ControlFlow;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
@@ -118,13 +119,23 @@ async fn every_deployment_is_configured_and_applying_twice_changes_nothing() -> 
     }
 
     // A host that starts on what is there runs everything once more, and writes nothing.
-    let revision = || -> Result<u64> {
-        Ok(Store::open(&folder.path().join("config.redb"), StoreOptions::default())?.revision()?)
+    let stored = || -> Result<_> {
+        let store = Store::open(&folder.path().join("config.redb"), StoreOptions::default())?;
+        store.read(|stored| {
+            let mut entries = String::new();
+            stored.scan(b"", None, &mut |key, value| {
+                let (key, value) = (key.escape_ascii(), value.escape_ascii());
+                entries.push_str(&format!("{key} = {value}\n"));
+                ControlFlow::Continue(())
+            })?;
+            anyhow::Ok((stored.revision(), entries))
+        })?
     };
-    let before = revision()?;
+    let before = stored()?;
     let world = World::start_at(&place, |builder| builder).await?;
     world.settled(&["workload-config"]).await?;
     world.stop().await?;
-    assert_eq!(revision()?, before);
+    let after = stored()?;
+    assert_eq!(after, before);
     Ok(())
 }
