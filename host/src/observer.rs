@@ -7,17 +7,9 @@ pub use configurator_core::machine::action::Notice as MachineNotice;
 use configurator_core::plan::Plan;
 use configurator_core::request::ObjectRef;
 use configurator_core::result::RequestResult;
-use configurator_core::run::{Call, Finish, Pause, Run};
+pub use configurator_core::run::RunEnd;
+use configurator_core::run::{Call, Run};
 use configurator_guest::module::Module;
-
-/// How a run ended, or why it rests.
-#[derive(Debug)]
-pub enum RunEnd<'a> {
-    /// It is over.
-    Finished(&'a Finish),
-    /// It rests and will be resumed.
-    Paused(&'a Pause),
-}
 
 /// Sees what runs do. Called on the tasks that drive them, so it must be quick; every method does nothing by default.
 ///
@@ -40,7 +32,7 @@ pub trait RunObserver: Send + Sync + 'static {
     fn executed(&self, _run: &Run, _phase: &str, _plan: &Plan, _results: &[RequestResult]) {}
 
     /// A run ended or rests.
-    fn ended(&self, _run: &Run, _end: &RunEnd<'_>) {}
+    fn ended(&self, _run: &Run, _end: &RunEnd) {}
 
     /// Something happened to the machine of an object.
     fn told(&self, _configurator: &ObjectRef, _object: &ObjectRef, _notice: &MachineNotice) {}

@@ -162,7 +162,7 @@ impl RunObserver for Witness {
         }
     }
 
-    fn ended(&self, run: &Run, end: &RunEnd<'_>) {
+    fn ended(&self, run: &Run, end: &RunEnd) {
         if let RunEnd::Finished(_) = end {
             let mut seen = self.seen.lock().unwrap();
             for member in run.members() {

@@ -102,7 +102,7 @@ async fn has_key(world: &World, key: &str) -> Result<bool> {
 struct Runs(Arc<AtomicU64>);
 
 impl RunObserver for Runs {
-    fn ended(&self, _: &Run, end: &RunEnd<'_>) {
+    fn ended(&self, _: &Run, end: &RunEnd) {
         if matches!(end, RunEnd::Finished(Finish::Succeeded)) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -441,7 +441,7 @@ impl RunObserver for Resting {
         self.0.lock().unwrap().now.remove(run.id());
     }
 
-    fn ended(&self, run: &Run, end: &RunEnd<'_>) {
+    fn ended(&self, run: &Run, end: &RunEnd) {
         let mut runs = self.0.lock().unwrap();
         match end {
             RunEnd::Paused(_) => {

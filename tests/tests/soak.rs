@@ -141,7 +141,7 @@ impl Runs {
 }
 
 impl RunObserver for Runs {
-    fn ended(&self, run: &Run, end: &RunEnd<'_>) {
+    fn ended(&self, run: &Run, end: &RunEnd) {
         if matches!(end, RunEnd::Finished(Finish::Succeeded)) {
             let module = run.module().digest().to_owned();
             *self.by_module().entry(module).or_default() += 1;

@@ -19,7 +19,7 @@ use crate::plan::Failure;
 use crate::request::{ObjectRef, SinkName, api_version};
 use crate::retry::Tries;
 use crate::ring::shard_of;
-use crate::run::{Chain, Departed, Finish, Member, Pause, Run};
+use crate::run::{Chain, Member};
 use crate::time::Timestamp;
 
 use lines::{Lines, Running};
@@ -64,26 +64,9 @@ pub struct Observed {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(u64);
 
-/// What a run under way came to.
+/// What is to be done. `R` is what is needed to go on with a run that rested.
 #[derive(Debug)]
-pub struct Finished {
-    /// How it ended for the members that stayed in it.
-    pub finish: Finish,
-    /// The members that stayed.
-    pub members: Vec<Member>,
-    /// The members that left, each with its failure.
-    pub departed: Vec<Departed>,
-    /// Versions of the host's own writes to members.
-    pub own_writes: Vec<(ObjectRef, u64)>,
-    /// Whether anything changed at any server.
-    pub has_written: bool,
-    /// Whether a `bootstrapDep` request of it has not succeeded.
-    pub holds_readiness: bool,
-}
-
-/// What is to be done.
-#[derive(Debug)]
-pub enum Action {
+pub enum Action<R> {
     /// Begin a run.
     Start {
         /// Identifies it.
@@ -101,8 +84,10 @@ pub enum Action {
     Resume {
         /// Identifies it.
         ticket: Ticket,
-        /// The run.
-        run: Box<Run>,
+        /// The objects.
+        members: Vec<Member>,
+        /// What is needed to go on with it.
+        run: R,
         /// Whether one of its objects may delay others, so that calls of others go first.
         is_suspect: bool,
     },
@@ -209,8 +194,10 @@ struct OpenBatch {
 }
 
 #[derive(Debug)]
-struct PausedRun {
-    run: Box<Run>,
+struct PausedRun<R> {
+    members: Vec<Member>,
+    chain: Chain,
+    run: R,
     /// The server that it waits for.
     server: Option<Server>,
     /// `None`: its own wait is over, but the server is unavailable.
@@ -242,9 +229,9 @@ struct Lane {
     has_failed: bool,
 }
 
-/// Which object gets its run when.
+/// Which object gets its run when. `R` is what is needed to go on with a run that rests; the queue keeps it meanwhile.
 #[derive(Debug)]
-pub struct Queue {
+pub struct Queue<R> {
     configurator: Arc<Configurator>,
     seed: u64,
     shards: u16,
@@ -256,7 +243,7 @@ pub struct Queue {
     running: Running,
     /// When the last run without suspects began.
     regular_began: Option<Timestamp>,
-    paused: BTreeMap<Ticket, PausedRun>,
+    paused: BTreeMap<Ticket, PausedRun<R>>,
     /// Servers that are unavailable, as far as is known.
     unavailable: BTreeMap<Server, Unavailable>,
     /// Sinks whose server has refused a run for now, or not answered it, since it was last unavailable.
@@ -273,10 +260,10 @@ pub struct Queue {
     pace: Option<Arc<dyn Pace>>,
     /// When the next run may begin, if that has been reserved.
     reserved_start: Option<Timestamp>,
-    actions: Vec<Action>,
+    actions: Vec<Action<R>>,
 }
 
-impl Queue {
+impl<R> Queue<R> {
     /// An empty queue. `seed` decides the jitter.
     #[must_use]
     pub fn new(configurator: Arc<Configurator>, seed: u64) -> Self {
@@ -392,7 +379,7 @@ impl Queue {
         recorded: Vec<(ObjectRef, String)>,
         is_last: bool,
         now: Timestamp,
-    ) -> Vec<Action> {
+    ) -> Vec<Action<R>> {
         let seen = self.listing.remove(namespace).unwrap_or_default();
         let in_scope = |key: &ObjectRef| namespace.is_empty() || key.namespace == namespace;
         let missing: Vec<(ObjectRef, String)> = self
@@ -425,7 +412,7 @@ impl Queue {
     }
 
     /// The object exists, so.
-    pub fn observe(&mut self, observed: Observed, now: Timestamp) -> Vec<Action> {
+    pub fn observe(&mut self, observed: Observed, now: Timestamp) -> Vec<Action<R>> {
         for scope in ["", observed.key.namespace.as_str()] {
             if let Some(seen) = self.listing.get_mut(scope) {
                 seen.insert(observed.key.clone());
@@ -468,13 +455,13 @@ impl Queue {
     }
 
     /// The object is gone.
-    pub fn gone(&mut self, key: &ObjectRef, uid: &str, now: Timestamp) -> Vec<Action> {
+    pub fn gone(&mut self, key: &ObjectRef, uid: &str, now: Timestamp) -> Vec<Action<R>> {
         self.remove(key, uid, now);
         self.finish_call(now)
     }
 
     /// Another object has this name, which is not this queue's business: the one that had it is gone.
-    pub fn displaced(&mut self, key: &ObjectRef, uid: &str, now: Timestamp) -> Vec<Action> {
+    pub fn displaced(&mut self, key: &ObjectRef, uid: &str, now: Timestamp) -> Vec<Action<R>> {
         let known = self.slots.get(key).and_then(|slot| slot.live.as_ref());
         match known.map(|live| live.uid.clone()) {
             Some(known) if known != uid => self.gone(key, &known, now),
@@ -484,7 +471,7 @@ impl Queue {
 
     /// These objects, by uid, are another host's business from now on. Runs of them that are under way end without
     /// consequence; nothing is remembered of them.
-    pub fn let_go(&mut self, is_let_go: impl Fn(&str) -> bool, now: Timestamp) -> Vec<Action> {
+    pub fn let_go(&mut self, is_let_go: impl Fn(&str) -> bool, now: Timestamp) -> Vec<Action<R>> {
         let keys: Vec<ObjectRef> = self
             .slots
             .iter()
@@ -523,74 +510,15 @@ impl Queue {
         self.finish_call(now)
     }
 
-    /// A run rests.
-    pub fn pause(
-        &mut self,
-        ticket: Ticket,
-        run: Box<Run>,
-        pause: &Pause,
-        finished: Finished,
-        now: Timestamp,
-    ) -> Vec<Action> {
-        let chain = run.chain();
-        let keys: Vec<ObjectRef> = run
-            .members()
-            .iter()
-            .map(|member| member.key.clone())
-            .collect();
-        self.leave(ticket, &keys, now);
-        self.note_writes(&finished, now);
-        self.depart(chain, finished.departed, now);
-        if !finished.holds_readiness {
-            for key in &keys {
-                self.settle(key, false);
-            }
-        }
-        if let Pause::Park { after, failure } = pause {
-            for key in &keys {
-                self.note_wish(key, failure, *after, now);
-            }
-        }
-        let is_stale = run
-            .members()
-            .iter()
-            .any(|member| self.has_changed(chain, member));
-        if is_stale {
-            for key in &keys {
-                self.idle(key);
-                self.wake(key, now);
-            }
-            return self.finish_call(now);
-        }
-        let (server, after) = match pause {
-            Pause::Resend { after, .. } => (None, *after),
-            Pause::Park { after, failure } => {
-                for member in run.members() {
-                    self.note_refusal(member, run.tries(), failure, now);
-                }
-                (failure.server.as_deref().cloned(), *after)
-            }
-        };
-        let timer = Some(self.timer(now.after(after), Timer::Paused(ticket)));
-        for key in &keys {
-            if let Some(slot) = self.slots.get_mut(key) {
-                slot.work = Work::Paused(ticket);
-            }
-        }
-        let paused = PausedRun { run, server, timer };
-        self.paused.insert(ticket, paused);
-        self.finish_call(now)
-    }
-
     /// Lends the place of a run to another run, until [`reclaim`](Self::reclaim) or [`take_back`](Self::take_back).
-    pub fn lend(&mut self, ticket: Ticket, now: Timestamp) -> Vec<Action> {
+    pub fn lend(&mut self, ticket: Ticket, now: Timestamp) -> Vec<Action<R>> {
         let places = self.configurator.concurrency;
         self.running.lend(ticket, places, now);
         self.finish_call(now)
     }
 
     /// Wants a place again for a run whose handler has returned. It goes on with [`Action::Continue`], as soon as a place is free.
-    pub fn reclaim(&mut self, ticket: Ticket, now: Timestamp) -> Vec<Action> {
+    pub fn reclaim(&mut self, ticket: Ticket, now: Timestamp) -> Vec<Action<R>> {
         match self.running.lent(ticket) {
             Some(is_suspect) => self.lines.push_ready(ticket, is_suspect),
             None => self.actions.push(Action::Continue { ticket }),
@@ -599,51 +527,9 @@ impl Queue {
     }
 
     /// Gives a run its place again, although none may be free: fewer runs begin until there are no more than `concurrency`.
-    pub fn take_back(&mut self, ticket: Ticket, now: Timestamp) -> Vec<Action> {
+    pub fn take_back(&mut self, ticket: Ticket, now: Timestamp) -> Vec<Action<R>> {
         self.lines.remove_ready(ticket);
         self.running.give_back(ticket, now);
-        self.finish_call(now)
-    }
-
-    /// A run has ended.
-    pub fn finish(&mut self, ticket: Ticket, finished: Finished, now: Timestamp) -> Vec<Action> {
-        let keys = finished.members.iter().map(|member| &member.key);
-        let Some(chain) = self.leave(ticket, keys, now) else {
-            return self.finish_call(now);
-        };
-        self.note_writes(&finished, now);
-        self.depart(chain, finished.departed, now);
-        let holds = finished.holds_readiness;
-        match finished.finish {
-            Finish::Succeeded => {
-                for member in finished.members {
-                    self.succeed(chain, &member, None, now);
-                }
-            }
-            Finish::Rest { after } => {
-                for member in finished.members {
-                    self.succeed(chain, &member, after, now);
-                }
-            }
-            Finish::Restart {
-                after,
-                failure,
-                tries,
-            } => {
-                for member in finished.members {
-                    if !holds {
-                        self.settle(&member.key, false);
-                    }
-                    self.retry(chain, &member, tries, &failure, after, now);
-                }
-            }
-            Finish::Failed { failure, failures } => {
-                for member in finished.members {
-                    self.give_up(chain, &member, failure.clone(), failures, now);
-                }
-            }
-            Finish::Split { .. } => self.split(chain, &finished.members, now),
-        }
         self.finish_call(now)
     }
 
@@ -653,7 +539,7 @@ impl Queue {
         &mut self,
         servers: BTreeMap<Server, Unavailable>,
         now: Timestamp,
-    ) -> Vec<Action> {
+    ) -> Vec<Action<R>> {
         let before = std::mem::replace(&mut self.unavailable, servers);
         let fell = self.unavailable.iter().any(|(server, why)| {
             *why == Unavailable::Down && before.get(server) != Some(&Unavailable::Down)
@@ -693,7 +579,7 @@ impl Queue {
 
     /// There is news for the object: it has a turn as soon as it can. One that is in a run has none for this: whoever has news
     /// for it must ask again when the run has ended.
-    pub fn nudge(&mut self, key: &ObjectRef, now: Timestamp) -> Vec<Action> {
+    pub fn nudge(&mut self, key: &ObjectRef, now: Timestamp) -> Vec<Action<R>> {
         let work = self.slots.get(key).map(|slot| slot.work);
         if let Some(Work::Idle | Work::Delayed(_) | Work::Paused(_)) = work
             && let Some(live) = self.live_mut(key)
@@ -734,7 +620,7 @@ impl Queue {
     }
 
     /// A person wants every object that was given up tried again at once.
-    pub fn retry_given_up(&mut self, now: Timestamp) -> Vec<Action> {
+    pub fn retry_given_up(&mut self, now: Timestamp) -> Vec<Action<R>> {
         let given_up: Vec<ObjectRef> = self
             .slots
             .iter()
@@ -791,7 +677,7 @@ impl Queue {
 
     /// What is decided has changed for objects that do not change: each whose uid is one has one more run, those that were given up too.
     /// Runs that are under way or rest go on as they are, and the new ones follow them.
-    pub fn renew(&mut self, is_one: impl Fn(&str) -> bool, now: Timestamp) -> Vec<Action> {
+    pub fn renew(&mut self, is_one: impl Fn(&str) -> bool, now: Timestamp) -> Vec<Action<R>> {
         let all = self.slots.iter();
         let all: Vec<(ObjectRef, Work)> = all.map(|(key, slot)| (key.clone(), slot.work)).collect();
         for (key, work) in all {
@@ -813,7 +699,7 @@ impl Queue {
     }
 
     /// A person wants this object tried again at once.
-    fn retry_now(&mut self, key: &ObjectRef, now: Timestamp) -> Vec<Action> {
+    fn retry_now(&mut self, key: &ObjectRef, now: Timestamp) -> Vec<Action<R>> {
         if let Some(live) = self.live_mut(key) {
             live.vain = Vain::default();
             live.completed = None;
@@ -834,7 +720,7 @@ impl Queue {
     }
 
     /// Time has passed.
-    pub fn tick(&mut self, now: Timestamp) -> Vec<Action> {
+    pub fn tick(&mut self, now: Timestamp) -> Vec<Action<R>> {
         while let Some((&at, _)) = self.timers.first_key_value() {
             if at.0 > now {
                 break;
@@ -903,7 +789,7 @@ impl Queue {
                     None => {}
                     Some(false) => {
                         let is_suspect = paused.is_some_and(|paused| {
-                            let members = paused.run.members().iter();
+                            let members = paused.members.iter();
                             self.is_suspect(members.map(|member| &member.key), now)
                         });
                         self.lines.push_ready(ticket, is_suspect);
@@ -1084,17 +970,11 @@ impl Queue {
                         self.timers.remove(&timer);
                     }
                     self.lines.remove_ready(ticket);
-                    for member in paused.run.members() {
+                    for member in &paused.members {
                         self.idle(&member.key);
                     }
-                    let others: Vec<ObjectRef> = paused
-                        .run
-                        .members()
-                        .iter()
-                        .map(|member| member.key.clone())
-                        .filter(|other| other != key)
-                        .collect();
-                    for other in others {
+                    let keys = paused.members.into_iter().map(|member| member.key);
+                    for other in keys.filter(|other| other != key) {
                         if let Some(live) = self.live_mut(&other) {
                             live.pending.get_or_insert(WatchEvent::Modified);
                         }
@@ -1136,12 +1016,8 @@ impl Queue {
             }
             Work::Paused(ticket) => {
                 let is_stale = self.paused.get(&ticket).is_some_and(|paused| {
-                    let chain = paused.run.chain();
-                    paused
-                        .run
-                        .members()
-                        .iter()
-                        .any(|member| self.has_changed(chain, member))
+                    let mut members = paused.members.iter();
+                    members.any(|member| self.has_changed(paused.chain, member))
                 });
                 if !is_stale {
                     return;
@@ -1224,7 +1100,7 @@ impl Queue {
         &self,
         keys: Vec<ObjectRef>,
         chain: Chain,
-    ) -> impl Iterator<Item = Unit> + use<> {
+    ) -> impl Iterator<Item = Unit> + use<R> {
         let (canary, others): (Vec<_>, Vec<_>) =
             keys.into_iter().partition(|key| self.is_canary(key));
         let parts = [canary, others].into_iter();
@@ -1295,7 +1171,7 @@ impl Queue {
         key
     }
 
-    fn finish_call(&mut self, now: Timestamp) -> Vec<Action> {
+    fn finish_call(&mut self, now: Timestamp) -> Vec<Action<R>> {
         self.start_runs(now);
         if self.is_listed && !self.is_bootstrapped && self.unsettled.is_empty() {
             self.is_bootstrapped = true;

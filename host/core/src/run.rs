@@ -36,6 +36,10 @@ use crate::result::{RequestResult, ResultEntry};
 use crate::retry::{self, Decision, Tries, Verdict};
 use crate::time::Timestamp;
 
+pub use outcome::{Departed, Finish, Pause, RunEnd, RunOutcome};
+
+mod outcome;
+
 /// One object of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
@@ -108,67 +112,6 @@ pub struct Call {
     pub handler: String,
     /// What it sees.
     pub input: Arc<HandlerInput>,
-}
-
-/// Why a run rests.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Pause {
-    /// Its requests failed and are worth another attempt, after this long.
-    Resend {
-        /// The wait.
-        after: Duration,
-        /// What failed.
-        failure: Failure,
-    },
-    /// A server refused a request for now, or did not answer: for this long, and for as long as the server is unavailable.
-    Park {
-        /// The wait.
-        after: Duration,
-        /// What failed.
-        failure: Failure,
-    },
-}
-
-/// How a run ended, for the members that are still in it.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Finish {
-    /// Every phase went through.
-    Succeeded,
-    /// In a machine: nothing more is to be done before this long, unless the object changes or is told something.
-    Rest {
-        /// The wait; `None`: for as long as nothing happens.
-        after: Option<Duration>,
-    },
-    /// Begin again at the root phase with the newest objects, after this long.
-    Restart {
-        /// The wait.
-        after: Duration,
-        /// What failed.
-        failure: Failure,
-        /// How often it was tried in vain, this time included.
-        tries: Tries,
-    },
-    /// Nothing more is tried until the object changes.
-    Failed {
-        /// What failed.
-        failure: Failure,
-        /// Attempts that have failed, this one included.
-        failures: u32,
-    },
-    /// A batch failed as a whole: try each half by itself, at once.
-    Split {
-        /// What failed.
-        failure: Failure,
-    },
-}
-
-/// An object that has left its batch because of a failure that is charged to it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Departed {
-    /// The object.
-    pub member: Member,
-    /// What failed.
-    pub failure: Failure,
 }
 
 /// The entry of a machine's leaf that a run is for.
@@ -583,15 +526,24 @@ impl Run {
     /// Returns how a run ends that was to rest and cannot be kept meanwhile. Phases begin again after the same wait. An entry of a machine has
     /// failed, and is made again as its phase says.
     pub fn end_in_place_of(&mut self, pause: Pause) -> Finish {
-        let (Pause::Resend { after, failure } | Pause::Park { after, failure }) = pause;
-        let Some(leaf) = &mut self.leaf else {
-            return Finish::Restart {
+        let (Pause::Resend {
+            after,
+            failure,
+            tries,
+        }
+        | Pause::Park {
+            after,
+            failure,
+            tries,
+        }) = pause;
+        match &mut self.leaf {
+            None => Finish::Restart {
                 after,
                 failure,
-                tries: self.tries,
-            };
-        };
-        leaf.fail(failure, Some(after), self.tries)
+                tries,
+            },
+            Some(leaf) => leaf.fail(failure, Some(after), tries),
+        }
     }
 
     /// Calls the handler once more with the same input, after a [`Step::Pause`].
@@ -897,13 +849,21 @@ impl Run {
             tries,
         } = self.decide(failure);
         match decision {
-            Decision::Resend { after } => Step::Pause(Pause::Resend { after, failure }),
+            Decision::Resend { after } => Step::Pause(Pause::Resend {
+                after,
+                failure,
+                tries,
+            }),
             Decision::Restart { after } => Step::Finish(Finish::Restart {
                 after,
                 failure,
                 tries,
             }),
-            Decision::Park { after } => Step::Pause(Pause::Park { after, failure }),
+            Decision::Park { after } => Step::Pause(Pause::Park {
+                after,
+                failure,
+                tries,
+            }),
             Decision::Fail => Step::Finish(Finish::Failed {
                 failure,
                 failures: tries.failures,

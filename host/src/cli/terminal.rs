@@ -85,7 +85,7 @@ impl RunObserver for Terminal {
         self.note(run, Some(format!("{phase}: {requests}{failures}")));
     }
 
-    fn ended(&self, run: &Run, end: &RunEnd<'_>) {
+    fn ended(&self, run: &Run, end: &RunEnd) {
         let seen = self
             .runs
             .lock()
@@ -123,7 +123,7 @@ impl RunObserver for Terminal {
                 "÷",
                 format!(" {}; halved", Escaped(&failure.fault)),
             ),
-            RunEnd::Paused(Pause::Resend { after, failure }) => (
+            RunEnd::Paused(Pause::Resend { after, failure, .. }) => (
                 WAITING,
                 "↻",
                 format!(" {}; again in {after:.1?}", Escaped(&failure.fault)),

@@ -11,9 +11,9 @@ use configurator_core::handler::{
     CallFault, CallLimits, EventType, HandlerError, HandlerOutput, Outcome,
 };
 use configurator_core::plan::{Failure, Plan, PlannedStep};
-use configurator_core::queue::{Finished, Ticket};
 use configurator_core::request::{ObjectRef, SinkName};
-use configurator_core::run::{Call, Chain, Finish, Pause, Run, Step, host_failure};
+use configurator_core::retry::Tries;
+use configurator_core::run::{Call, Chain, Finish, Run, RunEnd, RunOutcome, Step, host_failure};
 use configurator_guest::log::{LogLevel, LogLine, LogSink, no_log};
 use configurator_guest::module::Module;
 use configurator_guest::report::CallReport;
@@ -24,9 +24,10 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
 
+use super::awaited::Sought;
 use super::call_mode::CallMode;
 use super::finalizer::Finalizer;
-use super::machine_run::MachineContext;
+use super::machine_run::{MachineContext, Standing};
 use super::places::PlaceUser;
 use super::rollout::Rollout;
 use crate::answers::{AnswerBudget, RestingAnswers, RunAnswers};
@@ -38,7 +39,7 @@ use crate::kubernetes_faults::{fault_of, is_of_another};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::objects;
-use crate::observer::{RunEnd, SharedObserver};
+use crate::observer::SharedObserver;
 use crate::recording::{Again, Recorder, Taking};
 use crate::redaction::Redactor;
 use crate::shards::Permit;
@@ -84,34 +85,23 @@ pub struct RunContext {
     pub metrics: Arc<Metrics>,
 }
 
-/// What driving a run came to.
-pub enum Driven {
-    /// It is over.
-    Finished {
-        /// Identifies it.
-        ticket: Ticket,
-        /// What it came to.
-        finished: Finished,
-    },
-    /// It rests.
-    Paused {
-        /// Identifies it.
-        ticket: Ticket,
-        /// The run.
-        run: Box<Run>,
-        /// Why.
-        pause: Pause,
-        /// What has come of it so far.
-        finished: Finished,
-    },
+/// What is needed to go on with what rests.
+#[derive(Debug)]
+pub(crate) enum Resting {
+    /// A run of the chain.
+    Run(Box<Run>),
+    /// A turn of a machine: how often the object was tried in vain. The rest is in its [`Standing`].
+    Turn(Tries),
 }
 
-/// A run that is over or rests.
-pub(crate) struct Carried {
-    pub(crate) run: Run,
-    /// Why it rests; `None`: it is over.
-    pub(crate) pause: Option<Pause>,
-    pub(crate) finished: Finished,
+/// What came of a run, or of a turn of a machine.
+pub(crate) struct RunReport {
+    /// What it came to.
+    pub(crate) outcome: RunOutcome<Resting>,
+    /// Of a turn: what is to be handed to the next turn, if it is kept so long.
+    pub(crate) standing: Option<Box<Standing>>,
+    /// Of a turn: objects that the machine waits for.
+    pub(crate) awaited: Vec<Sought>,
 }
 
 /// Asked before requests are sent that may be sent but once, with the token of the entry. They are sent when the answer comes, and
@@ -154,41 +144,15 @@ impl Said {
 /// Takes a run through its phases, until it is over or rests.
 ///
 /// Every await may be the last: nothing is remembered here that matters after a crash.
-/// Where hosts share the objects, `permit` is for those of the run.
+/// Where hosts share the objects, `permit` is for those of the run. `machine` is for the entry of a leaf.
 pub(crate) async fn drive(
-    context: Arc<RunContext>,
-    ticket: Ticket,
-    run: Run,
-    step: Step,
-    permit: Option<Arc<Permit>>,
-    place: PlaceUser,
-) -> Driven {
-    let carried = carry(context, run, step, permit, None, place).await;
-    let Carried {
-        run,
-        pause,
-        finished,
-    } = carried;
-    match pause {
-        None => Driven::Finished { ticket, finished },
-        Some(pause) => Driven::Paused {
-            ticket,
-            run: Box::new(run),
-            pause,
-            finished,
-        },
-    }
-}
-
-/// As [`drive`]; `machine` is for the entry of a leaf.
-pub(crate) async fn carry(
     context: Arc<RunContext>,
     mut run: Run,
     step: Step,
     permit: Option<Arc<Permit>>,
     machine: Option<OfMachine>,
     place: PlaceUser,
-) -> Carried {
+) -> RunOutcome<Run> {
     let span = tracing::info_span!(
         "run",
         configurator = %run.configurator().key,
@@ -244,7 +208,7 @@ struct Drive {
 }
 
 impl Drive {
-    async fn go(mut self, mut step: Step) -> Carried {
+    async fn go(mut self, mut step: Step) -> RunOutcome<Run> {
         loop {
             step = match step {
                 Step::Call(call) => self.call(&call).await,
@@ -254,13 +218,7 @@ impl Drive {
                     if let Some(kept) = self.answers.rest(size) {
                         self.run.attach(Arc::new(kept));
                         self.publish_events();
-                        self.ended(&RunEnd::Paused(&pause)).await;
-                        let finished = self.finished(Finish::Succeeded);
-                        return Carried {
-                            run: self.run,
-                            pause: Some(pause),
-                            finished,
-                        };
+                        return self.end(RunEnd::Paused(pause)).await;
                     }
                     tracing::info!(
                         configurator = %self.run.configurator().key,
@@ -272,14 +230,7 @@ impl Drive {
                 }
                 Step::Finish(finish) => {
                     let finish = self.settle(finish).await;
-                    let finished = self.finished(finish);
-                    self.context.rollout.record(self.run.module(), &finished);
-                    self.ended(&RunEnd::Finished(&finished.finish)).await;
-                    return Carried {
-                        run: self.run,
-                        pause: None,
-                        finished,
-                    };
+                    return self.end(RunEnd::Finished(finish)).await;
                 }
             }
         }
@@ -615,30 +566,16 @@ impl Drive {
         ))
     }
 
-    fn finished(&mut self, finish: Finish) -> Finished {
-        Finished {
-            finish,
-            members: self.run.members().to_vec(),
-            departed: self.run.take_departed(),
-            own_writes: std::mem::take(&mut self.own_writes),
-            has_written: self.has_written,
-            holds_readiness: self.holds_readiness,
+    async fn end(mut self, end: RunEnd) -> RunOutcome<Run> {
+        let departed = self.run.take_departed();
+        if let RunEnd::Finished(finish) = &end {
+            let rollout = &self.context.rollout;
+            rollout.record(self.run.module(), finish, &departed);
         }
-    }
-
-    async fn ended(&mut self, end: &RunEnd<'_>) {
-        let outcome = match end {
-            RunEnd::Finished(Finish::Succeeded) => "succeeded",
-            RunEnd::Finished(Finish::Rest { .. }) => "rest",
-            RunEnd::Finished(Finish::Restart { .. }) => "restart",
-            RunEnd::Finished(Finish::Failed { .. }) => "failed",
-            RunEnd::Finished(Finish::Split { .. }) => "split",
-            RunEnd::Paused(Pause::Resend { .. }) => "resend",
-            RunEnd::Paused(Pause::Park { .. }) => "parked",
-        };
+        let outcome = end.name();
         let key = &self.run.configurator().key;
         self.context.metrics.run(key, outcome);
-        self.context.observer.ended(&self.run, end);
+        self.context.observer.ended(&self.run, &end);
         tracing::Span::current().record("outcome", outcome);
         let members = self.run.members();
         let object = members
@@ -647,6 +584,15 @@ impl Drive {
         tracing::info!(target: "configurator::run", configurator = %key, run = self.run.id(), object, objects = members.len(), outcome, "a run ended");
         if let Some(taking) = self.taking.take() {
             self.keep(taking, outcome).await;
+        }
+        RunOutcome {
+            end,
+            members: self.run.members().to_vec(),
+            departed,
+            own_writes: self.own_writes,
+            has_written: self.has_written,
+            holds_readiness: self.holds_readiness,
+            run: self.run,
         }
     }
 

@@ -16,11 +16,12 @@ use configurator_core::machine::state::{NodeError, Seen, State, Turn};
 use configurator_core::machine::tree::{Node, NodeKind};
 use configurator_core::module::RunModule;
 use configurator_core::plan::Failure;
-use configurator_core::queue::{Finished, Ticket};
 use configurator_core::request::ObjectRef;
 use configurator_core::result::ResultEntry;
 use configurator_core::retry::{self, Decision, Tries, Verdict};
-use configurator_core::run::{Finish, Member, Pause, Run, RunStart, Step, host_failure};
+use configurator_core::run::{
+    Finish, Member, Pause, Run, RunEnd, RunOutcome, RunStart, Step, host_failure,
+};
 use configurator_core::time::Timestamp;
 use configurator_schema::cel::{Condition, ConditionError};
 use futures::future::{AbortHandle, BoxFuture, abortable};
@@ -31,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::awaited::Sought;
 use super::commands::{self, Answer, CommandRef};
-use super::driver::{Carried, Driven, OfMachine, RunContext, Said, SendingGate, carry};
+use super::driver::{OfMachine, Resting, RunContext, RunReport, Said, SendingGate, drive};
 use super::earlier::Earlier;
 use super::inbox::{Inbox, Wake};
 use super::notices;
@@ -142,27 +143,23 @@ impl Standing {
 /// What came of something that was under way.
 enum LeafEnd {
     /// An entry.
-    Carried(Box<Carried>),
+    Entry(Box<RunOutcome<Run>>),
     /// A check that a handler makes.
-    Checked(u64, Box<Carried>),
+    Check(u64, Box<RunOutcome<Run>>),
 }
 
 /// Why a turn is over.
-enum Over {
-    Finish(Finish),
-    /// A server has refused it for now: it goes on after this long.
-    Park(Box<Verdict>, Duration),
+enum TurnEnd {
+    /// It has come to this.
+    Ended(RunEnd),
     /// Somebody else has written the state: what is known of it counts no more.
     Foreign,
 }
 
-/// What a turn came to.
-pub(crate) struct Turned {
-    pub(crate) driven: Driven,
-    /// What is to be handed to the next turn, if it is kept so long.
-    pub(crate) standing: Option<Box<Standing>>,
-    /// Objects that it waits for.
-    pub(crate) awaited: Vec<Sought>,
+impl From<Finish> for TurnEnd {
+    fn from(finish: Finish) -> Self {
+        Self::Ended(RunEnd::Finished(finish))
+    }
 }
 
 /// What a turn is made of.
@@ -206,20 +203,27 @@ struct MachineRun {
     book_due: Timestamp,
     /// Objects that have changed while entries were under way, which may yet wait for them.
     changed: Vec<Seen>,
+    written: Written,
+}
+
+/// What the runs of a turn have written.
+#[derive(Default)]
+struct Written {
+    /// Whether anything changed at any server.
     has_written: bool,
+    /// Versions of the host's own writes to members.
     own_writes: Vec<(ObjectRef, u64)>,
 }
 
 /// Gives one object a turn.
 ///
 /// Every await may be the last: what must not be lost is stored before what depends on it is done.
-pub(crate) async fn take_turn(parts: TurnParts, ticket: Ticket) -> Turned {
+pub(crate) async fn take_turn(parts: TurnParts) -> RunReport {
     let start = parts.start.clone();
-    let context = parts.context.clone();
     let own = parts.own.clone();
-    let (over, standing, mut finished) = match MachineRun::begin(parts).await {
+    let (end, standing, written) = match MachineRun::begin(parts).await {
         Ok(run) => run.go().await,
-        Err((over, standing)) => (over, standing, finished(&start)),
+        Err((end, standing)) => (end, standing, Written::default()),
     };
     let awaited = standing.as_ref().map(|standing| {
         let objects = awaited(&own.store.machine(), &standing.state);
@@ -229,41 +233,25 @@ pub(crate) async fn take_turn(parts: TurnParts, ticket: Ticket) -> Turned {
         });
         sought.collect()
     });
-    let standing = standing.filter(|standing| standing.is_worth_keeping());
-    let parked = match over {
-        Over::Finish(finish) => {
-            finished.finish = finish;
-            None
-        }
-        Over::Park(verdict, after) => Some((verdict, after)),
-        Over::Foreign => {
+    let end = match end {
+        TurnEnd::Ended(end) => end,
+        TurnEnd::Foreign => {
             let message =
                 "somebody else has written the state of the object meanwhile; it is read again";
-            let fault = Fault::new(FaultKind::ResourceConflict, message);
-            finished.finish = match over_by(&start, fault) {
-                Over::Finish(finish) => finish,
-                Over::Park(..) | Over::Foreign => Finish::Succeeded,
-            };
-            None
+            end_by(&start, Fault::new(FaultKind::ResourceConflict, message))
         }
     };
-    let driven = match parked {
-        None => Driven::Finished { ticket, finished },
-        Some((verdict, after)) => {
-            let Verdict { failure, tries, .. } = *verdict;
-            let start = RunStart { tries, ..start };
-            let (run, _) = Run::start(start, context.clock.now());
-            Driven::Paused {
-                ticket,
-                run: Box::new(run),
-                pause: Pause::Park { after, failure },
-                finished,
-            }
-        }
+    let tries = match &end {
+        RunEnd::Paused(Pause::Park { tries, .. } | Pause::Resend { tries, .. }) => *tries,
+        RunEnd::Finished(_) => start.tries,
     };
-    Turned {
-        driven,
-        standing,
+    RunReport {
+        outcome: RunOutcome {
+            own_writes: written.own_writes,
+            has_written: written.has_written,
+            ..RunOutcome::new(end, Resting::Turn(tries), start.members)
+        },
+        standing: standing.filter(|standing| standing.is_worth_keeping()),
         awaited: awaited.unwrap_or_default(),
     }
 }
@@ -284,53 +272,52 @@ async fn beside<T>(
     }
 }
 
-fn finished(start: &RunStart) -> Finished {
-    Finished {
-        finish: Finish::Succeeded,
-        members: start.members.clone(),
-        departed: Vec::new(),
-        own_writes: Vec::new(),
-        has_written: false,
-        holds_readiness: false,
-    }
-}
-
-/// What a fault in the host's own doing means for the turn.
-fn over_by(start: &RunStart, fault: Fault) -> Over {
+/// Returns how a turn ends by a fault in the host's own doing.
+fn end_by(start: &RunStart, fault: Fault) -> RunEnd {
     let reaction = fault.kind.reaction();
     let failure = host_failure(fault, reaction);
     let policy = &start.configurator.retry;
-    let verdict = retry::decide(failure, start.tries, policy, start.jitter());
-    match verdict.decision {
-        Decision::Park { after } => Over::Park(Box::new(verdict), after),
-        Decision::Fail => Over::Finish(Finish::Failed {
-            failure: verdict.failure,
-            failures: verdict.tries.failures,
-        }),
-        Decision::Resend { after } | Decision::Restart { after } => Over::Finish(Finish::Restart {
+    let Verdict {
+        decision,
+        failure,
+        tries,
+    } = retry::decide(failure, start.tries, policy, start.jitter());
+    match decision {
+        Decision::Park { after } => RunEnd::Paused(Pause::Park {
             after,
-            failure: verdict.failure,
-            tries: verdict.tries,
+            failure,
+            tries,
         }),
+        Decision::Fail => RunEnd::Finished(Finish::Failed {
+            failure,
+            failures: tries.failures,
+        }),
+        Decision::Resend { after } | Decision::Restart { after } => {
+            RunEnd::Finished(Finish::Restart {
+                after,
+                failure,
+                tries,
+            })
+        }
     }
 }
 
 /// A state that is not run, until a person has it begin anew.
-fn untrusted(start: &RunStart, why: &str) -> Over {
+fn untrusted(start: &RunStart, why: &str) -> Finish {
     let message = format!(
         "the stored state is not trusted, so nothing is done: {why}. A Command with verb Restart begins anew, at the initial phase"
     );
-    Over::Finish(Finish::Failed {
+    Finish::Failed {
         failure: host_failure(
             Fault::new(FaultKind::ResourceGeneric, message),
             Reaction::Fail,
         ),
         failures: start.tries.failures.saturating_add(1),
-    })
+    }
 }
 
 impl MachineRun {
-    async fn begin(parts: TurnParts) -> Result<Self, (Over, Option<Box<Standing>>)> {
+    async fn begin(parts: TurnParts) -> Result<Self, (TurnEnd, Option<Box<Standing>>)> {
         let TurnParts {
             context,
             own,
@@ -342,11 +329,11 @@ impl MachineRun {
             stop,
         } = parts;
         let Some(member) = start.members.first().cloned() else {
-            return Err((Over::Finish(Finish::Succeeded), None));
+            return Err((Finish::Succeeded.into(), None));
         };
         let found = match own.store.load(&member.key, &member.uid).await {
             Ok(found) => found,
-            Err(fault) => return Err((over_by(&start, fault), standing)),
+            Err(fault) => return Err((TurnEnd::Ended(end_by(&start, fault)), standing)),
         };
         let mut events = VecDeque::new();
         let mut begin = |held: Box<Held>, state: Box<State>| {
@@ -354,7 +341,7 @@ impl MachineRun {
             Standing::new(*held, *state)
         };
         let mut standing = match found {
-            Found::Gone => return Err((Over::Finish(Finish::Succeeded), None)),
+            Found::Gone => return Err((Finish::Succeeded.into(), None)),
             Found::State(held, state) => match standing {
                 Some(mut standing) if standing.held.goes_on_as(&held) => {
                     standing.held = *held;
@@ -366,7 +353,7 @@ impl MachineRun {
                 let is_restart = |wake: &Wake| matches!(wake, Wake::Command(_, command) if command.verb == Verb::Restart);
                 let order = inbox.take_from(is_restart);
                 let Some(Wake::Command(resource, command)) = order else {
-                    return Err((untrusted(&start, &why), None));
+                    return Err((untrusted(&start, &why).into(), None));
                 };
                 let mut standing = Standing::new(*held, State::default());
                 standing.commands.insert(command.uid.clone(), resource);
@@ -413,21 +400,20 @@ impl MachineRun {
             shown: None,
             is_going,
             changed: Vec::new(),
-            has_written: false,
-            own_writes: Vec::new(),
+            written: Written::default(),
         };
         for Parked { run: mut entry, .. } in due {
             let step = entry.resume();
-            run.carry(entry, step, LeafEnd::Carried);
+            run.drive(entry, step, LeafEnd::Entry);
         }
         Ok(run)
     }
 
-    async fn go(mut self) -> (Over, Option<Box<Standing>>, Finished) {
-        let over = loop {
+    async fn go(mut self) -> (TurnEnd, Option<Box<Standing>>, Written) {
+        let end = loop {
             match self.step().await {
                 Ok(()) => {}
-                Err(over) => break over,
+                Err(end) => break end,
             }
         };
         // What was to be sent but once and waits to be is not sent.
@@ -437,17 +423,12 @@ impl MachineRun {
         while let Some(end) = self.leaves.next().await {
             self.standing.ended.extend(end);
         }
-        let is_kept = !matches!(over, Over::Foreign);
-        let finished = Finished {
-            has_written: self.has_written,
-            own_writes: self.own_writes,
-            ..finished(&self.start)
-        };
-        (over, is_kept.then_some(self.standing), finished)
+        let is_kept = !matches!(end, TurnEnd::Foreign);
+        (end, is_kept.then_some(self.standing), self.written)
     }
 
     /// Does what is next.
-    async fn step(&mut self) -> Result<(), Over> {
+    async fn step(&mut self) -> Result<(), TurnEnd> {
         if let Some(action) = self.standing.pending.pop_front() {
             return self.carry_out(action).await;
         }
@@ -466,14 +447,14 @@ impl MachineRun {
     }
 
     /// What has happened and was not told yet.
-    fn next_event(&mut self, now: Timestamp) -> Result<Option<Event>, Over> {
+    fn next_event(&mut self, now: Timestamp) -> Result<Option<Event>, TurnEnd> {
         if let Some(event) = self.events.pop_front() {
             return Ok(Some(event));
         }
         while let Some(end) = self.standing.ended.pop_front() {
             let event = match end {
-                LeafEnd::Carried(carried) => self.ended(*carried),
-                LeafEnd::Checked(token, carried) => Some(self.checked(token, *carried)?),
+                LeafEnd::Entry(outcome) => self.ended(*outcome),
+                LeafEnd::Check(token, outcome) => Some(self.checked(token, *outcome)?),
             };
             if event.is_some() {
                 return Ok(event);
@@ -518,7 +499,7 @@ impl MachineRun {
     }
 
     /// Waits until something happens.
-    async fn wait(&mut self, now: Timestamp) -> Result<(), Over> {
+    async fn wait(&mut self, now: Timestamp) -> Result<(), TurnEnd> {
         let due = deadline(&self.machine, &self.standing.state);
         let tick = until(self.context.clock.clone(), due.filter(|due| *due > now));
         tokio::select! {
@@ -532,7 +513,7 @@ impl MachineRun {
     }
 
     /// Nothing is left to be done.
-    async fn rest(&mut self, now: Timestamp) -> Result<(), Over> {
+    async fn rest(&mut self, now: Timestamp) -> Result<(), TurnEnd> {
         if !self.standing.pending.is_empty() {
             return Ok(());
         }
@@ -545,17 +526,17 @@ impl MachineRun {
         }
         self.try_to_book().await;
         if let Some(parked) = self.standing.parked.iter().min_by_key(|parked| parked.due) {
-            return Err(self.over_by_refusal(&parked.run, &parked.failure, parked.due.since(now)));
+            return Err(self.end_by_refusal(&parked.run, &parked.failure, parked.due.since(now)));
         }
         if self.is_going {
-            return Err(Over::Finish(Finish::Succeeded));
+            return Err(Finish::Succeeded.into());
         }
         let due = deadline(&self.machine, &self.standing.state);
         let after = due.map(|due| due.since(now));
-        Err(Over::Finish(Finish::Rest { after }))
+        Err(Finish::Rest { after }.into())
     }
 
-    async fn carry_out(&mut self, action: Action) -> Result<(), Over> {
+    async fn carry_out(&mut self, action: Action) -> Result<(), TurnEnd> {
         match action {
             Action::Abandon { token } => {
                 if let Some(abort) = self.aborts.remove(&token) {
@@ -565,19 +546,19 @@ impl MachineRun {
                 self.standing.parked.retain(|parked| !is_it(&parked.run));
             }
             Action::Persist => {
-                if let Err(over) = self.persist().await {
+                if let Err(end) = self.persist().await {
                     // A state that could not be stored is stored by the next turn.
                     self.standing.pending.push_front(Action::Persist);
-                    return Err(over);
+                    return Err(end);
                 }
             }
             Action::Tell(notice) => self.tell(&notice).await,
             // Whoever comes next takes them for broken off, and begins with them. What is under way beside them is finished first.
             Action::Enter(_) | Action::Check { .. } if self.stop.is_cancelled() => {}
             Action::Enter(entry) => {
-                if let Err(over) = self.refresh().await {
+                if let Err(end) = self.refresh().await {
                     self.standing.pending.push_front(Action::Enter(entry));
-                    return Err(over);
+                    return Err(end);
                 }
                 match self.module_of_entry().await {
                     Ok(module) => self.enter(*entry, module)?,
@@ -585,11 +566,11 @@ impl MachineRun {
                 }
             }
             Action::Check { token, index } => {
-                if let Err(over) = self.refresh().await {
+                if let Err(end) = self.refresh().await {
                     self.standing
                         .pending
                         .push_front(Action::Check { token, index });
-                    return Err(over);
+                    return Err(end);
                 }
                 self.check(token, index)?;
             }
@@ -641,14 +622,14 @@ impl MachineRun {
     }
 
     /// Stores the state, while what is under way goes on.
-    async fn persist(&mut self) -> Result<(), Over> {
+    async fn persist(&mut self) -> Result<(), TurnEnd> {
         self.pin();
         let saved = self.save().await;
         match saved {
             Ok(Saved::Stored) => {}
-            Ok(Saved::Gone) => return Err(Over::Finish(Finish::Succeeded)),
-            Ok(Saved::Foreign) => return Err(Over::Foreign),
-            Err(fault) => return Err(over_by(&self.start, fault)),
+            Ok(Saved::Gone) => return Err(Finish::Succeeded.into()),
+            Ok(Saved::Foreign) => return Err(TurnEnd::Foreign),
+            Err(fault) => return Err(self.end_by(fault)),
         }
         self.shown = None;
         self.is_fresh = self.own.store.shows_objects();
@@ -698,7 +679,7 @@ impl MachineRun {
     }
 
     /// Requests that may be sent but once are sent when it is stored that they are.
-    async fn announce(&mut self, token: u64, go: oneshot::Sender<()>) -> Result<(), Over> {
+    async fn announce(&mut self, token: u64, go: oneshot::Sender<()>) -> Result<(), TurnEnd> {
         let before = self.standing.state.clone();
         let now = self.context.clock.now();
         let event = Event::Sending { token };
@@ -709,11 +690,8 @@ impl MachineRun {
         self.standing.state = state;
         let announced = match self.persist().await {
             // No state from before may be accepted once something was sent.
-            Ok(()) => self
-                .book()
-                .await
-                .map_err(|fault| over_by(&self.start, fault)),
-            Err(over) => Err(over),
+            Ok(()) => self.book().await.map_err(|fault| self.end_by(fault)),
+            Err(end) => Err(end),
         };
         match announced {
             Ok(()) => {
@@ -721,15 +699,15 @@ impl MachineRun {
                 let _ = go.send(());
                 Ok(())
             }
-            Err(over) => {
+            Err(end) => {
                 self.standing.state = before;
-                Err(over)
+                Err(end)
             }
         }
     }
 
     /// Reads the object again, if something may have happened to it.
-    async fn refresh(&mut self) -> Result<(), Over> {
+    async fn refresh(&mut self) -> Result<(), TurnEnd> {
         if self.is_fresh {
             return Ok(());
         }
@@ -739,8 +717,8 @@ impl MachineRun {
                 self.shown = None;
                 Ok(())
             }
-            Ok(false) => Err(Over::Finish(Finish::Succeeded)),
-            Err(fault) => Err(over_by(&self.start, fault)),
+            Ok(false) => Err(Finish::Succeeded.into()),
+            Err(fault) => Err(self.end_by(fault)),
         }
     }
 
@@ -756,7 +734,7 @@ impl MachineRun {
         self.events.push_back(Event::Ended { token, end });
     }
 
-    fn enter(&mut self, mut entry: Entry, module: RunModule) -> Result<(), Over> {
+    fn enter(&mut self, mut entry: Entry, module: RunModule) -> Result<(), TurnEnd> {
         let start = self.leaf_start(module)?;
         let module = self.context.rollout.chosen(&start.module);
         if module.description().handler(&entry.handler).is_none() {
@@ -793,11 +771,11 @@ impl MachineRun {
         };
         let now = self.context.clock.now();
         let (run, step) = Run::enter_leaf(start, &phase, entry, results, now);
-        self.carry(run, step, LeafEnd::Carried);
+        self.drive(run, step, LeafEnd::Entry);
         Ok(())
     }
 
-    fn check(&mut self, token: u64, index: usize) -> Result<(), Over> {
+    fn check(&mut self, token: u64, index: usize) -> Result<(), TurnEnd> {
         let phase = self.standing.state.phase.clone();
         let kind = self.machine.phase(&phase).map(|phase| &phase.kind);
         let Some(PhaseKind::Stable(checks)) = kind else {
@@ -837,17 +815,17 @@ impl MachineRun {
                 let start = self.leaf_start(self.context.rollout.choose(&self.start.members))?;
                 let now = self.context.clock.now();
                 let (run, step) = Run::enter_leaf(start, &phase, entry, Vec::new(), now);
-                self.carry(run, step, move |carried| LeafEnd::Checked(token, carried));
+                self.drive(run, step, move |outcome| LeafEnd::Check(token, outcome));
             }
         }
         Ok(())
     }
 
-    fn carry(
+    fn drive(
         &mut self,
         mut run: Run,
         step: Step,
-        end: impl FnOnce(Box<Carried>) -> LeafEnd + Send + 'static,
+        end: impl FnOnce(Box<RunOutcome<Run>>) -> LeafEnd + Send + 'static,
     ) {
         run.know_secrets(&self.standing.secrets);
         let token = run.token();
@@ -855,7 +833,7 @@ impl MachineRun {
             gate: self.gate.clone(),
             said: self.standing.said.clone(),
         });
-        let carrying = carry(
+        let driving = drive(
             self.context.clone(),
             run,
             step,
@@ -863,20 +841,20 @@ impl MachineRun {
             machine,
             self.place.enter(),
         );
-        let (carrying, abort) = abortable(carrying);
+        let (driving, abort) = abortable(driving);
         if let Some(token) = token {
             self.aborts.insert(token, abort);
         }
-        let end = carrying.map(|carried| Some(end(Box::new(carried.ok()?))));
+        let end = driving.map(|outcome| Some(end(Box::new(outcome.ok()?))));
         self.leaves.push(end.boxed());
     }
 
     /// The end of an entry; nothing where it rests.
-    fn ended(&mut self, carried: Carried) -> Option<Event> {
-        let (mut run, pause) = self.seen(carried);
+    fn ended(&mut self, outcome: RunOutcome<Run>) -> Option<Event> {
+        let (mut run, pause) = self.seen(outcome);
         let token = run.token()?;
         self.aborts.remove(&token);
-        if let Some(Pause::Park { after, failure }) = pause {
+        if let Some(Pause::Park { after, failure, .. }) = pause {
             let due = self.context.clock.now().after(after);
             self.standing.parked.push(Parked { run, failure, due });
             return None;
@@ -887,23 +865,28 @@ impl MachineRun {
         Some(Event::Ended { token, end })
     }
 
-    /// The turn is over until an entry that was refused for now can be tried again.
-    fn over_by_refusal(&self, entry: &Run, failure: &Failure, after: Duration) -> Over {
-        let verdict = Verdict {
-            decision: Decision::Park { after },
-            failure: failure.clone(),
-            tries: Tries {
-                refusals: entry.tries().refusals,
-                ..self.start.tries
-            },
-        };
-        Over::Park(Box::new(verdict), after)
+    /// Returns how the turn ends by a fault in the host's own doing.
+    fn end_by(&self, fault: Fault) -> TurnEnd {
+        TurnEnd::Ended(end_by(&self.start, fault))
     }
 
-    fn checked(&mut self, token: u64, carried: Carried) -> Result<Event, Over> {
-        let (mut run, pause) = self.seen(carried);
-        if let Some(Pause::Park { after, failure }) = pause {
-            return Err(self.over_by_refusal(&run, &failure, after));
+    /// The turn is over until an entry that was refused for now can be tried again.
+    fn end_by_refusal(&self, entry: &Run, failure: &Failure, after: Duration) -> TurnEnd {
+        let tries = Tries {
+            refusals: entry.tries().refusals,
+            ..self.start.tries
+        };
+        TurnEnd::Ended(RunEnd::Paused(Pause::Park {
+            after,
+            failure: failure.clone(),
+            tries,
+        }))
+    }
+
+    fn checked(&mut self, token: u64, outcome: RunOutcome<Run>) -> Result<Event, TurnEnd> {
+        let (mut run, pause) = self.seen(outcome);
+        if let Some(Pause::Park { after, failure, .. }) = pause {
+            return Err(self.end_by_refusal(&run, &failure, after));
         }
         let is_done = |output: &LeafOutput| output.outcome == Outcome::Done;
         let is_so = matches!(run.take_end(), Some((End::Output(output), _)) if is_done(&output));
@@ -911,21 +894,27 @@ impl MachineRun {
     }
 
     /// Takes note of what a run has done.
-    fn seen(&mut self, carried: Carried) -> (Run, Option<Pause>) {
-        let Carried {
+    fn seen(&mut self, outcome: RunOutcome<Run>) -> (Run, Option<Pause>) {
+        let RunOutcome {
+            end,
             run,
-            pause,
-            finished,
-        } = carried;
+            own_writes,
+            has_written,
+            ..
+        } = outcome;
         self.is_fresh = false;
         self.standing.state.status = self.standing.said.status();
-        self.has_written |= finished.has_written;
-        self.own_writes.extend(finished.own_writes);
+        self.written.has_written |= has_written;
+        self.written.own_writes.extend(own_writes);
         for secret in run.secrets() {
             if !self.standing.secrets.contains(secret) {
                 self.standing.secrets.push(secret.clone());
             }
         }
+        let pause = match end {
+            RunEnd::Paused(pause) => Some(pause),
+            RunEnd::Finished(_) => None,
+        };
         (run, pause)
     }
 
@@ -952,7 +941,7 @@ impl MachineRun {
     }
 
     /// What the run of a leaf is made of. Each entry is of one module; the next may be of another.
-    fn leaf_start(&mut self, module: RunModule) -> Result<RunStart, Over> {
+    fn leaf_start(&mut self, module: RunModule) -> Result<RunStart, TurnEnd> {
         let object = match &self.shown {
             Some(shown) => shown.clone(),
             None => {
@@ -960,7 +949,7 @@ impl MachineRun {
                     .own
                     .store
                     .shown(&self.standing.held, &self.start.configurator);
-                let shown = shown.map_err(|fault| over_by(&self.start, fault))?;
+                let shown = shown.map_err(|fault| self.end_by(fault))?;
                 self.shown = Some(shown.clone());
                 shown
             }

@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use configurator_core::canary::{Fraction, RunCounts};
 use configurator_core::module::RunModule;
-use configurator_core::queue::Finished;
-use configurator_core::run::Member;
+use configurator_core::run::{Departed, Finish, Member};
 use configurator_guest::module::Module;
 
 /// The modules of a Configurator. A run chooses its module once, when it starts, and keeps it.
@@ -126,12 +125,12 @@ impl Rollout {
     }
 
     /// Counts a finished run if it was of the canary.
-    pub fn record(&self, module: &RunModule, finished: &Finished) {
+    pub fn record(&self, module: &RunModule, finish: &Finish, departed: &[Departed]) {
         let modules = self.modules.read();
         let modules = modules.unwrap_or_else(PoisonError::into_inner);
         if modules.is_canary(module.digest()) {
             let mut runs = self.runs();
-            runs.record(&finished.finish, &finished.departed);
+            runs.record(finish, departed);
         }
     }
 

@@ -36,9 +36,9 @@ pub use self::report::WorkerReport;
 use super::awaited::Awaited;
 use super::cleanup::Cleanups;
 use super::commands::{CommandEvent, Errands};
-use super::driver::RunContext;
+use super::driver::{Resting, RunContext, RunReport};
 use super::inbox::{Inbox, Wake};
-use super::machine_run::{Standing, Turned};
+use super::machine_run::Standing;
 use super::mailbox::Mailbox;
 use super::namespaces::SelectedNamespaces;
 use super::parking::Availability;
@@ -148,7 +148,6 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         unlisted: 0,
         is_listed: false,
         held: BTreeSet::new(),
-        permit: None,
         watch_error: None,
         is_bootstrapped: false,
         report_due: Timestamp::default(),
@@ -187,17 +186,23 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
     }
 }
 
-/// What a run came to; nothing when it broke off. As long as the permit is there, no other host begins one.
-type RunOutcome = (Ticket, Option<Turned>, Option<Arc<Permit>>);
+/// A run that is no longer under way.
+struct EndedRun {
+    ticket: Ticket,
+    /// What came of it; nothing when it broke off.
+    report: Option<RunReport>,
+    /// As long as it is there, no other host begins a run of these objects.
+    permit: Option<Arc<Permit>>,
+}
 
 struct Worker {
     parts: WorkerParts,
-    queue: Queue,
+    queue: Queue<Resting>,
     stop: CancellationToken,
     retry: Arc<Notify>,
     renewals: Arc<Mailbox<Renewal>>,
     reports: watch::Sender<WorkerReport>,
-    runs: FuturesUnordered<BoxFuture<'static, RunOutcome>>,
+    runs: FuturesUnordered<BoxFuture<'static, EndedRun>>,
     /// Whose turn it is among runs and watches.
     turns: RoundRobin,
     members: HashMap<Ticket, Vec<Member>>,
@@ -218,8 +223,6 @@ struct Worker {
     is_listed: bool,
     /// The shards whose objects it has, where hosts share them.
     held: BTreeSet<u16>,
-    /// That of the run whose end is being dealt with.
-    permit: Option<Arc<Permit>>,
     watch_error: Option<String>,
     is_bootstrapped: bool,
     report_due: Timestamp,
@@ -351,7 +354,7 @@ impl Worker {
     }
 
     /// Waits for news. Returns none when a time has come at which there is something to do.
-    async fn next(&mut self, is_draining: bool) -> Option<News<RunOutcome>> {
+    async fn next(&mut self, is_draining: bool) -> Option<News<EndedRun>> {
         let report_due = self.is_unreported.then_some(self.report_due);
         let next = [
             self.queue.next_deadline(),
@@ -387,7 +390,7 @@ impl Worker {
         }
     }
 
-    async fn on(&mut self, news: News<RunOutcome>) {
+    async fn on(&mut self, news: News<EndedRun>) {
         match news {
             News::Stop => self.stop.cancel(),
             News::Shards => {
@@ -412,7 +415,7 @@ impl Worker {
             }
             News::Places(news) => self.on_places(news).await,
             News::Asked(command, exists) => self.on_asked(&command, exists),
-            News::Ended(outcome) => self.on_driven(outcome).await,
+            News::Ended(ended) => self.on_ended(ended).await,
             News::Object(scope, event) => self.on_event(&scope, event).await,
             News::Order(event) => self.on_command_event(event).await,
             News::Awaited(machine, seen) => self.tell(&machine, Wake::Changed(seen)).await,

@@ -215,7 +215,7 @@ impl RunObserver for Arc<Recorder> {
         });
     }
 
-    fn ended(&self, run: &Run, end: &RunEnd<'_>) {
+    fn ended(&self, run: &Run, end: &RunEnd) {
         let (text, is_over) = match end {
             RunEnd::Finished(Finish::Succeeded | Finish::Rest { .. }) => {
                 ("succeeded".to_owned(), true)

@@ -353,7 +353,7 @@ impl RunObserver for Watching {
         self.stopwatch().begin();
     }
 
-    fn ended(&self, _: &Run, end: &RunEnd<'_>) {
+    fn ended(&self, _: &Run, end: &RunEnd) {
         match end {
             RunEnd::Finished(Finish::Succeeded) => self.stopwatch().end(),
             other => eprintln!("bench: a run did not succeed: {other:?}"),

@@ -34,7 +34,7 @@ struct Watcher {
 }
 
 impl RunObserver for Watcher {
-    fn ended(&self, run: &Run, end: &RunEnd<'_>) {
+    fn ended(&self, run: &Run, end: &RunEnd) {
         if let RunEnd::Finished(_) = end {
             let mut awaited = self.awaited.lock().unwrap();
             for member in run.members() {

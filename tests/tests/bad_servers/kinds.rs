@@ -79,7 +79,7 @@ async fn a_kind_or_version_that_is_not_served_is_looked_for_again() -> Result<()
 struct Faults(Arc<Mutex<Vec<String>>>);
 
 impl RunObserver for Faults {
-    fn ended(&self, _: &Run, end: &RunEnd<'_>) {
+    fn ended(&self, _: &Run, end: &RunEnd) {
         if let RunEnd::Paused(Pause::Resend { failure, .. }) = end {
             self.0.lock().unwrap().push(failure.fault.to_string());
         }

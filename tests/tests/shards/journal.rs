@@ -167,7 +167,7 @@ pub struct Ends {
 }
 
 impl RunObserver for Ends {
-    fn ended(&self, run: &Run, end: &RunEnd<'_>) {
+    fn ended(&self, run: &Run, end: &RunEnd) {
         if !matches!(end, RunEnd::Finished(Finish::Succeeded)) {
             return;
         }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::slot::{Refused, Vain};
-use super::{Action, BUSY, Finished, OWN_WRITE_PATIENCE, Queue, Ticket, Timer};
+use super::slot::{Refused, Vain, Work};
+use super::{Action, BUSY, OWN_WRITE_PATIENCE, PausedRun, Queue, Ticket, Timer};
 use crate::backoff::{jittered, mix};
 use crate::fault::Reaction;
 use crate::handler::WatchEvent;
@@ -11,10 +11,131 @@ use crate::parking::Unavailable;
 use crate::plan::Failure;
 use crate::request::ObjectRef;
 use crate::retry::{self, Decision, Tries, Verdict};
-use crate::run::{Chain, Departed, Member};
+use crate::run::{Chain, Departed, Finish, Member, Pause, RunEnd, RunOutcome};
 use crate::time::Timestamp;
 
-impl Queue {
+impl<R> Queue<R> {
+    /// A run is over, or rests until [`Action::Resume`].
+    pub fn end(
+        &mut self,
+        ticket: Ticket,
+        outcome: RunOutcome<R>,
+        now: Timestamp,
+    ) -> Vec<Action<R>> {
+        let keys = outcome.members.iter().map(|member| &member.key);
+        let Some(chain) = self.leave(ticket, keys, now) else {
+            return self.finish_call(now);
+        };
+        self.note_writes(&outcome, now);
+        let RunOutcome {
+            end,
+            run,
+            members,
+            departed,
+            holds_readiness,
+            ..
+        } = outcome;
+        self.depart(chain, departed, now);
+        let may_settle = !holds_readiness;
+        match end {
+            RunEnd::Finished(finish) => self.finish(chain, members, finish, may_settle, now),
+            RunEnd::Paused(pause) => {
+                if may_settle {
+                    for member in &members {
+                        self.settle(&member.key, false);
+                    }
+                }
+                let rests = PausedRun {
+                    members,
+                    chain,
+                    run,
+                    server: None,
+                    timer: None,
+                };
+                self.rest(ticket, rests, pause, now);
+            }
+        }
+        self.finish_call(now)
+    }
+
+    fn finish(
+        &mut self,
+        chain: Chain,
+        members: Vec<Member>,
+        finish: Finish,
+        may_settle: bool,
+        now: Timestamp,
+    ) {
+        match finish {
+            Finish::Succeeded => {
+                for member in members {
+                    self.succeed(chain, &member, None, now);
+                }
+            }
+            Finish::Rest { after } => {
+                for member in members {
+                    self.succeed(chain, &member, after, now);
+                }
+            }
+            Finish::Restart {
+                after,
+                failure,
+                tries,
+            } => {
+                for member in members {
+                    if may_settle {
+                        self.settle(&member.key, false);
+                    }
+                    self.retry(chain, &member, tries, &failure, after, now);
+                }
+            }
+            Finish::Failed { failure, failures } => {
+                for member in members {
+                    self.give_up(chain, &member, failure.clone(), failures, now);
+                }
+            }
+            Finish::Split { .. } => self.split(chain, &members, now),
+        }
+    }
+
+    /// Keeps a run until its pause is over, unless one of its objects has changed meanwhile: then each has its turn anew.
+    fn rest(&mut self, ticket: Ticket, mut paused: PausedRun<R>, pause: Pause, now: Timestamp) {
+        if let Pause::Park { after, failure, .. } = &pause {
+            for member in &paused.members {
+                self.note_wish(&member.key, failure, *after, now);
+            }
+        }
+        let has_changed = |member: &Member| self.has_changed(paused.chain, member);
+        if paused.members.iter().any(has_changed) {
+            for member in &paused.members {
+                self.idle(&member.key);
+                self.wake(&member.key, now);
+            }
+            return;
+        }
+        let after = match pause {
+            Pause::Resend { after, .. } => after,
+            Pause::Park {
+                after,
+                failure,
+                tries,
+            } => {
+                for member in &paused.members {
+                    self.note_refusal(member, tries, &failure, now);
+                }
+                paused.server = failure.server.map(|server| *server);
+                after
+            }
+        };
+        paused.timer = Some(self.timer(now.after(after), Timer::Paused(ticket)));
+        for member in &paused.members {
+            if let Some(slot) = self.slots.get_mut(&member.key) {
+                slot.work = Work::Paused(ticket);
+            }
+        }
+        self.paused.insert(ticket, paused);
+    }
+
     /// Takes the place of a run of these objects, and notes whether it held it for long. Returns the run's chain.
     pub(super) fn leave<'a>(
         &mut self,
@@ -99,8 +220,8 @@ impl Queue {
         }
     }
 
-    pub(super) fn note_writes(&mut self, finished: &Finished, now: Timestamp) {
-        for (key, version) in &finished.own_writes {
+    pub(super) fn note_writes(&mut self, outcome: &RunOutcome<R>, now: Timestamp) {
+        for (key, version) in &outcome.own_writes {
             let is_ahead = self.live_mut(key).is_some_and(|live| {
                 let is_ahead = live.version.is_some_and(|seen| seen < *version);
                 if is_ahead {
@@ -112,8 +233,8 @@ impl Queue {
                 self.timer(now.after(OWN_WRITE_PATIENCE), Timer::OwnWrite(key.clone()));
             }
         }
-        if finished.has_written {
-            for member in &finished.members {
+        if outcome.has_written {
+            for member in &outcome.members {
                 if let Some(live) = self.live_mut(&member.key) {
                     live.guard.on_write(now);
                 }

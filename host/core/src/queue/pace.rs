@@ -12,7 +12,7 @@ pub trait Pace: Debug + Send + Sync {
     fn reserve(&self, now: Timestamp) -> Timestamp;
 }
 
-impl Queue {
+impl<R> Queue<R> {
     /// Limits how often runs begin. Runs that go on after a pause do not count.
     #[must_use]
     pub fn paced(self, pace: Arc<dyn Pace>) -> Self {

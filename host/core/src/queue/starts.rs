@@ -13,7 +13,7 @@ use crate::retry::Tries;
 use crate::run::{Chain, Member};
 use crate::time::Timestamp;
 
-impl Queue {
+impl<R> Queue<R> {
     pub(super) fn start_runs(&mut self, now: Timestamp) {
         if self.is_draining {
             return;
@@ -57,18 +57,23 @@ impl Queue {
             }
             return;
         };
-        let members = paused.run.members();
+        let PausedRun {
+            members,
+            chain,
+            run,
+            ..
+        } = paused;
         let is_suspect = self.is_suspect(members.iter().map(|member| &member.key), now);
-        for member in members {
+        for member in &members {
             if let Some(slot) = self.slots.get_mut(&member.key) {
                 slot.work = Work::Running(ticket);
             }
         }
-        let chain = paused.run.chain();
         self.running.insert(ticket, chain, is_suspect, now);
         self.actions.push(Action::Resume {
             ticket,
-            run: paused.run,
+            members,
+            run,
             is_suspect,
         });
     }
@@ -173,7 +178,7 @@ impl Queue {
     }
 
     /// Whether a run waits for a server that is unavailable.
-    pub(super) fn is_waiting(&self, paused: &PausedRun) -> bool {
+    pub(super) fn is_waiting(&self, paused: &PausedRun<R>) -> bool {
         let is_unavailable = |server: &Server| {
             let behind = Server::behind(server.sink);
             self.unavailable.contains_key(server) || self.unavailable.contains_key(&behind)

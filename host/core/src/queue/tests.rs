@@ -4,18 +4,17 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
-use crate::ceiling::Ceiling;
 use crate::configurator::{BatchOptions, DeletionBy};
 use crate::fault::FaultKind;
 use crate::fixtures::{at, configurator, content, failure, key};
-use crate::module::RunModule;
+use crate::run::{Departed, Finish, Pause, RunEnd, RunOutcome};
 
 mod pace;
 mod renewal;
 
 /// A queue, its clock, and the runs that it has under way.
 struct Bench {
-    queue: Queue,
+    queue: Queue<()>,
     now: Timestamp,
     under_way: BTreeMap<Ticket, Vec<Member>>,
     text: String,
@@ -68,8 +67,8 @@ impl Bench {
 
     fn end(&mut self, name: &str, finish: Finish) -> &mut Self {
         let ticket = self.ticket_of(name);
-        let finished = self.finished(ticket, finish);
-        let actions = self.queue.finish(ticket, finished, self.now);
+        let outcome = self.finished(ticket, finish);
+        let actions = self.queue.end(ticket, outcome, self.now);
         self.note(actions)
     }
 
@@ -90,15 +89,9 @@ impl Bench {
         self
     }
 
-    fn finished(&mut self, ticket: Ticket, finish: Finish) -> Finished {
-        Finished {
-            finish,
-            members: self.under_way.remove(&ticket).unwrap(),
-            departed: Vec::new(),
-            own_writes: Vec::new(),
-            has_written: false,
-            holds_readiness: false,
-        }
+    fn finished(&mut self, ticket: Ticket, finish: Finish) -> RunOutcome<()> {
+        let members = self.under_way.remove(&ticket).unwrap();
+        RunOutcome::new(RunEnd::Finished(finish), (), members)
     }
 
     fn ticket_of(&self, name: &str) -> Ticket {
@@ -117,7 +110,7 @@ impl Bench {
         self.note(actions)
     }
 
-    fn note(&mut self, actions: Vec<Action>) -> &mut Self {
+    fn note(&mut self, actions: Vec<Action<()>>) -> &mut Self {
         for action in actions {
             let line = match action {
                 Action::Start {
@@ -138,8 +131,10 @@ impl Bench {
                         tries.failures
                     )
                 }
-                Action::Resume { ticket, run, .. } => {
-                    self.under_way.insert(ticket, run.members().to_vec());
+                Action::Resume {
+                    ticket, members, ..
+                } => {
+                    self.under_way.insert(ticket, members);
                     "resume".into()
                 }
                 Action::Continue { ticket } => {
@@ -470,11 +465,11 @@ fn an_object_is_not_entered_from_a_copy_older_than_the_last_own_write() {
         start Phases a:Added after 0 failures
     "#]]);
     let ticket = bench.ticket_of("a");
-    let finished = Finished {
+    let outcome = RunOutcome {
         own_writes: vec![(key("a"), 5)],
         ..bench.finished(ticket, Finish::Succeeded)
     };
-    let actions = bench.queue.finish(ticket, finished, bench.now);
+    let actions = bench.queue.end(ticket, outcome, bench.now);
     bench
         .note(actions)
         .see("a", 4)
@@ -490,11 +485,11 @@ fn an_own_write_that_the_watch_never_shows_does_not_hold_for_ever() {
     let mut bench = Bench::listed(configurator());
     bench.see("a", 1).see("a", 2);
     let ticket = bench.ticket_of("a");
-    let finished = Finished {
+    let outcome = RunOutcome {
         own_writes: vec![(key("a"), 5)],
         ..bench.finished(ticket, Finish::Succeeded)
     };
-    let actions = bench.queue.finish(ticket, finished, bench.now);
+    let actions = bench.queue.end(ticket, outcome, bench.now);
     bench.note(actions);
     bench.text.clear();
     bench.wait(30_000).check(expect![[r#"
@@ -529,32 +524,27 @@ fn suspended_nothing_begins() {
         .check(expect![""]);
 }
 
-fn parked_run(bench: &mut Bench, name: &str) -> (Ticket, Box<Run>, Pause, Finished) {
+fn park(bench: &mut Bench, name: &str, failure: Failure) {
     let ticket = bench.ticket_of(name);
-    let finished = bench.finished(ticket, Finish::Succeeded);
-    let start = crate::run::RunStart {
-        configurator: bench.queue.configurator.clone(),
-        ceiling: Arc::new(Ceiling::unlimited()),
-        members: finished.members.clone(),
-        chain: Chain::Phases,
+    let pause = Pause::Park {
+        after: Duration::from_secs(1),
+        failure,
         tries: Tries {
             failures: 0,
             refusals: 1,
         },
-        module: RunModule::default(),
     };
-    let (run, _) = Run::start(start, bench.now);
-    let pause = Pause::Park {
-        after: Duration::from_secs(1),
-        failure: failure(FaultKind::ConfigstoreUnavailable),
+    let outcome = RunOutcome {
+        end: RunEnd::Paused(pause),
+        ..bench.finished(ticket, Finish::Succeeded)
     };
-    (ticket, Box::new(run), pause, finished)
+    let actions = bench.queue.end(ticket, outcome, bench.now);
+    bench.note(actions);
 }
 
-fn park(bench: &mut Bench, name: &str) {
-    let (ticket, run, pause, finished) = parked_run(bench, name);
-    let actions = bench.queue.pause(ticket, run, &pause, finished, bench.now);
-    bench.note(actions);
+/// The config store is away.
+fn park_at_store(bench: &mut Bench, name: &str) {
+    park(bench, name, failure(FaultKind::ConfigstoreUnavailable));
 }
 
 fn set_unavailable(bench: &mut Bench, sinks: &[SinkName]) {
@@ -587,7 +577,7 @@ fn delayed_text(bench: &Bench) -> String {
 fn a_refused_run_goes_on_after_its_own_wait_and_holds_no_other_back() {
     let mut bench = Bench::listed(configurator());
     bench.see("a", 1);
-    park(&mut bench, "a");
+    park_at_store(&mut bench, "a");
     expect![[r#"
         ns/a a-uid: 1 refusals, at 0: ConfigstoreUnavailable
     "#]]
@@ -611,7 +601,7 @@ fn an_unavailable_server_holds_every_run_of_those_that_rely_on_it() {
     bench.see("a", 1).check(expect![[r#"
         start Phases a:Added after 0 failures
     "#]]);
-    park(&mut bench, "a");
+    park_at_store(&mut bench, "a");
     bench.see("b", 1).wait(60_000).check(expect![[""]]);
     set_unavailable(&mut bench, &[SinkName::Secretstore]);
     bench.wait(1000).check(expect![[r#"
@@ -624,7 +614,7 @@ fn an_unavailable_server_holds_every_run_of_those_that_rely_on_it() {
 fn a_server_that_refuses_holds_only_the_runs_that_it_refused() {
     let mut bench = Bench::listed(configurator());
     bench.see("a", 1);
-    park(&mut bench, "a");
+    park_at_store(&mut bench, "a");
     bench.text.clear();
     let refusing = (Server::behind(SinkName::Configstore), Unavailable::Refusing);
     let actions = bench.queue.set_unavailable([refusing].into(), bench.now);
@@ -874,7 +864,7 @@ fn objects_that_a_server_refused_before_it_was_down_are_like_any_other() {
     let mut bench = Bench::listed(declared);
     for name in ["a", "b"] {
         bench.see(name, 1);
-        park(&mut bench, name);
+        park_at_store(&mut bench, name);
     }
     set_unavailable(&mut bench, &[SinkName::Configstore]);
     bench.wait(120_000);
@@ -890,7 +880,7 @@ fn objects_that_a_server_refused_before_it_was_down_are_like_any_other() {
 fn an_outage_lets_runs_wait_for_the_rest_of_their_own_time() {
     let mut bench = Bench::listed(configurator());
     bench.see("a", 1);
-    park(&mut bench, "a");
+    park_at_store(&mut bench, "a");
     set_unavailable(&mut bench, &[SinkName::Configstore]);
     set_unavailable(&mut bench, &[]);
     bench.text.clear();
@@ -904,7 +894,7 @@ fn an_outage_lets_runs_wait_for_the_rest_of_their_own_time() {
 fn a_change_ends_the_wait_of_a_refused_run() {
     let mut bench = Bench::listed(configurator());
     bench.see("a", 1);
-    park(&mut bench, "a");
+    park_at_store(&mut bench, "a");
     bench.text.clear();
     bench.see("a", 2).check(expect![[r#"
         start Phases a:Modified after 0 failures
@@ -916,13 +906,9 @@ fn a_change_ends_the_wait_of_a_refused_run() {
 fn a_wait_that_the_server_asked_for_outlasts_a_change_and_a_deletion() {
     let refused = |bench: &mut Bench| {
         bench.see("a", 1);
-        let (ticket, run, _, finished) = parked_run(bench, "a");
         let mut failure = failure(FaultKind::ApiServerUnavailable);
         failure.fault.retry_after = Some(Duration::from_secs(1));
-        let after = Duration::from_secs(1);
-        let pause = Pause::Park { after, failure };
-        let actions = bench.queue.pause(ticket, run, &pause, finished, bench.now);
-        bench.note(actions);
+        park(bench, "a", failure);
         bench.text.clear();
     };
     let mut bench = Bench::listed(configurator());
@@ -950,17 +936,17 @@ fn a_member_that_is_refused_leaves_its_batch_and_waits_without_a_charge() {
     bench.see("a", 1).see("b", 1);
     for refusals in 1..=3 {
         let ticket = bench.ticket_of("a");
-        let mut finished = bench.finished(ticket, Finish::Succeeded);
-        let at = finished
+        let mut outcome = bench.finished(ticket, Finish::Succeeded);
+        let at = outcome
             .members
             .iter()
             .position(|member| member.key == key("a"));
-        let member = finished.members.remove(at.unwrap());
-        finished.departed.push(Departed {
+        let member = outcome.members.remove(at.unwrap());
+        outcome.departed.push(Departed {
             member,
             failure: failure(FaultKind::ApiServerUnavailable),
         });
-        let actions = bench.queue.finish(ticket, finished, bench.now);
+        let actions = bench.queue.end(ticket, outcome, bench.now);
         bench.note(actions).wait(10_000);
         assert_eq!(bench.queue.delayed(50)[0].refusals, refusals);
     }
@@ -1068,8 +1054,8 @@ proptest! {
                     }
                 }
             }
-            let finished = bench.finished(ticket, finish);
-            let actions = bench.queue.finish(ticket, finished, bench.now);
+            let outcome = bench.finished(ticket, finish);
+            let actions = bench.queue.end(ticket, outcome, bench.now);
             bench.note(actions);
         };
         for happening in happenings {

@@ -235,11 +235,11 @@ impl<'a> Stage<'a> {
 
     fn pause(&mut self, pause: &Pause) -> Step {
         let text = match pause {
-            Pause::Resend { after, failure } => {
+            Pause::Resend { after, failure, .. } => {
                 self.now = self.now.after(*after);
                 format!("resend after {}, {}", millis(*after), failure_text(failure))
             }
-            Pause::Park { after, failure } => {
+            Pause::Park { after, failure, .. } => {
                 self.now = self.now.after(*after);
                 let server = failure.server.as_ref().map(ToString::to_string);
                 format!(

@@ -18,6 +18,7 @@ use kube::runtime::{WatchStreamExt, watcher as watch_kind};
 use super::{ObjectStream, PAGE_SIZE, Worker};
 use crate::cluster::WatchBackoff;
 use crate::controller::cleanup::{self, Cleanup, Records};
+use crate::controller::driver::Resting;
 use crate::controller::finalizer::finalizer_name;
 use crate::controller::inbox::Wake;
 use crate::controller::watched::Watched;
@@ -227,7 +228,11 @@ impl Worker {
     }
 
     /// Takes in a watched object. `appeared` is when it appeared, if the queue does not know it yet.
-    pub(super) fn observe(&mut self, object: Watched, appeared: Option<Timestamp>) -> Vec<Action> {
+    pub(super) fn observe(
+        &mut self,
+        object: Watched,
+        appeared: Option<Timestamp>,
+    ) -> Vec<Action<Resting>> {
         if !self.has(object.uid()) {
             let now = self.now();
             return self.queue.displaced(&object.key(), object.uid(), now);

@@ -5,18 +5,20 @@ use std::time::Duration;
 
 use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::plan::Failure;
-use configurator_core::queue::{Action, Finished, Ticket};
+use configurator_core::queue::{Action, Ticket};
 use configurator_core::request::ObjectRef;
 use configurator_core::retry::Tries;
-use configurator_core::run::{Chain, Finish, Member, Pause, Run, RunStart, Step, host_failure};
+use configurator_core::run::{
+    Chain, Finish, Member, Pause, Run, RunEnd, RunOutcome, RunStart, Step, host_failure,
+};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 
-use super::{MAX_LISTED, MAX_MESSAGE, RunOutcome, STANDINGS, Worker, WorkerParts};
+use super::{EndedRun, MAX_LISTED, MAX_MESSAGE, STANDINGS, Worker, WorkerParts};
 use crate::controller::cleanup::{Cleanup, Cleanups, Records};
-use crate::controller::driver::{Driven, drive};
-use crate::controller::machine_run::{TurnParts, Turned, take_turn};
+use crate::controller::driver::{Resting, RunReport, drive};
+use crate::controller::machine_run::{TurnParts, take_turn};
 use crate::controller::places::{Place, PlaceNews};
 use crate::observer::Notice;
 use crate::resource::FailureStatus;
@@ -24,48 +26,40 @@ use crate::shards::{ConfiguratorClaim, Elsewhere, Permit};
 use crate::tasks::TaskKind;
 
 impl Worker {
-    pub(super) async fn on_driven(&mut self, (ticket, driven, permit): RunOutcome) {
+    pub(super) async fn on_ended(&mut self, ended: EndedRun) {
+        let EndedRun {
+            ticket,
+            report,
+            permit,
+        } = ended;
         let now = self.now();
-        self.permit = permit;
         let members = self.members.remove(&ticket).unwrap_or_default();
         // A run can break off while it waits for a place.
         self.reclaiming.remove(&ticket);
         let keys: Vec<ObjectRef> = members.iter().map(|member| member.key.clone()).collect();
-        let driven = driven.map(|turned| {
-            if let Some(key) = keys.first()
-                && self.parts.context.machine.is_some()
-            {
-                self.awaited.wait(key, turned.awaited);
-                if let Some(standing) = turned.standing
-                    && self.standings.len() < STANDINGS
+        let outcome = match report {
+            None => broken_off(members),
+            Some(report) => {
+                let machine = self.parts.context.machine.as_ref();
+                if let Some((_, key)) = machine.zip(keys.first()) {
+                    self.awaited.wait(key, report.awaited);
+                    if let Some(standing) = report.standing
+                        && self.standings.len() < STANDINGS
+                    {
+                        self.standings.insert(key.clone(), standing);
+                    }
+                }
+                if let RunEnd::Finished(Finish::Restart { failure, .. })
+                | RunEnd::Paused(Pause::Park { failure, .. }) = &report.outcome.end
                 {
-                    self.standings.insert(key.clone(), standing);
-                }
-            }
-            turned.driven
-        });
-        let actions = match driven {
-            Some(Driven::Finished { finished, .. }) => {
-                if let Finish::Restart { failure, .. } = &finished.finish {
                     self.on_refusal(failure);
                 }
-                self.queue.finish(ticket, finished, now)
+                report.outcome
             }
-            Some(Driven::Paused {
-                run,
-                pause,
-                finished,
-                ..
-            }) => {
-                if let Pause::Park { failure, .. } = &pause {
-                    self.on_refusal(failure);
-                }
-                self.queue.pause(ticket, run, &pause, finished, now)
-            }
-            None => self.queue.finish(ticket, broken_off(members), now),
         };
-        self.act(actions).await;
-        self.permit = None;
+        let actions = self.queue.end(ticket, outcome, now);
+        self.act_with(actions, permit.as_ref()).await;
+        drop(permit);
         self.hear_on(&keys).await;
     }
 
@@ -116,7 +110,12 @@ impl Worker {
         }
     }
 
-    pub(super) async fn act(&mut self, actions: Vec<Action>) {
+    pub(super) async fn act(&mut self, actions: Vec<Action<Resting>>) {
+        self.act_with(actions, None).await;
+    }
+
+    /// `permit` is that of the run whose end the actions follow from.
+    async fn act_with(&mut self, actions: Vec<Action<Resting>>, permit: Option<&Arc<Permit>>) {
         for action in actions {
             match action {
                 Action::Start {
@@ -126,28 +125,22 @@ impl Worker {
                     tries,
                     is_suspect,
                 } => {
-                    let start = RunStart {
-                        configurator: self.parts.configurator.clone(),
-                        ceiling: self.ceiling(),
-                        module: self.parts.context.rollout.choose(&members),
-                        members,
-                        chain,
-                        tries,
-                    };
+                    let start = self.run_start(members, chain, tries);
                     self.start(ticket, start, is_suspect);
                 }
                 Action::Resume {
                     ticket,
+                    members,
                     run,
                     is_suspect,
-                } => self.resume(ticket, *run, is_suspect),
+                } => self.resume(ticket, members, run, is_suspect),
                 // Dropping the grant lets the run go on.
                 Action::Continue { ticket } => drop(self.reclaiming.remove(&ticket)),
-                Action::Forget { key, uid } => self.forget(key, uid).await,
+                Action::Forget { key, uid } => self.forget(key, uid, permit).await,
                 Action::Release { key, uid } => {
                     let message = "the deletion phases did not end within deletion.timeout; the object is let go";
                     self.warn_about(&key, &uid, "DeletionTimedOut", message.into());
-                    self.forget(key, uid).await;
+                    self.forget(key, uid, permit).await;
                 }
                 Action::GiveUp {
                     key,
@@ -197,20 +190,34 @@ impl Worker {
         self.drive(ticket, run, step, is_suspect);
     }
 
-    pub(super) fn resume(&mut self, ticket: Ticket, mut run: Run, is_suspect: bool) {
-        if run.chain() == Chain::Phases && self.parts.context.machine.is_some() {
-            let start = RunStart {
-                configurator: self.parts.configurator.clone(),
-                ceiling: self.ceiling(),
-                members: run.members().to_vec(),
-                chain: run.chain(),
-                tries: run.tries(),
-                module: self.parts.context.rollout.choose(run.members()),
-            };
-            return self.take_turn(ticket, start, is_suspect);
+    fn run_start(&self, members: Vec<Member>, chain: Chain, tries: Tries) -> RunStart {
+        RunStart {
+            configurator: self.parts.configurator.clone(),
+            ceiling: self.ceiling(),
+            module: self.parts.context.rollout.choose(&members),
+            members,
+            chain,
+            tries,
         }
-        let step = run.resume();
-        self.drive(ticket, run, step, is_suspect);
+    }
+
+    pub(super) fn resume(
+        &mut self,
+        ticket: Ticket,
+        members: Vec<Member>,
+        resting: Resting,
+        is_suspect: bool,
+    ) {
+        match resting {
+            Resting::Run(mut run) => {
+                let step = run.resume();
+                self.drive(ticket, *run, step, is_suspect);
+            }
+            Resting::Turn(tries) => {
+                let start = self.run_start(members, Chain::Phases, tries);
+                self.take_turn(ticket, start, is_suspect);
+            }
+        }
     }
 
     pub(super) fn drive(&mut self, ticket: Ticket, run: Run, step: Step, is_suspect: bool) {
@@ -218,13 +225,13 @@ impl Worker {
         let place = Place::new(ticket, is_suspect, self.lending.clone());
         let members = run.members().to_vec();
         self.spawn(ticket, members, |permit| {
-            let driving = drive(context, ticket, run, step, permit, place.enter());
-            let turned = driving.map(|driven| Turned {
-                driven,
+            let driving = drive(context, run, step, permit, None, place.enter());
+            let report = driving.map(|outcome| RunReport {
+                outcome: outcome.map(|run| Resting::Run(Box::new(run))),
                 standing: None,
                 awaited: Vec::new(),
             });
-            turned.boxed()
+            report.boxed()
         });
     }
 
@@ -250,7 +257,7 @@ impl Worker {
                 permit,
                 place,
             };
-            take_turn(parts, ticket).boxed()
+            take_turn(parts).boxed()
         });
     }
 
@@ -258,7 +265,7 @@ impl Worker {
         &mut self,
         ticket: Ticket,
         members: Vec<Member>,
-        driving: impl FnOnce(Option<Arc<Permit>>) -> BoxFuture<'static, Turned>,
+        driving: impl FnOnce(Option<Arc<Permit>>) -> BoxFuture<'static, RunReport>,
     ) {
         let claim = self.parts.claim.as_ref();
         let uids = || members.iter().map(|member| member.uid.as_str());
@@ -269,8 +276,12 @@ impl Worker {
             Some(Some(permit)) => Some(permit),
             // The shard has just gone, which this worker will hear next.
             Some(None) => {
-                let outcome = (ticket, None, None);
-                return self.runs.push(std::future::ready(outcome).boxed());
+                let ended = EndedRun {
+                    ticket,
+                    report: None,
+                    permit: None,
+                };
+                return self.runs.push(std::future::ready(ended).boxed());
             }
         };
         let driving = driving(permit.clone());
@@ -283,14 +294,25 @@ impl Worker {
             tokio::select! {
                 biased;
                 () = permit.lost() => None,
-                driven = driving => driven.ok(),
+                report = driving => report.ok(),
             }
         });
-        let outcome = async move { (ticket, task.await.ok().flatten().flatten(), permit) };
-        self.runs.push(outcome.boxed());
+        let ended = async move {
+            EndedRun {
+                ticket,
+                report: task.await.ok().flatten().flatten(),
+                permit,
+            }
+        };
+        self.runs.push(ended.boxed());
     }
 
-    pub(super) async fn forget(&mut self, key: ObjectRef, uid: String) {
+    pub(super) async fn forget(
+        &mut self,
+        key: ObjectRef,
+        uid: String,
+        permit: Option<&Arc<Permit>>,
+    ) {
         self.standings.remove(&key);
         self.awaited.wait(&key, Vec::new());
         let ledger = self.parts.context.ledger.as_ref();
@@ -298,7 +320,7 @@ impl Worker {
         if let Some(finalizer) = &self.parts.context.finalizer {
             finalizer.end(&uid);
         }
-        let permit = match &self.permit {
+        let permit = match permit {
             Some(permit) => Some(permit.clone()),
             None => match ConfiguratorClaim::permit(self.parts.claim.as_ref(), &uid) {
                 Ok(permit) => permit.map(Arc::new),
@@ -367,25 +389,22 @@ fn names(failed: &FailureStatus, key: &ObjectRef) -> bool {
 
 /// What stands in the place of the outcome of a run that broke off, which must not lose objects: by a bug of the host, or
 /// because another host has a shard of its objects; those that are left are run again.
-fn broken_off(members: Vec<Member>) -> Finished {
+fn broken_off(members: Vec<Member>) -> RunOutcome<Resting> {
     let fault = Fault::new(
         FaultKind::ResourceGeneric,
         "the run broke off: another host took over an object of it, or the host has a bug",
     );
-    let failure = host_failure(fault, Reaction::Restart);
-    Finished {
-        finish: Finish::Restart {
-            after: Duration::from_secs(5),
-            failure,
-            tries: Tries {
-                failures: 1,
-                refusals: 0,
-            },
-        },
-        members,
-        departed: Vec::new(),
-        own_writes: Vec::new(),
-        has_written: false,
+    let tries = Tries {
+        failures: 1,
+        refusals: 0,
+    };
+    let finish = Finish::Restart {
+        after: Duration::from_secs(5),
+        failure: host_failure(fault, Reaction::Restart),
+        tries,
+    };
+    RunOutcome {
         holds_readiness: true,
+        ..RunOutcome::new(RunEnd::Finished(finish), Resting::Turn(tries), members)
     }
 }

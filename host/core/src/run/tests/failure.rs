@@ -544,10 +544,12 @@ fn phases_that_cannot_rest_begin_again_after_the_same_wait() {
         Pause::Park {
             after,
             failure: failure.clone(),
+            tries: run.tries(),
         },
         Pause::Resend {
             after,
             failure: failure.clone(),
+            tries: run.tries(),
         },
     ] {
         let expected = Finish::Restart {

@@ -200,6 +200,7 @@ fn an_entry_that_cannot_rest_fails_and_may_be_made_again() {
     let pause = Pause::Park {
         after: Duration::from_secs(3),
         failure: host_failure(fault, Reaction::Park),
+        tries: stage.run.tries(),
     };
     let finish = stage.run.end_in_place_of(pause);
     assert!(matches!(finish, Finish::Failed { failures: 4, .. }));
