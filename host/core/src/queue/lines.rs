@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::{Ticket, Unit};
+use super::Ticket;
+use super::batches::Unit;
 use crate::run::Chain;
 use crate::time::Timestamp;
 

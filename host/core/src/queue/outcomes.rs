@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::slot::{Refused, Vain, Work};
-use super::{Action, BUSY, OWN_WRITE_PATIENCE, PausedRun, Queue, Ticket, Timer};
+use super::timers::Timer;
+use super::{Action, BUSY, OWN_WRITE_PATIENCE, PausedRun, Queue, Ticket};
 use crate::backoff::{jittered, mix};
 use crate::fault::Reaction;
 use crate::handler::WatchEvent;

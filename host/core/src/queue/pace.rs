@@ -3,7 +3,8 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::{Queue, Timer};
+use super::Queue;
+use super::timers::Timer;
 use crate::time::Timestamp;
 
 /// Hands out the times at which runs may begin, such as to all Configurators of a namespace.

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::{BUSY, Ticket, TimerKey};
+use super::timers::TimerKey;
+use super::{BUSY, Ticket};
 use crate::content::ContentDigest;
 use crate::document::Document;
 use crate::handler::WatchEvent;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use super::batches::Unit;
 use super::lines::{Next, Permitted};
 use super::slot::Work;
-use super::{Action, PausedRun, Queue, RESERVED, Ticket, Unit};
+use super::{Action, PausedRun, Queue, RESERVED, Ticket};
 use crate::configurator::DeletionBy;
 use crate::handler::WatchEvent;
 use crate::parking::{Server, Unavailable};

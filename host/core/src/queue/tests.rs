@@ -5,6 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::configurator::{BatchOptions, DeletionBy};
+use crate::content::ContentDigest;
+use crate::document::Document;
 use crate::fault::FaultKind;
 use crate::fixtures::{at, configurator, content, failure, key};
 use crate::run::{Departed, Finish, Pause, RunEnd, RunOutcome};
