@@ -15,6 +15,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use configurator_core::document::Document;
+use configurator_core::partition::Partition;
 use configurator_core::request::Operation;
 use configurator_guest::log::no_log;
 use configurator_guest::options::GuestOptions;
@@ -27,6 +28,7 @@ use configurator_tests::guests;
 use configurator_tests::machine::{Machine, definition};
 use configurator_tests::program::Program;
 use configurator_tests::world::{Place, Servers, World, apply};
+use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -82,18 +84,31 @@ async fn recorded_on(
         false => recorder.where_asked(),
     };
     let world = World::start_on(servers, |builder| builder.recorder(recorder)).await?;
-    let value = Document::parse(json!({"password": SECRET}).to_string())?;
-    world.secrets.create("login", value).await.unwrap();
     world
         .apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
         .await?;
+    let metadata = &configurator["metadata"];
+    let (partition, key) = match metadata["namespace"].as_str() {
+        None => (Partition::default(), "scripted".to_owned()),
+        Some(namespace) => {
+            let namespaces = world.objects("v1", "Namespace", "").await?;
+            let uid = namespaces.get(namespace).await?.uid().unwrap();
+            (
+                Partition::of_namespace(namespace, &uid),
+                format!("{namespace}/scripted"),
+            )
+        }
+    };
+    let value = Document::parse(json!({"password": SECRET}).to_string())?;
+    let secret = partition.secret("login");
+    world.secrets.create(&secret, value).await.unwrap();
     world.apply(configurator).await?;
     for name in ["a", "b"] {
         world
             .apply(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": name}, "data": {"copy": SECRET}}))
             .await?;
     }
-    world.settled(&["scripted"]).await?;
+    world.settled(&[&key]).await?;
     Ok(world)
 }
 
@@ -431,13 +446,32 @@ async fn entries_of_a_machine_can_be_made_again() -> Result<()> {
 
 #[tokio::test]
 async fn a_run_becomes_a_scenario_in_which_the_same_happens() -> Result<()> {
+    check_scenario(&configurator(None)).await
+}
+
+#[tokio::test]
+async fn a_run_of_a_namespaced_configurator_becomes_a_scenario_in_which_the_same_happens()
+-> Result<()> {
+    let mut configurator = configurator(None);
+    configurator["kind"] = "Configurator".into();
+    configurator["metadata"]["namespace"] = "shop".into();
+    let watch = configurator["spec"]["watch"].as_object_mut();
+    watch.unwrap().remove("namespaces");
+    check_scenario(&configurator).await
+}
+
+/// Makes a scenario of a recorded run of this Configurator, and runs it.
+async fn check_scenario(configurator: &Value) -> Result<()> {
     let folder = TempDir::new()?;
-    recorded(folder.path(), None, true).await?.stop().await?;
+    recorded_of(folder.path(), configurator, true)
+        .await?
+        .stop()
+        .await?;
     let found = Recording::find(folder.path())?;
     let scenarios = TempDir::new()?;
     fs::write(
         scenarios.path().join("configurator.yaml"),
-        configurator(None).to_string(),
+        configurator.to_string(),
     )?;
     let scenario = scenarios.path().join("seen.yaml");
     let made = Program::new("record")

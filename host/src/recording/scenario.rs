@@ -28,6 +28,8 @@ const BORN: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-syst
 /// The world that a run has found, as far as it has looked: what a scenario begins with.
 #[derive(Default)]
 struct World {
+    /// The namespace of the Configurator, which its keys and secrets are in the partition of; empty: they are in none.
+    configurator: String,
     objects: Vec<Value>,
     config: Map<String, Value>,
     secrets: Map<String, Value>,
@@ -48,7 +50,10 @@ impl Recording {
     /// What nobody has asked for is not in it. Stand-ins for secrets stay what they are.
     #[must_use]
     pub fn to_scenario(&self, configurator: &str) -> Value {
-        let mut world = World::default();
+        let mut world = World {
+            configurator: self.configurator.namespace.clone(),
+            ..World::default()
+        };
         let mut steps = Vec::new();
         let first = self.calls.first().map(|call| &call.input.resource_object);
         let watched: &[WatchedObject] = match first {
@@ -157,13 +162,14 @@ impl World {
         }
     }
 
-    /// The prefix of the partition that a request names, in the words of a scenario.
+    /// The prefix of the partition that a request is in, in the words of a scenario: the one that it names, or that of the Configurator.
     fn partition(&mut self, named: Option<&str>) -> String {
-        let Some(namespace) = named else {
+        let namespace = named.unwrap_or(&self.configurator).to_owned();
+        if namespace.is_empty() {
             return String::new();
-        };
-        self.is_in(namespace);
-        Partition::of_namespace(namespace, &format!("uid-of(Namespace {namespace})"))
+        }
+        self.is_in(&namespace);
+        Partition::of_namespace(&namespace, &format!("uid-of(Namespace {namespace})"))
             .prefix()
             .to_owned()
     }
