@@ -25,6 +25,7 @@ pub async fn execute(
         field_manager: &field_manager::of_requests(&scope.configurator),
         namespace: NAMESPACE,
         effect: &scope.request_name,
+        ..Caller::default()
     };
     let everything = Capabilities::everything();
     let authorized = authorize(operation, caller, &everything, &Ceiling::unlimited())

@@ -20,6 +20,8 @@ pub struct Caller<'a> {
     pub field_manager: &'a str,
     /// The namespace of the object being handled, for keys of the config store that name none.
     pub namespace: &'a str,
+    /// The namespace whose partition of the stores is the Configurator's own; empty: its own belongs to no namespace.
+    pub partition: &'a str,
     /// Identifies what is to be done, the same for each attempt. Generated names are made of it.
     pub effect: &'a str,
 }
@@ -99,6 +101,7 @@ pub fn authorize(
             all_or_identity(reads || may_read.is_ok())
         }
         Operation::Config(request) => {
+            leave_out_own(&mut request.partition, caller);
             let partition = request.partition.as_deref();
             let mut each = Vec::with_capacity(request.operations.len());
             for operation in &request.operations {
@@ -111,6 +114,7 @@ pub fn authorize(
             Readable::Each(each)
         }
         Operation::Secret(request) => {
+            leave_out_own(&mut request.partition, caller);
             both(&|rules| rules.check_secret(request, request.verb))?;
             let get = |rules: &Capabilities| rules.check_secret(request, SecretVerb::Get);
             all_or_identity(both(&get).is_ok())
@@ -126,6 +130,12 @@ pub fn authorize(
         namespace: caller.namespace.to_owned(),
         readable,
     })
+}
+
+/// A request that names the Configurator's own partition is like one that names none.
+fn leave_out_own(partition: &mut Option<String>, caller: Caller<'_>) {
+    let own = caller.partition;
+    partition.take_if(|named| !own.is_empty() && named == own);
 }
 
 fn all_or_identity(is_all: bool) -> Readable {

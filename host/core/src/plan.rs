@@ -79,6 +79,7 @@ impl PlanRules<'_> {
         let caller = Caller {
             field_manager: &field_manager::of_requests(self.configurator),
             namespace: namespace_of(request, self.namespace),
+            partition: &self.configurator.namespace,
             effect: &effect,
         };
         authorize(&request.operation, caller, self.capabilities, self.ceiling)

@@ -79,6 +79,7 @@ async fn execute(
         field_manager: FIELD_MANAGER,
         namespace: "shop",
         effect: "effect",
+        ..Caller::default()
     };
     let operation = Operation::Kubernetes(case.request.clone());
     let authorized = rules.authorize(&operation, caller)?;

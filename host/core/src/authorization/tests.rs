@@ -164,3 +164,33 @@ fn stores_keep_what_get_does_not_grant() {
         expect![[r#"{"key":"basic/k","uid":"u","value":"new"}"#]],
     );
 }
+
+#[test]
+fn naming_the_own_partition_is_like_naming_none() {
+    let rules = Capabilities {
+        configstore: vec![ConfigstoreRule {
+            prefixes: vec!["basic/".into()],
+            verbs: vec![ConfigVerb::Update],
+            namespaces: Vec::new(),
+        }],
+        ..Capabilities::default()
+    };
+    let asked = |own: &str, named: Option<&str>| {
+        let mut operation = put("key", "1").operation;
+        if let Operation::Config(request) = &mut operation {
+            request.partition = named.map(str::to_owned);
+        }
+        let caller = Caller {
+            partition: own,
+            ..Caller::default()
+        };
+        match authorize(&operation, caller, &rules, &Ceiling::unlimited()) {
+            Ok(authorized) => format!("{:?}", authorized.operation().partition()),
+            Err(denied) => denied.into_fault().to_string(),
+        }
+    };
+    expect![["None"]].assert_eq(&asked("team-a", None));
+    expect![["None"]].assert_eq(&asked("team-a", Some("team-a")));
+    expect![["ResourcePermission: spec.capabilities has no rule that allows configstore: {namespaces: [team-b], prefixes: [basic/key], verbs: [update]}"]].assert_eq(&asked("team-a", Some("team-b")));
+    expect![["ResourcePermission: spec.capabilities has no rule that allows configstore: {namespaces: [], prefixes: [basic/key], verbs: [update]}"]].assert_eq(&asked("", Some("")));
+}
