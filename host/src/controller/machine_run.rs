@@ -1,43 +1,47 @@
 //! Carries out for one object what the machine of its Configurator decides, until nothing is left to be done for now.
 
+mod entries;
+mod standing;
+mod storing;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind, Reaction};
-use configurator_core::handler::{Cause, Outcome, WatchEvent};
-use configurator_core::machine::action::{Action, Entry, Notice};
+use configurator_core::handler::WatchEvent;
+use configurator_core::machine::action::{Action, Notice};
 use configurator_core::machine::apply::{apply, awaited, deadline};
 use configurator_core::machine::command::Verb;
-use configurator_core::machine::event::{End, Event, LeafFailure, LeafOutput};
+use configurator_core::machine::event::Event;
 use configurator_core::machine::phase::{Machine, PhaseKind, When};
-use configurator_core::machine::state::{NodeError, Seen, State, Turn};
-use configurator_core::machine::tree::{Node, NodeKind};
-use configurator_core::module::RunModule;
+use configurator_core::machine::state::{Seen, State};
 use configurator_core::plan::Failure;
 use configurator_core::request::ObjectRef;
 use configurator_core::result::ResultEntry;
 use configurator_core::retry::{self, Decision, Tries, Verdict};
 use configurator_core::run::{
-    Finish, Member, Pause, Run, RunEnd, RunOutcome, RunStart, Step, host_failure,
+    Finish, Member, Pause, Run, RunEnd, RunOutcome, RunStart, host_failure,
 };
 use configurator_core::time::Timestamp;
 use configurator_schema::cel::{Condition, ConditionError};
-use futures::future::{AbortHandle, BoxFuture, abortable};
+use futures::StreamExt as _;
+use futures::future::{AbortHandle, BoxFuture};
 use futures::stream::FuturesUnordered;
-use futures::{FutureExt, StreamExt};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use self::standing::Parked;
+pub(crate) use self::standing::Standing;
 use super::awaited::Sought;
-use super::commands::{self, Answer, CommandRef};
-use super::driver::{OfMachine, Resting, RunContext, RunReport, Said, SendingGate, drive};
+use super::commands::{self, Answer};
+use super::driver::{Resting, RunContext, RunReport, SendingGate};
 use super::earlier::Earlier;
 use super::inbox::{Inbox, Wake};
 use super::notices;
 use super::places::Place;
-use super::state_store::{Found, Held, Saved, StateStore};
+use super::state_store::{Found, Held, StateStore};
 use super::watched::is_marked_cancelled;
 use crate::clock::until;
 use crate::objects;
@@ -77,66 +81,6 @@ impl MachineContext {
             earlier,
             conditions,
         }
-    }
-}
-
-/// What is kept of a machine between two of its turns: what handlers are to be told, and what could not be done yet.
-pub(crate) struct Standing {
-    held: Held,
-    state: State,
-    /// Actions that are not carried out yet.
-    pending: VecDeque<Action>,
-    /// What has ended and was not told yet.
-    ended: VecDeque<LeafEnd>,
-    /// Of the entry before, by path; those of a remedy by the path of its leaf with [`REMEDY`].
-    results: BTreeMap<String, Results>,
-    /// Of the last leaves of the phase before.
-    from_before: Results,
-    /// Entries that a server has refused for now.
-    parked: Vec<Parked>,
-    /// What the secret store has answered, and handlers may have been told.
-    secrets: Vec<Document>,
-    /// What handlers have said of the object's status.
-    said: Arc<Said>,
-    /// Resources that commands came by, by their uid.
-    commands: HashMap<String, CommandRef>,
-}
-
-/// An entry that a server has refused for now.
-struct Parked {
-    run: Run,
-    failure: Failure,
-    /// When it is tried again at the earliest.
-    due: Timestamp,
-}
-
-impl Standing {
-    fn new(held: Held, state: State) -> Box<Self> {
-        Box::new(Self {
-            said: Said::new(state.status.clone()),
-            held,
-            state,
-            pending: VecDeque::new(),
-            ended: VecDeque::new(),
-            results: BTreeMap::new(),
-            from_before: Vec::new(),
-            parked: Vec::new(),
-            secrets: Vec::new(),
-            commands: HashMap::new(),
-        })
-    }
-
-    /// Whether something would be lost with it that is not stored.
-    fn is_worth_keeping(&self) -> bool {
-        let mut is_due = false;
-        if let Some(root) = self.state.root() {
-            root.each(&mut |node| is_due |= matches!(node.leaf.turn, Turn::Due { .. }));
-        }
-        let has_results = !self.results.is_empty() || !self.from_before.is_empty();
-        !self.parked.is_empty()
-            || !self.pending.is_empty()
-            || !self.ended.is_empty()
-            || is_due && has_results
     }
 }
 
@@ -578,293 +522,6 @@ impl MachineRun {
         Ok(())
     }
 
-    /// Notes which module the phase begins with, where its entries are to stay on it. On one that was rolled back they do not.
-    fn pin(&mut self) {
-        let mode = self.start.configurator.machine.as_ref();
-        let is_pinned = mode.is_some_and(|mode| mode.pins_modules);
-        let State { phase, nodes, .. } = &mut self.standing.state;
-        if let Some(root) = nodes.get_mut(phase)
-            && is_pinned
-            && root
-                .module
-                .as_deref()
-                .is_none_or(|module| self.context.rollout.is_rolled_back(module))
-        {
-            let module = self.context.rollout.choose(&self.start.members);
-            root.module = Some(module.digest().to_owned());
-            self.own.earlier.keep(&module);
-        }
-    }
-
-    /// The module that an entry is of: by default that which runs now, and where its phase is pinned to one, that.
-    async fn module_of_entry(&mut self) -> Result<RunModule, String> {
-        self.pin();
-        let Self {
-            own,
-            standing,
-            leaves,
-            ..
-        } = self;
-        let Standing { state, ended, .. } = &mut **standing;
-        let mode = self.start.configurator.machine.as_ref();
-        let root = state
-            .root()
-            .filter(|_| mode.is_some_and(|mode| mode.pins_modules));
-        let Some(pinned) = root.and_then(|root| root.module.as_deref()) else {
-            return Ok(self.context.rollout.choose(&self.start.members));
-        };
-        let got = beside(leaves, ended, own.earlier.get(pinned)).await;
-        got.map_err(|why| {
-            format!(
-                "the phase has begun with the module {pinned} and stays on it (spec.machine.moduleUpgrade is Pinned), but it is not to be had: {why}. Put it back, or have the phase begin anew by a Command with verb Restart"
-            )
-        })
-    }
-
-    /// Stores the state, while what is under way goes on.
-    async fn persist(&mut self) -> Result<(), TurnEnd> {
-        self.pin();
-        let saved = self.save().await;
-        match saved {
-            Ok(Saved::Stored) => {}
-            Ok(Saved::Gone) => return Err(Finish::Succeeded.into()),
-            Ok(Saved::Foreign) => return Err(TurnEnd::Foreign),
-            Err(fault) => return Err(self.end_by(fault)),
-        }
-        self.shown = None;
-        self.is_fresh = self.own.store.shows_objects();
-        let now = self.context.clock.now();
-        if now >= self.book_due {
-            self.book_due = now.after(BOOK_AFTER);
-            self.try_to_book().await;
-        }
-        Ok(())
-    }
-
-    async fn save(&mut self) -> Result<Saved, Fault> {
-        let Self {
-            own,
-            standing,
-            leaves,
-            permit,
-            ..
-        } = self;
-        let Standing {
-            held, state, ended, ..
-        } = &mut **standing;
-        let saving = async {
-            let fences = match permit {
-                Some(permit) => {
-                    permit.ready(None).await;
-                    permit.fences()
-                }
-                None => &[],
-            };
-            own.store.save(held, state, fences).await
-        };
-        beside(leaves, ended, saving).await
-    }
-
-    /// Books the newest state.
-    async fn book(&mut self) -> Result<(), Fault> {
-        let fences = Permit::fences_of(self.permit.as_deref());
-        self.own.store.book(&mut self.standing.held, fences).await
-    }
-
-    /// Books the newest state; a failure is logged. Until a state is booked, an older state that is put back is not noticed.
-    async fn try_to_book(&mut self) {
-        if let Err(fault) = self.book().await {
-            tracing::warn!(object = %self.member.key, %fault, "which state of the object is the newest could not be noted");
-        }
-    }
-
-    /// Requests that may be sent but once are sent when it is stored that they are.
-    async fn announce(&mut self, token: u64, go: oneshot::Sender<()>) -> Result<(), TurnEnd> {
-        let before = self.standing.state.clone();
-        let now = self.context.clock.now();
-        let event = Event::Sending { token };
-        let (state, actions) = apply(&self.machine, before.clone(), event, now);
-        if !actions.contains(&Action::Persist) {
-            return Ok(());
-        }
-        self.standing.state = state;
-        let announced = match self.persist().await {
-            // No state from before may be accepted once something was sent.
-            Ok(()) => self.book().await.map_err(|fault| self.end_by(fault)),
-            Err(end) => Err(end),
-        };
-        match announced {
-            Ok(()) => {
-                // Who has been abandoned meanwhile sends nothing.
-                let _ = go.send(());
-                Ok(())
-            }
-            Err(end) => {
-                self.standing.state = before;
-                Err(end)
-            }
-        }
-    }
-
-    /// Reads the object again, if something may have happened to it.
-    async fn refresh(&mut self) -> Result<(), TurnEnd> {
-        if self.is_fresh {
-            return Ok(());
-        }
-        match self.own.store.refresh(&mut self.standing.held).await {
-            Ok(true) => {
-                self.is_fresh = true;
-                self.shown = None;
-                Ok(())
-            }
-            Ok(false) => Err(Finish::Succeeded.into()),
-            Err(fault) => Err(self.end_by(fault)),
-        }
-    }
-
-    /// An entry has failed before its handler was called.
-    fn not_entered(&mut self, entry: &Entry, why: String, is_fatal: bool) {
-        let failure = LeafFailure {
-            error: NodeError::new(why),
-            is_fatal,
-            is_unknown: false,
-            retry_after: None,
-        };
-        let (token, end) = (entry.token, End::Failed(failure));
-        self.events.push_back(Event::Ended { token, end });
-    }
-
-    fn enter(&mut self, mut entry: Entry, module: RunModule) -> Result<(), TurnEnd> {
-        let start = self.leaf_start(module)?;
-        let module = self.context.rollout.chosen(&start.module);
-        if module.description().handler(&entry.handler).is_none() {
-            // Its tree was declared for another module.
-            let message = format!(
-                "the module does not have the handler {:?} any more; it has: {}",
-                entry.handler,
-                module.handler_names()
-            );
-            self.not_entered(&entry, message, true);
-            return Ok(());
-        }
-        let standing = &self.standing;
-        let own_results = standing
-            .results
-            .get(&self.results_key(&entry.path, &entry.handler));
-        let is_after = matches!(entry.cause, Cause::Again | Cause::Retry);
-        if is_after && own_results.is_none() {
-            // What the entry before asked for was known to a host that is no more, or to this one too long ago.
-            entry.cause = Cause::Recovered;
-        }
-        if let Some((last, results)) = entry.last.as_mut().zip(own_results) {
-            last.request_results.clone_from(results);
-        }
-        let phase = standing.state.phase.clone();
-        let tree = self.tree(&phase);
-        let before = tree.and_then(|tree| tree.before(&entry.path, Vec::new()));
-        let results = match before {
-            Some(before) if !before.is_empty() => {
-                let results = before.iter().filter_map(|path| standing.results.get(path));
-                results.flatten().cloned().collect()
-            }
-            _ => standing.from_before.clone(),
-        };
-        let now = self.context.clock.now();
-        let (run, step) = Run::enter_leaf(start, &phase, entry, results, now);
-        self.drive(run, step, LeafEnd::Entry);
-        Ok(())
-    }
-
-    fn check(&mut self, token: u64, index: usize) -> Result<(), TurnEnd> {
-        let phase = self.standing.state.phase.clone();
-        let kind = self.machine.phase(&phase).map(|phase| &phase.kind);
-        let Some(PhaseKind::Stable(checks)) = kind else {
-            return Ok(());
-        };
-        match checks.get(index).map(|check| check.when.clone()) {
-            None => {}
-            Some(When::Expression(text)) => {
-                let holds = match self.own.conditions.get(&text) {
-                    Some(Ok(condition)) => condition.holds(&self.standing.held.object),
-                    Some(Err(error)) => Err(error.clone()),
-                    None => Ok(false),
-                };
-                let is_so = holds.unwrap_or_else(|error| {
-                    // A field that is not there yet is the usual reason.
-                    tracing::debug!(object = %self.member.key, phase, expression = text, %error, "a check has no answer");
-                    false
-                });
-                self.events.push_back(Event::Checked { token, is_so });
-            }
-            Some(When::Handler(handler)) => {
-                let entry = Entry {
-                    token,
-                    path: [phase.as_str(), "/", &handler].concat(),
-                    visit: self.standing.state.visit,
-                    handler,
-                    entry: 1,
-                    attempt: 1,
-                    cause: Cause::Entered,
-                    last: None,
-                    outputs: Vec::new(),
-                    args: Vec::new(),
-                    parameters: Vec::new(),
-                    once: false,
-                    deadline: None,
-                };
-                let start = self.leaf_start(self.context.rollout.choose(&self.start.members))?;
-                let now = self.context.clock.now();
-                let (run, step) = Run::enter_leaf(start, &phase, entry, Vec::new(), now);
-                self.drive(run, step, move |outcome| LeafEnd::Check(token, outcome));
-            }
-        }
-        Ok(())
-    }
-
-    fn drive(
-        &mut self,
-        mut run: Run,
-        step: Step,
-        end: impl FnOnce(Box<RunOutcome<Run>>) -> LeafEnd + Send + 'static,
-    ) {
-        run.know_secrets(&self.standing.secrets);
-        let token = run.token();
-        let machine = Some(OfMachine {
-            gate: self.gate.clone(),
-            said: self.standing.said.clone(),
-        });
-        let driving = drive(
-            self.context.clone(),
-            run,
-            step,
-            self.permit.clone(),
-            machine,
-            self.place.enter(),
-        );
-        let (driving, abort) = abortable(driving);
-        if let Some(token) = token {
-            self.aborts.insert(token, abort);
-        }
-        let end = driving.map(|outcome| Some(end(Box::new(outcome.ok()?))));
-        self.leaves.push(end.boxed());
-    }
-
-    /// The end of an entry; nothing where it rests.
-    fn ended(&mut self, outcome: RunOutcome<Run>) -> Option<Event> {
-        let (mut run, pause) = self.seen(outcome);
-        let token = run.token()?;
-        self.aborts.remove(&token);
-        if let Some(Pause::Park { after, failure, .. }) = pause {
-            let due = self.context.clock.now().after(after);
-            self.standing.parked.push(Parked { run, failure, due });
-            return None;
-        }
-        let (end, results) = run.take_end()?;
-        let key = self.results_key(run.phase(), run.handler());
-        self.standing.results.insert(key, results);
-        Some(Event::Ended { token, end })
-    }
-
     /// Returns how the turn ends by a fault in the host's own doing.
     fn end_by(&self, fault: Fault) -> TurnEnd {
         TurnEnd::Ended(end_by(&self.start, fault))
@@ -881,88 +538,6 @@ impl MachineRun {
             failure: failure.clone(),
             tries,
         }))
-    }
-
-    fn checked(&mut self, token: u64, outcome: RunOutcome<Run>) -> Result<Event, TurnEnd> {
-        let (mut run, pause) = self.seen(outcome);
-        if let Some(Pause::Park { after, failure, .. }) = pause {
-            return Err(self.end_by_refusal(&run, &failure, after));
-        }
-        let is_done = |output: &LeafOutput| output.outcome == Outcome::Done;
-        let is_so = matches!(run.take_end(), Some((End::Output(output), _)) if is_done(&output));
-        Ok(Event::Checked { token, is_so })
-    }
-
-    /// Takes note of what a run has done.
-    fn seen(&mut self, outcome: RunOutcome<Run>) -> (Run, Option<Pause>) {
-        let RunOutcome {
-            end,
-            run,
-            own_writes,
-            has_written,
-            ..
-        } = outcome;
-        self.is_fresh = false;
-        self.standing.state.status = self.standing.said.status();
-        self.written.has_written |= has_written;
-        self.written.own_writes.extend(own_writes);
-        for secret in run.secrets() {
-            if !self.standing.secrets.contains(secret) {
-                self.standing.secrets.push(secret.clone());
-            }
-        }
-        let pause = match end {
-            RunEnd::Paused(pause) => Some(pause),
-            RunEnd::Finished(_) => None,
-        };
-        (run, pause)
-    }
-
-    /// Under which key the results of this handler are kept, which is that of the leaf or a remedy in its place.
-    fn results_key(&self, path: &str, handler: &str) -> String {
-        match self.handler_of(path) == handler {
-            true => path.to_owned(),
-            false => [path, REMEDY].concat(),
-        }
-    }
-
-    /// The tree of a phase: the one that it has begun with, where that is a flow's.
-    fn tree(&self, phase: &str) -> Option<&Node> {
-        let root = self.standing.state.nodes.get(phase);
-        self.machine.tree_of(phase, root)
-    }
-
-    fn handler_of(&self, path: &str) -> &str {
-        let tree = self.tree(&self.standing.state.phase);
-        match tree.and_then(|tree| tree.at(path)).map(|node| &node.kind) {
-            Some(NodeKind::Leaf { handler, .. }) => handler,
-            _ => "",
-        }
-    }
-
-    /// What the run of a leaf is made of. Each entry is of one module; the next may be of another.
-    fn leaf_start(&mut self, module: RunModule) -> Result<RunStart, TurnEnd> {
-        let object = match &self.shown {
-            Some(shown) => shown.clone(),
-            None => {
-                let shown = self
-                    .own
-                    .store
-                    .shown(&self.standing.held, &self.start.configurator);
-                let shown = shown.map_err(|fault| self.end_by(fault))?;
-                self.shown = Some(shown.clone());
-                shown
-            }
-        };
-        let members = vec![Member {
-            object,
-            ..self.member.clone()
-        }];
-        Ok(RunStart {
-            module,
-            members,
-            ..self.start.clone()
-        })
     }
 
     async fn tell(&mut self, notice: &Notice) {
@@ -986,16 +561,5 @@ impl MachineRun {
             let now = self.context.clock.now();
             commands::answer(&self.context.host_client, &resource, answer, now).await;
         }
-    }
-
-    /// What the last leaves of a phase asked for is told to the first of the next.
-    fn leave(&mut self, phase: &str) {
-        let Some(last) = self.tree(phase).map(Node::last) else {
-            return;
-        };
-        let standing = &mut self.standing;
-        let results = last.iter().filter_map(|path| standing.results.get(path));
-        standing.from_before = results.flatten().cloned().collect();
-        standing.results.clear();
     }
 }

@@ -228,7 +228,11 @@ impl Worker {
     }
 
     /// Takes in a watched object. `appeared` is when it appeared, if the queue does not know it yet.
-    pub(super) fn observe(&mut self, object: Watched, appeared: Option<Timestamp>) -> Vec<Action<Resting>> {
+    pub(super) fn observe(
+        &mut self,
+        object: Watched,
+        appeared: Option<Timestamp>,
+    ) -> Vec<Action<Resting>> {
         if !self.has(object.uid()) {
             let now = self.now();
             return self.queue.displaced(&object.key(), object.uid(), now);

@@ -1,0 +1,76 @@
+//! What is kept of a machine in memory.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use configurator_core::document::Document;
+use configurator_core::machine::action::Action;
+use configurator_core::machine::state::{State, Turn};
+use configurator_core::plan::Failure;
+use configurator_core::run::Run;
+use configurator_core::time::Timestamp;
+
+use super::{LeafEnd, Results};
+use crate::controller::commands::CommandRef;
+use crate::controller::driver::Said;
+use crate::controller::state_store::Held;
+
+/// What is kept of a machine between two of its turns: what handlers are to be told, and what could not be done yet.
+pub(crate) struct Standing {
+    pub(super) held: Held,
+    pub(super) state: State,
+    /// Actions that are not carried out yet.
+    pub(super) pending: VecDeque<Action>,
+    /// What has ended and was not told yet.
+    pub(super) ended: VecDeque<LeafEnd>,
+    /// Of the entry before, by path; those of a remedy by the path of its leaf with [`REMEDY`].
+    pub(super) results: BTreeMap<String, Results>,
+    /// Of the last leaves of the phase before.
+    pub(super) from_before: Results,
+    /// Entries that a server has refused for now.
+    pub(super) parked: Vec<Parked>,
+    /// What the secret store has answered, and handlers may have been told.
+    pub(super) secrets: Vec<Document>,
+    /// What handlers have said of the object's status.
+    pub(super) said: Arc<Said>,
+    /// Resources that commands came by, by their uid.
+    pub(super) commands: HashMap<String, CommandRef>,
+}
+
+/// An entry that a server has refused for now.
+pub(super) struct Parked {
+    pub(super) run: Run,
+    pub(super) failure: Failure,
+    /// When it is tried again at the earliest.
+    pub(super) due: Timestamp,
+}
+
+impl Standing {
+    pub(super) fn new(held: Held, state: State) -> Box<Self> {
+        Box::new(Self {
+            said: Said::new(state.status.clone()),
+            held,
+            state,
+            pending: VecDeque::new(),
+            ended: VecDeque::new(),
+            results: BTreeMap::new(),
+            from_before: Vec::new(),
+            parked: Vec::new(),
+            secrets: Vec::new(),
+            commands: HashMap::new(),
+        })
+    }
+
+    /// Whether something would be lost with it that is not stored.
+    pub(super) fn is_worth_keeping(&self) -> bool {
+        let mut is_due = false;
+        if let Some(root) = self.state.root() {
+            root.each(&mut |node| is_due |= matches!(node.leaf.turn, Turn::Due { .. }));
+        }
+        let has_results = !self.results.is_empty() || !self.from_before.is_empty();
+        !self.parked.is_empty()
+            || !self.pending.is_empty()
+            || !self.ended.is_empty()
+            || is_due && has_results
+    }
+}
