@@ -26,6 +26,7 @@ pub mod content;
 pub mod digest;
 pub mod field_manager;
 pub mod glob;
+pub mod graph;
 pub mod kubernetes_call;
 pub mod layers;
 pub mod loop_guard;

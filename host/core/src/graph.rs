@@ -1,0 +1,3 @@
+//! The object graph: what an owner is to have, and in which order.
+
+pub mod order;
