@@ -148,7 +148,7 @@ impl State {
 }
 
 impl Turn {
-    /// Does not count the time until now.
+    /// Counts the time of the turn from now on.
     pub fn restart(&mut self) {
         self.since = Instant::now();
     }
