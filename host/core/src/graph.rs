@@ -1,3 +1,323 @@
-//! The object graph: what an owner is to have, and in which order.
+//! The object graph: the objects that an owner is to have, and the order in which the host creates, updates and deletes them.
+//!
+//! [`Graph`] holds the entries of a desired set. [`plan::plan`] compares it with the [`Inventory`](member::Inventory) and with what was
+//! observed, and returns the actions that may run now, side by side. [`deletion::delete`] does the same for an owner that goes; it needs no
+//! graph. Both are pure functions: the host executes the actions, observes again and calls them again. Every action is safe to repeat, so a
+//! host that stops between any two of them loses nothing.
 
+pub mod deletion;
+pub mod entry;
+pub mod member;
+pub mod observation;
 pub mod order;
+pub mod plan;
+mod removal;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use entry::{Entry, Orders, Provides};
+use member::{MemberFacts, MemberKey};
+use order::{Node, Order, OrderError};
+
+/// The most dependencies of one graph, those that orders and the host add included.
+pub const MAX_DEPENDENCIES: usize = 1_000_000;
+
+/// A valid set of entries: names and members are unique, every dependency exists, and no order has a cycle.
+#[derive(Debug, Clone)]
+pub struct Graph {
+    entries: Vec<Entry>,
+    indexes: HashMap<MemberKey, usize>,
+    /// Each entry after those that must be ready before it is created.
+    provision: Order,
+    /// Each entry after those that must be ready before it is updated.
+    update: Order,
+    /// What the inventory records of each entry.
+    facts: Vec<MemberFacts>,
+    /// The kinds whose definitions are entries.
+    kinds: HashSet<Provides>,
+}
+
+/// The reason that entries form no graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GraphError {
+    /// Names or dependencies are wrong.
+    Order(OrderError),
+    /// Two entries describe the same member.
+    SameMember {
+        /// The name of the first entry.
+        first: String,
+        /// The name of the second entry.
+        second: String,
+        /// The member.
+        key: MemberKey,
+    },
+    /// An order names an entry that does not exist.
+    UnknownInOrder {
+        /// `provision`, `update` or `terminate`.
+        order: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// An order names an entry twice.
+    TwiceInOrder {
+        /// `provision`, `update` or `terminate`.
+        order: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// An order and the dependencies outside it form a cycle.
+    CycleInOrder {
+        /// `provision`, `update` or `terminate`.
+        order: &'static str,
+        /// Each comes after the next, and the last after the first.
+        path: Vec<String>,
+    },
+    /// There are more than [`MAX_DEPENDENCIES`].
+    TooManyDependencies,
+}
+
+impl std::error::Error for GraphError {}
+
+impl fmt::Display for GraphError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Order(error) => error.fmt(f),
+            Self::SameMember { first, second, key } => {
+                write!(
+                    f,
+                    "the entries {first:?} and {second:?} both describe {key}"
+                )
+            }
+            Self::UnknownInOrder { order, name } => {
+                write!(
+                    f,
+                    "the order `{order}` names {name:?}, and no entry has that name"
+                )
+            }
+            Self::TwiceInOrder { order, name } => {
+                write!(f, "the order `{order}` names {name:?} twice")
+            }
+            Self::CycleInOrder { order, path } => {
+                write!(
+                    f,
+                    "the order `{order}` contradicts the dependencies of entries outside it: "
+                )?;
+                order::write_cycle(f, path)
+            }
+            Self::TooManyDependencies => write!(
+                f,
+                "the entries have more than {MAX_DEPENDENCIES} dependencies; declare fewer, or put fewer entries into the groups of an order"
+            ),
+        }
+    }
+}
+
+impl Graph {
+    /// Checks entries and orders them. The time is linear in entries and dependencies but for a logarithm.
+    ///
+    /// Beside the declared dependencies, an object depends on the CustomResourceDefinition of its kind and on its Namespace where they are
+    /// entries too.
+    ///
+    /// # Errors
+    /// The first error found: names, members, dependencies and their cycles, then orders.
+    pub fn new(entries: Vec<Entry>, orders: &Orders) -> Result<Self, GraphError> {
+        let declared: usize = entries.iter().map(|entry| entry.depends_on.len()).sum();
+        if declared > MAX_DEPENDENCIES {
+            return Err(GraphError::TooManyDependencies);
+        }
+        // Finds wrong names. Its cycles do not count yet: the host's own dependencies are missing.
+        let nodes = entries.iter().map(|entry| Node {
+            name: &entry.name,
+            depends_on: &entry.depends_on,
+        });
+        let declared = Order::of(nodes).map_err(GraphError::Order)?;
+        let mut indexes = HashMap::with_capacity(entries.len());
+        for (index, entry) in entries.iter().enumerate() {
+            if let Some(first) = indexes.insert(entry.key.clone(), index) {
+                return Err(GraphError::SameMember {
+                    first: name_of(&entries, first),
+                    second: entry.name.clone(),
+                    key: entry.key.clone(),
+                });
+            }
+        }
+        let dependencies = with_providers(&entries, &declared);
+        let depends_on = Order::of_indexes(dependencies).map_err(|path| {
+            GraphError::Order(OrderError::Cycle {
+                path: names_of(&entries, &path),
+            })
+        })?;
+        let names: HashMap<&str, usize> = (entries.iter().enumerate())
+            .map(|(index, entry)| (entry.name.as_str(), index))
+            .collect();
+        let ordered = |order, groups: &[Vec<String>], base: &dyn Fn(usize) -> Vec<usize>| {
+            let base = (0..entries.len()).map(base).collect();
+            let dependencies = with_groups(base, groups, &names, order)?;
+            Order::of_indexes(dependencies).map_err(|path| GraphError::CycleInOrder {
+                order,
+                path: names_of(&entries, &path),
+            })
+        };
+        let before = |index| depends_on.dependencies(index).to_vec();
+        let after = |index| depends_on.dependents(index).to_vec();
+        let provision = ordered("provision", &orders.provision, &before)?;
+        let update = ordered("update", &orders.update, &before)?;
+        let terminate = ordered("terminate", &orders.terminate, &after)?;
+        let facts = facts(&entries, &terminate);
+        let kinds = (entries.iter())
+            .filter_map(|entry| entry.provides.clone())
+            .filter(|provides| matches!(provides, Provides::Kind { .. }))
+            .collect();
+        Ok(Self {
+            entries,
+            indexes,
+            provision,
+            update,
+            facts,
+            kinds,
+        })
+    }
+
+    /// The entries, in the order in which they were given.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The index of the entry that describes a member.
+    #[must_use]
+    pub fn index_of(&self, key: &MemberKey) -> Option<usize> {
+        self.indexes.get(key).copied()
+    }
+
+    /// The order in which entries are created.
+    #[must_use]
+    pub const fn provision(&self) -> &Order {
+        &self.provision
+    }
+
+    /// The order in which entries are updated.
+    #[must_use]
+    pub const fn update(&self) -> &Order {
+        &self.update
+    }
+
+    /// Returns the facts that the inventory records of an entry.
+    #[must_use]
+    pub fn facts(&self, index: usize) -> Option<&MemberFacts> {
+        self.facts.get(index)
+    }
+
+    /// Whether the definition of a member's kind is an entry.
+    pub(crate) fn provides_kind_of(&self, key: &MemberKey) -> bool {
+        key.needs().iter().any(|need| self.kinds.contains(need))
+    }
+}
+
+/// Returns what the inventory records of each entry, with the wave in which the member is deleted.
+fn facts(entries: &[Entry], terminate: &Order) -> Vec<MemberFacts> {
+    let mut facts: Vec<MemberFacts> = (entries.iter())
+        .map(|entry| MemberFacts {
+            entry: entry.name.clone(),
+            wave: None,
+            on_delete: entry.on_delete,
+        })
+        .collect();
+    for (wave, indexes) in terminate.waves().iter().enumerate() {
+        for index in indexes {
+            if let Some(facts) = facts.get_mut(*index) {
+                facts.wave = u32::try_from(wave).ok();
+            }
+        }
+    }
+    facts
+}
+
+fn name_of(entries: &[Entry], index: usize) -> String {
+    entries
+        .get(index)
+        .map_or_else(String::new, |entry| entry.name.clone())
+}
+
+fn names_of(entries: &[Entry], path: &[usize]) -> Vec<String> {
+    path.iter().map(|index| name_of(entries, *index)).collect()
+}
+
+/// Adds the definitions and Namespaces that entries need to what they depend on.
+fn with_providers(entries: &[Entry], declared: &Order) -> Vec<Vec<usize>> {
+    let mut providers: HashMap<&Provides, usize> = HashMap::new();
+    for (index, entry) in entries.iter().enumerate() {
+        if let Some(provides) = &entry.provides {
+            providers.entry(provides).or_insert(index);
+        }
+    }
+    (entries.iter().enumerate())
+        .map(|(index, entry)| {
+            let mut own = declared.dependencies(index).to_vec();
+            let needs = entry.key.needs();
+            let providers = needs.iter().filter_map(|need| providers.get(need));
+            own.extend(providers.filter(|provider| **provider != index));
+            own.sort_unstable();
+            own.dedup();
+            own
+        })
+        .collect()
+}
+
+/// Replaces the dependencies between the entries that an order names by those of the order: each group comes after the one before it.
+fn with_groups(
+    mut base: Vec<Vec<usize>>,
+    groups: &[Vec<String>],
+    names: &HashMap<&str, usize>,
+    order: &'static str,
+) -> Result<Vec<Vec<usize>>, GraphError> {
+    let mut is_named = vec![false; base.len()];
+    let mut resolved: Vec<Vec<usize>> = Vec::with_capacity(groups.len());
+    for group in groups.iter().filter(|group| !group.is_empty()) {
+        let mut indexes = Vec::with_capacity(group.len());
+        for name in group {
+            let index = *names
+                .get(name.as_str())
+                .ok_or_else(|| GraphError::UnknownInOrder {
+                    order,
+                    name: name.clone(),
+                })?;
+            match is_named.get_mut(index) {
+                Some(is_named) if !*is_named => *is_named = true,
+                _ => {
+                    return Err(GraphError::TwiceInOrder {
+                        order,
+                        name: name.clone(),
+                    });
+                }
+            }
+            indexes.push(index);
+        }
+        resolved.push(indexes);
+    }
+    let is_named = |index: usize| is_named.get(index) == Some(&true);
+    for (index, own) in base.iter_mut().enumerate() {
+        if is_named(index) {
+            own.retain(|dependency| !is_named(*dependency));
+        }
+    }
+    let mut left = MAX_DEPENDENCIES;
+    for (before, after) in resolved.iter().zip(resolved.iter().skip(1)) {
+        left = (before.len().checked_mul(after.len()))
+            .and_then(|added| left.checked_sub(added))
+            .ok_or(GraphError::TooManyDependencies)?;
+        for index in after {
+            if let Some(own) = base.get_mut(*index) {
+                own.extend(before);
+            }
+        }
+    }
+    for own in &mut base {
+        own.sort_unstable();
+    }
+    Ok(base)
+}

@@ -52,14 +52,19 @@ impl fmt::Display for OrderError {
             }
             Self::Cycle { path } => {
                 f.write_str("entries depend on one another in a circle: ")?;
-                for name in path {
-                    write!(f, "{name:?} → ")?;
-                }
-                let first = path.first().map_or("", String::as_str);
-                write!(f, "{first:?}")
+                write_cycle(f, path)
             }
         }
     }
+}
+
+/// Writes the path of a cycle, which ends where it began.
+pub(super) fn write_cycle(f: &mut fmt::Formatter<'_>, path: &[String]) -> fmt::Result {
+    for name in path {
+        write!(f, "{name:?} → ")?;
+    }
+    let first = path.first().map_or("", String::as_str);
+    write!(f, "{first:?}")
 }
 
 /// An order of nodes, each named by its index among those that were given.

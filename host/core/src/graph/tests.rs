@@ -1,0 +1,5 @@
+//! Sets against a small server, action by action.
+
+mod histories;
+mod server;
+mod sets;
