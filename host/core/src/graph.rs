@@ -53,7 +53,7 @@ pub enum GraphError {
         /// The name of the second entry.
         second: String,
         /// The member.
-        key: MemberKey,
+        key: Box<MemberKey>,
     },
     /// An order names an entry that does not exist.
     UnknownInOrder {
@@ -141,7 +141,7 @@ impl Graph {
                 return Err(GraphError::SameMember {
                     first: name_of(&entries, first),
                     second: entry.name.clone(),
-                    key: entry.key.clone(),
+                    key: Box::new(entry.key.clone()),
                 });
             }
         }
