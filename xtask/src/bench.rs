@@ -46,6 +46,8 @@ enum What {
         /// Kinds to measure, as the table names them. Default: all.
         kinds: Vec<String>,
     },
+    /// Plans of sets of 1,000 and 10,000 objects.
+    Graph,
     /// 100,000 objects of a real control plane: start to ready beside a bare watcher, and memory of an idle object.
     Objects,
 }
@@ -99,6 +101,7 @@ impl Bench {
                     .chain(kinds)
                     .collect()
             }
+            What::Graph => vec!["graph".to_owned()],
             What::Objects => {
                 controlplane::build()?;
                 vec!["objects".to_owned()]

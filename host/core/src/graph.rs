@@ -5,8 +5,10 @@
 //! graph. Both are pure functions: the host executes the actions, observes again and calls them again. Every action is safe to repeat, so a
 //! host that stops between any two of them loses nothing.
 
+mod contradiction;
 pub mod deletion;
 pub mod entry;
+pub mod health;
 pub mod member;
 pub mod observation;
 pub mod order;
@@ -35,6 +37,8 @@ pub struct Graph {
     provision: Order,
     /// Each entry after those that must be ready before it is updated.
     update: Order,
+    /// Whether the two can contradict one another.
+    has_orders: bool,
     /// What the inventory records of each entry.
     facts: Vec<MemberFacts>,
     /// The kinds whose definitions are entries.
@@ -177,6 +181,7 @@ impl Graph {
             indexes,
             provision,
             update,
+            has_orders: !(orders.provision.is_empty() && orders.update.is_empty()),
             facts,
             kinds,
         })
@@ -204,6 +209,11 @@ impl Graph {
     #[must_use]
     pub const fn update(&self) -> &Order {
         &self.update
+    }
+
+    /// Whether the orders of creation and of updates can differ.
+    pub(crate) const fn has_orders(&self) -> bool {
+        self.has_orders
     }
 
     /// Returns the facts that the inventory records of an entry.

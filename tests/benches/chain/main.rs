@@ -37,6 +37,7 @@ use serde_json::{Value, json};
 
 mod fairness;
 mod flow;
+mod graph;
 mod kept;
 mod measure;
 mod modules;
@@ -155,6 +156,9 @@ fn main() -> Result<()> {
         if kinds.is_empty() || kinds.iter().any(|kind| kind == "Shares") {
             runtime.block_on(shares::measure(&mut figures))?;
         }
+    }
+    if is_named("graph") {
+        graph::measure(&mut figures);
     }
     if is_named("objects") {
         runtime.block_on(objects::measure(&mut figures))?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Graph;
+use super::contradiction::{self, Wait};
 use super::deletion::TerminationPolicy;
 use super::entry::{Entry, OnExisting, OnImmutable};
 use super::member::{Inventory, Member, MemberFacts, MemberKey};
@@ -145,7 +146,7 @@ pub struct Plan {
 ///
 /// - A member is recorded before it is created, and read before either.
 /// - An entry is written after the entries that it depends on are ready. An entry that needs no write keeps its state, whatever becomes of
-///   its dependencies.
+///   its dependencies. Where orders contradict one another, a creation goes before an update.
 /// - A failed entry stops the entries that depend on it and all pruning, and nothing else.
 /// - Members without an entry are deleted after all entries are ready, wave by wave, each wave after the one before it is absent.
 /// - A member is written or deleted only if its uid or nonce proves that it belongs to this set. Deletion needs both.
@@ -166,6 +167,12 @@ pub fn plan(input: &PlanInput<'_>) -> Plan {
         }
         steps.push(step(entry, member, observation, input, &mut wake));
     }
+    let freed = if graph.has_orders() {
+        let waits: Vec<Wait> = steps.iter().map(Step::wait).collect();
+        contradiction::freed(graph, &waits)
+    } else {
+        Vec::new()
+    };
     let mut entries = Vec::with_capacity(steps.len());
     for (index, entry) in graph.entries().iter().enumerate() {
         let Some(step) = steps.get(index) else { break };
@@ -174,6 +181,9 @@ pub fn plan(input: &PlanInput<'_>) -> Plan {
             _ => graph.update(),
         };
         let blocker = || {
+            if freed.binary_search(&index).is_ok() {
+                return None;
+            }
             let mut dependencies = order.dependencies(index).iter().copied();
             dependencies.find(|dependency| !matches!(steps.get(*dependency), Some(Step::Ready)))
         };
@@ -259,9 +269,10 @@ fn set_state(
         || removals
             .iter()
             .any(|(_, state)| matches!(state, RemovalState::Busy | RemovalState::Waiting(_)));
+    let is_ready = entries.iter().all(|state| *state == EntryState::Ready);
     match (is_moving, is_failed) {
         (false, true) => SetState::Failed,
-        (false, false) if removals.is_empty() => SetState::Ready,
+        (false, false) if is_ready && removals.is_empty() => SetState::Ready,
         _ => SetState::Progressing,
     }
 }
@@ -328,6 +339,17 @@ enum Step {
     Waiting(String),
     Ready,
     Failed(String),
+}
+
+impl Step {
+    const fn wait(&self) -> Wait {
+        match self {
+            Self::Write { is_new: true, .. } => Wait::Create,
+            Self::Write { .. } | Self::Replace { .. } => Wait::Update,
+            Self::Ready => Wait::Ready,
+            _ => Wait::Other,
+        }
+    }
 }
 
 /// Whether a member that exists belongs to the set.

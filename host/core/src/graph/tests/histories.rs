@@ -39,7 +39,7 @@ struct History {
     chance: Chance,
     server: Server,
     /// The sets so far, the newest last.
-    versions: Vec<Vec<Entry>>,
+    versions: Vec<Version>,
     graph: Graph,
     under_way: Vec<Action>,
     is_deleting: bool,
@@ -49,20 +49,55 @@ struct History {
     failing: Vec<MemberKey>,
 }
 
-/// The entry that described a member last, and the version that did.
-fn last<'a>(versions: &'a [Vec<Entry>], key: &MemberKey) -> Option<(usize, &'a Entry)> {
-    let mut versions = versions.iter().enumerate().rev();
-    versions.find_map(|(version, entries)| {
-        let entry = entries.iter().find(|entry| entry.key == *key)?;
-        Some((version, entry))
-    })
+/// A set that a handler returned.
+#[derive(Clone, Default)]
+struct Version {
+    entries: Vec<Entry>,
+    orders: Orders,
 }
 
-/// Whether one entry depends on another, directly or not.
-fn depends(entries: &[Entry], one: &Entry, other: &str) -> bool {
-    one.depends_on.iter().any(|name| {
-        let next = entries.iter().find(|entry| entry.name == *name);
-        name == other || next.is_some_and(|next| depends(entries, next, other))
+impl Version {
+    /// Whether one entry comes right before another: in an order if it names both, otherwise because of what entries depend on.
+    fn is_before(
+        &self,
+        order: &[Vec<String>],
+        one: &Entry,
+        other: &Entry,
+        by_default: bool,
+    ) -> bool {
+        let place = |entry: &Entry| order.iter().position(|group| group.contains(&entry.name));
+        match (place(one), place(other)) {
+            (Some(one), Some(other)) => one + 1 == other,
+            _ => by_default,
+        }
+    }
+
+    fn is_created_before(&self, one: &Entry, other: &Entry) -> bool {
+        let by_default = other.depends_on.contains(&one.name);
+        self.is_before(&self.orders.provision, one, other, by_default)
+    }
+
+    fn is_updated_before(&self, one: &Entry, other: &Entry) -> bool {
+        let by_default = other.depends_on.contains(&one.name);
+        self.is_before(&self.orders.update, one, other, by_default)
+    }
+
+    /// Whether one entry is deleted before another, directly or because of entries between them.
+    fn is_deleted_before(&self, one: &Entry, other: &Entry) -> bool {
+        self.entries.iter().any(|next| {
+            let by_default = one.depends_on.contains(&next.name);
+            self.is_before(&self.orders.terminate, one, next, by_default)
+                && (next.name == other.name || self.is_deleted_before(next, other))
+        })
+    }
+}
+
+/// The entry that described a member last, and the version that did.
+fn last<'a>(versions: &'a [Version], key: &MemberKey) -> Option<(usize, &'a Entry)> {
+    let mut versions = versions.iter().enumerate().rev();
+    versions.find_map(|(number, version)| {
+        let entry = version.entries.iter().find(|entry| entry.key == *key)?;
+        Some((number, entry))
     })
 }
 
@@ -123,8 +158,21 @@ impl History {
         }
         let at = self.chance.below(u64::MAX);
         entries.sort_by_key(|entry| mix(entry.name.parse::<u64>().unwrap() ^ at));
-        self.graph = Graph::new(entries.clone(), &Orders::default()).unwrap();
-        self.versions.push(entries);
+        let orders = Orders {
+            provision: self.order(&entries),
+            update: self.order(&entries),
+            terminate: self.order(&entries),
+        };
+        // An order may contradict what entries outside it depend on.
+        let (graph, orders) = match Graph::new(entries.clone(), &orders) {
+            Ok(graph) => (graph, orders),
+            Err(_) => {
+                let none = Orders::default();
+                (Graph::new(entries.clone(), &none).unwrap(), none)
+            }
+        };
+        self.graph = graph;
+        self.versions.push(Version { entries, orders });
         self.server.version += 1;
         self.server.observe_all();
         for observation in self.server.observations.values_mut() {
@@ -132,6 +180,22 @@ impl History {
         }
         // A host records the new set before it acts on it.
         self.keep_books();
+    }
+
+    /// Puts some of the entries into groups, or none.
+    fn order(&mut self, entries: &[Entry]) -> Vec<Vec<String>> {
+        if !self.chance.once_in(3) {
+            return Vec::new();
+        }
+        let mut groups = vec![Vec::new(); 1 + self.chance.index(4)];
+        for entry in entries {
+            if self.chance.once_in(2) {
+                let group = self.chance.index(groups.len());
+                groups[group].push(entry.name.clone());
+            }
+        }
+        groups.retain(|group| !group.is_empty());
+        groups
     }
 
     fn plan(&self) -> Vec<Action> {
@@ -319,9 +383,25 @@ impl History {
         }
     }
 
+    /// Whether a write must wait until another entry is ready.
+    fn must_wait(&self, entry: &Entry, is_new: bool, other: &Entry) -> bool {
+        let Some(version) = self.versions.last() else {
+            return false;
+        };
+        if !is_new {
+            return version.is_updated_before(other, entry);
+        }
+        // A creation goes first where orders contradict one another.
+        let has_orders = version.orders != Orders::default();
+        let is_outdated = self.server.objects.contains_key(&other.key) && !self.is_current(other);
+        version.is_created_before(other, entry) && !(has_orders && is_outdated)
+    }
+
     /// Checks an action as it reaches the server.
     fn check(&self, action: &Action, key: &MemberKey) {
-        let entries: &[Entry] = self.versions.last().map_or(&[], Vec::as_slice);
+        let none = Version::default();
+        let version = self.versions.last().unwrap_or(&none);
+        let entries = &version.entries;
         let object = self.server.objects.get(key);
         match action {
             Action::Observe(_) => {}
@@ -343,10 +423,9 @@ impl History {
                 }
                 if !self.has_strangers {
                     for other in entries {
-                        let is_first = entry.depends_on.contains(&other.name);
                         assert!(
-                            !is_first || self.is_ready(other),
-                            "{key} is written before {}",
+                            self.is_ready(other) || !self.must_wait(entry, uid.is_none(), other),
+                            "{action:?} before {}",
                             other.key
                         );
                     }
@@ -372,10 +451,10 @@ impl History {
                         "too early"
                     );
                 }
-                let (version, entry) = last(&self.versions, key).unwrap();
+                let (number, entry) = last(&self.versions, key).unwrap();
                 for other in self.server.inventory.keys().filter(|other| *other != key) {
                     let (others, dependent) = last(&self.versions, other).unwrap();
-                    if others <= version && depends(&self.versions[others], dependent, &entry.name)
+                    if others <= number && self.versions[others].is_deleted_before(dependent, entry)
                     {
                         assert!(
                             !self.is_ours(other) || self.is_kept(other),
@@ -425,11 +504,18 @@ impl History {
     }
 
     fn check_rest(&self) {
-        let entries: &[Entry] = self.versions.last().map_or(&[], Vec::as_slice);
+        let none = Version::default();
+        let version = self.versions.last().unwrap_or(&none);
+        let entries = &version.entries;
         for entry in entries {
-            let dependencies = |name: &String| entries.iter().find(|entry| entry.name == *name);
-            let mut dependencies = entry.depends_on.iter().filter_map(dependencies);
-            let may_go_on = dependencies.all(|entry| self.is_ready(entry));
+            let is_new = !self.server.objects.contains_key(&entry.key);
+            let may_go_on = entries.iter().all(|other| {
+                let is_before = match is_new {
+                    true => version.is_created_before(other, entry),
+                    false => version.is_updated_before(other, entry),
+                };
+                !is_before || self.is_ready(other)
+            });
             let object = self.server.objects.get(&entry.key);
             let is_foreign = object.is_some() && !self.is_ours(&entry.key);
             let has_problem = (is_foreign && entry.on_existing == OnExisting::Refuse)

@@ -492,6 +492,33 @@ fn orders_replace_dependencies_for_one_kind_of_action() {
 }
 
 #[test]
+fn a_creation_goes_first_where_orders_contradict_one_another() {
+    let orders = Orders {
+        provision: groups(&["primary", "replica"]),
+        update: groups(&["replica", "primary"]),
+        ..Orders::default()
+    };
+    let set = |names: &[&str]| {
+        let entries = names.iter().map(|name| entry(name)).collect();
+        Graph::new(entries, &orders).unwrap()
+    };
+    let small = Graph::new(vec![entry("primary")], &Orders::default()).unwrap();
+    let mut server = Server::default();
+    server.run(&small);
+    server.change("primary");
+    check(
+        server.run(&set(&["primary", "replica"])),
+        expect![[r#"
+        observe replica
+        record replica
+        create replica
+        confirm replica; update primary
+        ready
+    "#]],
+    );
+}
+
+#[test]
 fn a_lost_member_is_created_again() {
     let graph = graph(&["a"]);
     let mut server = Server::default();
