@@ -8,6 +8,7 @@
 mod contradiction;
 pub mod deletion;
 pub mod entry;
+mod explain;
 pub mod health;
 pub mod member;
 pub mod observation;

@@ -307,13 +307,16 @@ impl Server {
             }
             state => format!("{state:?}\n").to_lowercase(),
         };
-        for (entry, state) in graph.entries().iter().zip(&plan.entries) {
-            let state = match state {
-                EntryState::Ready => continue,
-                EntryState::Blocked { by } => format!("after {}", graph.entries()[*by].name),
-                state => format!("{state:?}"),
+        for (index, entry) in graph.entries().iter().enumerate() {
+            let Some(reason) = plan.reason(graph, index) else {
+                continue;
             };
-            text += &format!("  {}: {state}\n", entry.name);
+            let state = match plan.entries[index] {
+                EntryState::Failed(_) => "failed",
+                EntryState::Blocked { .. } => "blocked",
+                _ => "waiting",
+            };
+            text += &format!("  {}: {state}: {reason}\n", entry.name);
         }
         for (key, state) in &plan.removals {
             text += &removal_line(key, state);

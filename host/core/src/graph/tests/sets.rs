@@ -248,19 +248,19 @@ fn a_kind_that_is_not_served_is_awaited_only_if_its_definition_is_an_entry() {
     check(
         server.run(&with(entries.clone())),
         expect![[r#"
-        progressing
-          widget: Waiting("the API server does not serve the kind of Widget.shop.example other/widget yet")
-    "#]],
+            progressing
+              widget: waiting: the API server does not serve the kind of Widget.shop.example other/widget yet
+        "#]],
     );
     entries.pop();
     check(
         server.run(&with(entries.clone())),
         expect![[r#"
-        remove widgets
-        failed
-          widget: Failed("the API server does not serve the kind of Widget.shop.example other/widget; install its CustomResourceDefinition")
-          - widgets: Held
-    "#]],
+            remove widgets
+            failed
+              widget: failed: the API server does not serve the kind of Widget.shop.example other/widget; install its CustomResourceDefinition
+              - widgets: Held
+        "#]],
     );
     // An object of a kind that has disappeared is gone.
     server.version = 2;
@@ -287,16 +287,16 @@ fn a_failure_stops_only_what_depends_on_it() {
     check(
         server.run(&graph),
         expect![[r#"
-        observe db web cache ingress job
-        record db web cache ingress job
-        create db cache
-        confirm cache; create job
-        confirm job
-        failed
-          db: Failed("the server says no")
-          web: after db
-          ingress: after web
-    "#]],
+            observe db web cache ingress job
+            record db web cache ingress job
+            create db cache
+            confirm cache; create job
+            confirm job
+            failed
+              db: failed: the server says no
+              web: blocked: waits for db: the server says no
+              ingress: blocked: waits for web → db: the server says no
+        "#]],
     );
     // The rejection is over.
     server.rejections.clear();
@@ -324,13 +324,13 @@ fn a_write_is_retried_at_its_time() {
     check(
         server.run(&graph),
         expect![[r#"
-        observe a
-        record a
-        create a
-        progressing
-          a: Waiting("the server says no")
-          plans again after 5 s
-    "#]],
+            observe a
+            record a
+            create a
+            progressing
+              a: waiting: the server says no
+              plans again after 5 s
+        "#]],
     );
     server.wait(5);
     server.rejections.clear();
@@ -359,24 +359,24 @@ fn a_wait_names_what_it_waits_for_and_ends_at_its_timeout() {
     check(
         server.run(&graph),
         expect![[r#"
-        observe db web
-        record db web
-        create db
-        confirm db
-        progressing
-          db: Waiting("1 of 3 replicas are ready")
-          web: after db
-          plans again after 60 s
-    "#]],
+            observe db web
+            record db web
+            create db
+            confirm db
+            progressing
+              db: waiting: 1 of 3 replicas are ready
+              web: blocked: waits for db: 1 of 3 replicas are ready
+              plans again after 60 s
+        "#]],
     );
     server.wait(60);
     check(
         server.run(&graph),
         expect![[r#"
-        failed
-          db: Failed("ConfigMap shop/db was not ready within 60 s: 1 of 3 replicas are ready")
-          web: after db
-    "#]],
+            failed
+              db: failed: ConfigMap shop/db was not ready within 60 s: 1 of 3 replicas are ready
+              web: blocked: waits for db: ConfigMap shop/db was not ready within 60 s: 1 of 3 replicas are ready
+        "#]],
     );
     // It becomes ready after all.
     server.get("db").health = Health::Ready;
@@ -398,11 +398,11 @@ fn a_wait_names_what_it_waits_for_and_ends_at_its_timeout() {
     check(
         server.run(&graph),
         expect![[r#"
-        progressing
-          db: Waiting("1 of 3 replicas are ready")
-          web: after db
-          plans again after 60 s
-    "#]],
+            progressing
+              db: waiting: 1 of 3 replicas are ready
+              web: blocked: waits for db: 1 of 3 replicas are ready
+              plans again after 60 s
+        "#]],
     );
 }
 
@@ -415,14 +415,14 @@ fn a_failed_member_is_told_from_one_that_makes_progress() {
     check(
         server.run(&graph),
         expect![[r#"
-        observe db web cache
-        record db web cache
-        create db cache
-        confirm db cache
-        failed
-          db: Failed("the image does not exist")
-          web: after db
-    "#]],
+            observe db web cache
+            record db web cache
+            create db cache
+            confirm db cache
+            failed
+              db: failed: the image does not exist
+              web: blocked: waits for db: the image does not exist
+        "#]],
     );
 }
 
@@ -545,9 +545,9 @@ fn a_member_that_is_being_deleted_is_created_again_when_it_is_gone() {
     check(
         server.run(&graph),
         expect![[r#"
-        progressing
-          a: Waiting("ConfigMap shop/a is being deleted; it is created again when it is gone")
-    "#]],
+            progressing
+              a: waiting: ConfigMap shop/a is being deleted; it is created again when it is gone
+        "#]],
     );
     server.objects.clear();
     server.observe_all();
@@ -594,21 +594,21 @@ fn an_immutable_field_is_changed_by_recreation_only_if_the_entry_says_so() {
     check(
         server.run(&graph),
         expect![[r#"
-        progressing
-          job: Failed("the server says no")
-          batch: Waiting("ConfigMap shop/batch is recreated when the canary is promoted")
-    "#]],
+            progressing
+              job: failed: the server says no
+              batch: waiting: ConfigMap shop/batch is recreated when the canary is promoted
+        "#]],
     );
     server.pruning = Pruning::Confirmed;
     check(
         server.run(&graph),
         expect![[r#"
-        delete batch
-        create batch
-        confirm batch
-        failed
-          job: Failed("the server says no")
-    "#]],
+            delete batch
+            create batch
+            confirm batch
+            failed
+              job: failed: the server says no
+        "#]],
     );
 }
 
@@ -641,15 +641,15 @@ fn existing_objects_are_treated_as_their_entries_say() {
     check(
         server.run(&graph),
         expect![[r#"
-        observe refused adopted left created foreign lost
-        record adopted created
-        update adopted; create created
-        confirm adopted created
-        failed
-          refused: Failed("ConfigMap shop/refused exists and belongs to no set; delete it, or set `on-existing` to `adopt`")
-          foreign: Failed("ConfigMap shop/foreign belongs to ObjectSet shop/other; remove it there, or here")
-          lost: Failed("ConfigMap shop/lost carries the labels of this set, and the inventory does not have it; rebuild the inventory, or remove the labels")
-    "#]],
+            observe refused adopted left created foreign lost
+            record adopted created
+            update adopted; create created
+            confirm adopted created
+            failed
+              refused: failed: ConfigMap shop/refused exists and belongs to no set; delete it, or set `on-existing` to `adopt`
+              foreign: failed: ConfigMap shop/foreign belongs to ObjectSet shop/other; remove it there, or here
+              lost: failed: ConfigMap shop/lost carries the labels of this set, and the inventory does not have it; rebuild the inventory, or remove the labels
+        "#]],
     );
     // An entry that only creates never changes what it has created.
     server.change("created");
@@ -657,12 +657,12 @@ fn existing_objects_are_treated_as_their_entries_say() {
     check(
         server.run(&graph),
         expect![[r#"
-        update adopted
-        failed
-          refused: Failed("ConfigMap shop/refused exists and belongs to no set; delete it, or set `on-existing` to `adopt`")
-          foreign: Failed("ConfigMap shop/foreign belongs to ObjectSet shop/other; remove it there, or here")
-          lost: Failed("ConfigMap shop/lost carries the labels of this set, and the inventory does not have it; rebuild the inventory, or remove the labels")
-    "#]],
+            update adopted
+            failed
+              refused: failed: ConfigMap shop/refused exists and belongs to no set; delete it, or set `on-existing` to `adopt`
+              foreign: failed: ConfigMap shop/foreign belongs to ObjectSet shop/other; remove it there, or here
+              lost: failed: ConfigMap shop/lost carries the labels of this set, and the inventory does not have it; rebuild the inventory, or remove the labels
+        "#]],
     );
     check(
         server.delete(),
@@ -754,14 +754,14 @@ fn nothing_is_pruned_while_an_entry_fails() {
     check(
         server.run(&graph(&["a", "new"])),
         expect![[r#"
-        observe new; remove old
-        record new
-        create new
-        confirm new
-        failed
-          new: Failed("crashes")
-          - old: Held
-    "#]],
+            observe new; remove old
+            record new
+            create new
+            confirm new
+            failed
+              new: failed: crashes
+              - old: Held
+        "#]],
     );
 }
 
