@@ -11,6 +11,7 @@ pub mod entry;
 mod explain;
 pub mod health;
 pub mod member;
+pub mod object;
 pub mod observation;
 pub mod order;
 pub mod plan;

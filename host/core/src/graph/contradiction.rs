@@ -30,6 +30,9 @@ pub(super) fn freed(graph: &Graph, waits: &[Wait]) -> Vec<usize> {
     };
     let is_waiting = |index: &usize| matches!(waits.get(*index), Some(Wait::Create | Wait::Update));
     let all: Vec<usize> = (0..waits.len()).filter(is_waiting).collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
     let mut forward: Vec<Vec<usize>> = vec![Vec::new(); waits.len()];
     let mut backward = forward.clone();
     for index in &all {
