@@ -112,6 +112,10 @@ fn main() -> Result<()> {
             chain.resident_mib,
         ));
         figures.push((
+            "KiB resident per further idle Configurator".to_owned(),
+            chain.idle_kib,
+        ));
+        figures.push((
             "KiB of heap per further idle Configurator".to_owned(),
             chain.idle_heap_kib,
         ));
