@@ -35,13 +35,13 @@ pub const MAX_DEPENDENCIES: usize = 1_000_000;
 pub struct Graph {
     entries: Vec<Entry>,
     indexes: HashMap<MemberKey, usize>,
-    /// Each entry after those that must be ready before it is created.
-    provision: Order,
-    /// Each entry after those that must be ready before it is updated.
-    update: Order,
-    /// Whether the two can contradict one another.
-    has_orders: bool,
-    /// What the inventory records of each entry.
+    /// Each entry after those that it depends on.
+    depends_on: Order,
+    /// Each entry after those that must be ready before it is created, where an order replaces dependencies.
+    provision: Option<Order>,
+    /// Each entry after those that must be ready before it is updated, where an order replaces dependencies.
+    update: Option<Order>,
+    /// The facts that the inventory records of each entry.
     facts: Vec<MemberFacts>,
     /// The kinds whose definitions are entries.
     kinds: HashSet<Provides>,
@@ -135,7 +135,7 @@ impl Graph {
         if declared > MAX_DEPENDENCIES {
             return Err(GraphError::TooManyDependencies);
         }
-        // Finds wrong names. Its cycles do not count yet: the host's own dependencies are missing.
+        // Finds wrong names, and cycles of declared dependencies. The host adds its own dependencies afterwards.
         let nodes = entries.iter().map(|entry| Node {
             name: &entry.name,
             depends_on: &entry.depends_on,
@@ -161,9 +161,13 @@ impl Graph {
             .map(|(index, entry)| (entry.name.as_str(), index))
             .collect();
         let ordered = |order, groups: &[Vec<String>], base: &dyn Fn(usize) -> Vec<usize>| {
+            if groups.is_empty() {
+                return Ok(None);
+            }
             let base = (0..entries.len()).map(base).collect();
             let dependencies = with_groups(base, groups, &names, order)?;
-            Order::of_indexes(dependencies).map_err(|path| GraphError::CycleInOrder {
+            let ordered = Order::of_indexes(dependencies);
+            ordered.map(Some).map_err(|path| GraphError::CycleInOrder {
                 order,
                 path: names_of(&entries, &path),
             })
@@ -173,7 +177,8 @@ impl Graph {
         let provision = ordered("provision", &orders.provision, &before)?;
         let update = ordered("update", &orders.update, &before)?;
         let terminate = ordered("terminate", &orders.terminate, &after)?;
-        let facts = facts(&entries, &terminate);
+        let waves = terminate.map_or_else(|| depends_on.deletion_waves(), |order| order.waves());
+        let facts = facts(&entries, &waves);
         let kinds = (entries.iter())
             .filter_map(|entry| entry.provides.clone())
             .filter(|provides| matches!(provides, Provides::Kind { .. }))
@@ -181,9 +186,9 @@ impl Graph {
         Ok(Self {
             entries,
             indexes,
+            depends_on,
             provision,
             update,
-            has_orders: !(orders.provision.is_empty() && orders.update.is_empty()),
             facts,
             kinds,
         })
@@ -203,19 +208,19 @@ impl Graph {
 
     /// The order in which entries are created.
     #[must_use]
-    pub const fn provision(&self) -> &Order {
-        &self.provision
+    pub fn provision(&self) -> &Order {
+        self.provision.as_ref().unwrap_or(&self.depends_on)
     }
 
     /// The order in which entries are updated.
     #[must_use]
-    pub const fn update(&self) -> &Order {
-        &self.update
+    pub fn update(&self) -> &Order {
+        self.update.as_ref().unwrap_or(&self.depends_on)
     }
 
     /// Whether the orders of creation and of updates can differ.
     pub(crate) const fn has_orders(&self) -> bool {
-        self.has_orders
+        self.provision.is_some() || self.update.is_some()
     }
 
     /// Returns the facts that the inventory records of an entry.
@@ -230,8 +235,8 @@ impl Graph {
     }
 }
 
-/// Returns what the inventory records of each entry, with the wave in which the member is deleted.
-fn facts(entries: &[Entry], terminate: &Order) -> Vec<MemberFacts> {
+/// Returns the facts that the inventory records of each entry, with the wave in which the member is deleted.
+fn facts(entries: &[Entry], waves: &[Vec<usize>]) -> Vec<MemberFacts> {
     let mut facts: Vec<MemberFacts> = (entries.iter())
         .map(|entry| MemberFacts {
             entry: entry.name.clone(),
@@ -239,7 +244,7 @@ fn facts(entries: &[Entry], terminate: &Order) -> Vec<MemberFacts> {
             on_delete: entry.on_delete,
         })
         .collect();
-    for (wave, indexes) in terminate.waves().iter().enumerate() {
+    for (wave, indexes) in waves.iter().enumerate() {
         for index in indexes {
             if let Some(facts) = facts.get_mut(*index) {
                 facts.wave = u32::try_from(wave).ok();

@@ -105,6 +105,12 @@ pub fn api_version(group: &str, version: &str) -> String {
     }
 }
 
+/// The group of an `apiVersion`: empty for the core group.
+#[must_use]
+pub fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
 /// In which order requests are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

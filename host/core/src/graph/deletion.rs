@@ -23,7 +23,7 @@ pub enum TerminationPolicy {
     WipeOut,
 }
 
-/// What a deletion is made of. It needs neither the handler nor the desired set.
+/// The input of [`delete`]. A deletion needs neither the handler nor the desired set.
 #[derive(Debug, Clone, Copy)]
 pub struct DeletionInput<'a> {
     /// The members of the set.

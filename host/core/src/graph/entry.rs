@@ -23,7 +23,7 @@ pub struct Entry {
     pub on_delete: OnDelete,
     /// The longest time from a write, or from the loss of readiness, until the entry counts as failed. `None`: no limit.
     pub timeout: Option<Duration>,
-    /// What other entries can use once this one is ready.
+    /// The kind or the namespace that other entries can use once this one is ready.
     pub provides: Option<Provides>,
 }
 
@@ -64,7 +64,7 @@ pub enum OnDelete {
     OnlyUnderWipeOut,
 }
 
-/// What other entries can use once an entry is ready.
+/// A kind or a namespace that other entries can use once an entry is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Provides {
     /// A CustomResourceDefinition provides a kind.

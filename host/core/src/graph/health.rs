@@ -11,6 +11,7 @@
 use serde_json::Value;
 
 use super::observation::Health;
+use crate::request::group_of;
 
 /// Returns the health of an object.
 ///
@@ -21,8 +22,7 @@ pub fn health(object: &Value, is_status_older: bool) -> Health {
     if let Some(health) = unobserved(object).or_else(|| declared(object)) {
         return health;
     }
-    let api_version = text(object, "/apiVersion");
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let group = group_of(text(object, "/apiVersion"));
     match (group, text(object, "/kind")) {
         ("", "Pod") => pod(object),
         ("", "PersistentVolumeClaim") => volume_claim(object),

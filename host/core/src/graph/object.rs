@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::entry::Provides;
 use super::member::MemberKey;
+use crate::request::group_of;
 
 /// The identity of an object, and what other entries can use once it is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +72,7 @@ pub fn describe(object: &Value) -> Result<DescribedObject, ObjectError> {
         return Err(ObjectError::GeneratedName);
     }
     let name = needed("/metadata/name", "metadata.name")?;
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let group = group_of(&api_version);
     let provides = match (group, kind.as_str()) {
         ("", "Namespace") => Some(Provides::Namespace(name.clone())),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => Some(Provides::Kind {

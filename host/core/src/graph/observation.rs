@@ -56,7 +56,7 @@ pub struct Present {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberOwner {
     /// It belongs to no set.
-    Nobody,
+    Unowned,
     /// It belongs to this set and carries a nonce.
     ThisSet {
         /// The nonce.

@@ -70,9 +70,9 @@ pub(super) fn write_cycle(f: &mut fmt::Formatter<'_>, path: &[String]) -> fmt::R
 /// An order of nodes, each named by its index among those that were given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    /// What each node depends on, in ascending order.
+    /// The nodes that each node depends on, in ascending order.
     dependencies: Vec<Vec<usize>>,
-    /// What depends on each node, in ascending order.
+    /// The nodes that depend on each node, in ascending order.
     dependents: Vec<Vec<usize>>,
     /// Every node after those that it depends on.
     sorted: Vec<usize>,
@@ -146,13 +146,13 @@ impl Order {
         &self.sorted
     }
 
-    /// What a node depends on, in ascending order.
+    /// The nodes that a node depends on, in ascending order.
     #[must_use]
     pub fn dependencies(&self, index: usize) -> &[usize] {
         self.dependencies.get(index).map_or(&[], Vec::as_slice)
     }
 
-    /// What depends on a node, in ascending order.
+    /// The nodes that depend on a node, in ascending order.
     #[must_use]
     pub fn dependents(&self, index: usize) -> &[usize] {
         self.dependents.get(index).map_or(&[], Vec::as_slice)
@@ -171,7 +171,7 @@ impl Order {
     }
 }
 
-/// Of the nodes that may come next, the first that was given comes first. Nodes on a circle, and those behind one, are left out.
+/// Puts the nodes in order. If several may come next, the one that was given first does. Nodes on a circle, or behind one, are left out.
 fn sorted(dependencies: &[Vec<usize>], dependents: &[Vec<usize>]) -> Vec<usize> {
     let mut missing: Vec<usize> = dependencies.iter().map(Vec::len).collect();
     let free = missing

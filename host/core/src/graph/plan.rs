@@ -13,7 +13,7 @@ use super::observation::{
 use super::removal::{Removal, RemovalState};
 use crate::time::Timestamp;
 
-/// What a plan is made of.
+/// The input of [`plan`].
 #[derive(Debug, Clone, Copy)]
 pub struct PlanInput<'a> {
     /// The desired set.
@@ -39,7 +39,7 @@ pub struct PlanInput<'a> {
 pub enum Pruning {
     /// Up to a percentage of the members if there are at least so many to prune.
     UpTo {
-        /// Of all members in the inventory.
+        /// The percentage of the members in the inventory.
         percent: u8,
         /// Fewer members than this are always pruned.
         from: usize,
@@ -81,7 +81,7 @@ pub enum Action {
 impl Action {
     /// Whether it writes to the inventory only. The host writes all of these in one transaction, and plans again after it.
     #[must_use]
-    pub const fn is_bookkeeping(&self) -> bool {
+    pub const fn is_inventory_write(&self) -> bool {
         matches!(
             self,
             Self::Record(..) | Self::Confirm(..) | Self::Remove(..) | Self::Forget(_)
@@ -163,7 +163,7 @@ pub fn plan(input: &PlanInput<'_>) -> Plan {
         let member = input.inventory.get(&entry.key);
         let observation = observe(&entry.key);
         if let Some(facts) = graph.facts(index) {
-            keep_books(entry, facts, member, observation, &mut actions);
+            update_inventory(entry, facts, member, observation, &mut actions);
         }
         steps.push(step(entry, member, observation, input, &mut wake));
     }
@@ -322,7 +322,7 @@ impl Wake {
     }
 }
 
-/// What is to be done for an entry, without regard to other entries.
+/// The next step for an entry, without regard to other entries.
 #[derive(Debug)]
 enum Step {
     Unknown,
@@ -375,15 +375,15 @@ fn claim(entry: &Entry, member: Option<&Member>, present: &Present) -> Claim {
             "{} belongs to {owner}; remove it there, or here",
             entry.key
         )),
-        (MemberOwner::Nobody, Some(member)) if member.uid.as_ref() == Some(&present.uid) => {
+        (MemberOwner::Unowned, Some(member)) if member.uid.as_ref() == Some(&present.uid) => {
             Claim::Ours { is_labelled: false }
         }
-        (MemberOwner::Nobody, _) => Claim::Free,
+        (MemberOwner::Unowned, _) => Claim::Free,
     }
 }
 
 /// Brings the inventory up to date with an entry and with what was observed.
-fn keep_books(
+fn update_inventory(
     entry: &Entry,
     facts: &MemberFacts,
     member: Option<&Member>,

@@ -179,7 +179,7 @@ impl History {
             observation.rejection = None;
         }
         // A host records the new set before it acts on it.
-        self.keep_books();
+        self.update_inventory();
     }
 
     /// Puts some of the entries into groups, or none.
@@ -218,9 +218,9 @@ impl History {
         (deletion.actions, deletion.state)
     }
 
-    fn keep_books(&mut self) {
+    fn update_inventory(&mut self) {
         let mut actions = self.plan();
-        actions.retain(Action::is_bookkeeping);
+        actions.retain(Action::is_inventory_write);
         for action in actions {
             self.server.execute(&action, self.graph.entries());
         }
@@ -244,9 +244,9 @@ impl History {
     fn step(&mut self) {
         match self.chance.below(10) {
             0..=4 => {
-                self.keep_books();
+                self.update_inventory();
                 let mut actions = self.plan();
-                actions.retain(|action| !action.is_bookkeeping());
+                actions.retain(|action| !action.is_inventory_write());
                 for action in actions {
                     if self.chance.once_in(6) {
                         continue;
@@ -336,9 +336,9 @@ impl History {
             (0, Some(_)) => {
                 self.server.objects.remove(&key);
             }
-            (1, Some(object)) => object.owner = MemberOwner::Nobody,
+            (1, Some(object)) => object.owner = MemberOwner::Unowned,
             (2, None) if self.chance.once_in(4) => {
-                self.server.add(name_of(&key), MemberOwner::Nobody);
+                self.server.add(name_of(&key), MemberOwner::Unowned);
             }
             _ => {}
         }
@@ -413,7 +413,7 @@ impl History {
                     "{key} is written before it is recorded"
                 );
                 if object.map(|object| &object.uid) == uid.as_ref()
-                    && object.is_some_and(|object| object.owner == MemberOwner::Nobody)
+                    && object.is_some_and(|object| object.owner == MemberOwner::Unowned)
                     && !self.has_strangers
                 {
                     // An object that was released can get an entry again before the inventory forgets it.
@@ -479,7 +479,7 @@ impl History {
         for _ in 0..10_000 {
             let actions = self.plan();
             for action in &actions {
-                if !action.is_bookkeeping() {
+                if !action.is_inventory_write() {
                     let key = self.key_of(action);
                     self.check(action, &key);
                 }
@@ -548,13 +548,13 @@ impl History {
         assert_eq!(self.deletion().1, DeletionState::Complete);
         assert!(self.server.inventory.is_empty());
         for (key, object) in before {
-            let is_foreign = object.owner == MemberOwner::Nobody;
+            let is_foreign = object.owner == MemberOwner::Unowned;
             if is_foreign && !self.has_strangers {
                 assert!(self.server.objects.contains_key(key), "{key} was not ours");
             }
         }
         for (key, object) in &self.server.objects {
-            assert_eq!(object.owner, MemberOwner::Nobody, "{key} is left");
+            assert_eq!(object.owner, MemberOwner::Unowned, "{key} is left");
         }
     }
 }
@@ -569,7 +569,9 @@ fn run(seed: u64) {
     for number in 0..size {
         let key = key(&number.to_string());
         match history.chance.below(20) {
-            0 => history.server.add(&number.to_string(), MemberOwner::Nobody),
+            0 => history
+                .server
+                .add(&number.to_string(), MemberOwner::Unowned),
             1 => history.failing.push(key),
             2 => {
                 history.server.immutable.insert(key);

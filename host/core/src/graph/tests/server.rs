@@ -252,7 +252,7 @@ impl Server {
             }
             Action::Release(key, uid) => {
                 if let Some(object) = self.with_uid(key, uid) {
-                    object.owner = MemberOwner::Nobody;
+                    object.owner = MemberOwner::Unowned;
                 }
                 self.answer(key, None);
             }

@@ -1,4 +1,4 @@
-//! What happens to a set, step by step. Comments name the rows of the checklist that the project keeps for graphs.
+//! Sets from their first plan to the last, step by step.
 
 use std::time::Duration;
 
@@ -566,7 +566,7 @@ fn labels_that_were_taken_off_are_put_back() {
     let graph = graph(&["a"]);
     let mut server = Server::default();
     server.run(&graph);
-    server.get("a").owner = MemberOwner::Nobody;
+    server.get("a").owner = MemberOwner::Unowned;
     server.observe_all();
     check(
         server.run(&graph),
@@ -630,7 +630,7 @@ fn existing_objects_are_treated_as_their_entries_say() {
     ]);
     let mut server = Server::default();
     for name in ["refused", "adopted", "left"] {
-        server.add(name, MemberOwner::Nobody);
+        server.add(name, MemberOwner::Unowned);
     }
     server.add(
         "foreign",
@@ -947,7 +947,7 @@ fn an_object_that_took_the_name_of_a_member_is_left_alone() {
     let mut server = Server::default();
     server.run(&graph(&["a"]));
     server.objects.clear();
-    server.add("a", MemberOwner::Nobody);
+    server.add("a", MemberOwner::Unowned);
     server.observe_all();
     check(
         server.delete(),
