@@ -157,9 +157,12 @@ impl Graph {
                 path: names_of(&entries, &path),
             })
         })?;
-        let names: HashMap<&str, usize> = (entries.iter().enumerate())
-            .map(|(index, entry)| (entry.name.as_str(), index))
-            .collect();
+        let names: HashMap<&str, usize> = match orders.is_empty() {
+            true => HashMap::new(),
+            false => (entries.iter().enumerate())
+                .map(|(index, entry)| (entry.name.as_str(), index))
+                .collect(),
+        };
         let ordered = |order, groups: &[Vec<String>], base: &dyn Fn(usize) -> Vec<usize>| {
             if groups.is_empty() {
                 return Ok(None);

@@ -90,3 +90,11 @@ pub struct Orders {
     /// The order of deletion: the first group is deleted first.
     pub terminate: Vec<Vec<String>>,
 }
+
+impl Orders {
+    /// Whether no order changes anything.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.provision.is_empty() && self.update.is_empty() && self.terminate.is_empty()
+    }
+}

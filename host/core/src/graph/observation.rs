@@ -97,6 +97,27 @@ pub enum RejectionKind {
     Permanent,
 }
 
+/// Whether a rejection still counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The action may be tried again.
+    Over,
+    /// The action may be tried again at this time.
+    Until(Timestamp),
+    /// Trying again does not help.
+    Final,
+}
+
+impl Rejection {
+    pub(super) fn standing(&self, now: Timestamp) -> Standing {
+        match self.kind {
+            RejectionKind::RetryAt(at) if at <= now => Standing::Over,
+            RejectionKind::RetryAt(at) => Standing::Until(at),
+            RejectionKind::Immutable | RejectionKind::Permanent => Standing::Final,
+        }
+    }
+}
+
 impl Present {
     /// Whether the nonce proves that a member of the inventory is this object.
     pub(super) fn carries_nonce_of(&self, member: &Member) -> bool {

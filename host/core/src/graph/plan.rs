@@ -8,7 +8,7 @@ use super::deletion::TerminationPolicy;
 use super::entry::{Entry, OnExisting, OnImmutable};
 use super::member::{Inventory, Member, MemberFacts, MemberKey};
 use super::observation::{
-    Found, Health, MemberOwner, Observation, Observations, Present, RejectionKind,
+    Found, Health, MemberOwner, Observation, Observations, Present, RejectionKind, Standing,
 };
 use super::removal::{Removal, RemovalState};
 use crate::time::Timestamp;
@@ -159,8 +159,10 @@ pub fn plan(input: &PlanInput<'_>) -> Plan {
     let mut wake = Wake::default();
     let mut actions = Vec::new();
     let mut steps: Vec<Step> = Vec::with_capacity(graph.entries().len());
+    let mut described = 0;
     for (index, entry) in graph.entries().iter().enumerate() {
         let member = input.inventory.get(&entry.key);
+        described += usize::from(member.is_some());
         let observation = observe(&entry.key);
         if let Some(facts) = graph.facts(index) {
             update_inventory(entry, facts, member, observation, &mut actions);
@@ -216,7 +218,12 @@ pub fn plan(input: &PlanInput<'_>) -> Plan {
     }
     let is_ready = entries.iter().all(|state| *state == EntryState::Ready);
     let mut removal = Removal::new(input.observations, input.policy, input.now, true);
-    for (key, member) in input.inventory {
+    // Usually an entry describes each member, and no member has to be looked up.
+    let removed = match described == input.inventory.len() {
+        true => None,
+        false => Some(input.inventory),
+    };
+    for (key, member) in removed.into_iter().flatten() {
         if graph.index_of(key).is_none() {
             if member.removed_in.is_none() {
                 actions.push(Action::Remove(key.clone(), input.version));
@@ -495,28 +502,29 @@ fn rejected(
     wake: &mut Wake,
 ) -> Option<Step> {
     let rejection = observation.rejection.as_ref()?;
-    match (rejection.kind, &observation.found) {
-        (RejectionKind::RetryAt(at), _) if at <= input.now => None,
-        (RejectionKind::RetryAt(at), _) => {
+    if let (RejectionKind::Immutable, Found::Present(present)) =
+        (rejection.kind, &observation.found)
+        && is_labelled
+        && entry.on_immutable == OnImmutable::Recreate
+    {
+        return Some(match input.pruning {
+            Pruning::Suspended => Step::Waiting(format!(
+                "{} is recreated when the canary is promoted",
+                entry.key
+            )),
+            Pruning::UpTo { .. } | Pruning::Confirmed => Step::Replace {
+                uid: present.uid.clone(),
+            },
+        });
+    }
+    let message = || rejection.message.clone();
+    match rejection.standing(input.now) {
+        Standing::Over => None,
+        Standing::Until(at) => {
             wake.at(at);
-            Some(Step::Waiting(rejection.message.clone()))
+            Some(Step::Waiting(message()))
         }
-        (RejectionKind::Immutable, Found::Present(present))
-            if is_labelled && entry.on_immutable == OnImmutable::Recreate =>
-        {
-            Some(match input.pruning {
-                Pruning::Suspended => Step::Waiting(format!(
-                    "{} is recreated when the canary is promoted",
-                    entry.key
-                )),
-                Pruning::UpTo { .. } | Pruning::Confirmed => Step::Replace {
-                    uid: present.uid.clone(),
-                },
-            })
-        }
-        (RejectionKind::Immutable | RejectionKind::Permanent, _) => {
-            Some(Step::Failed(rejection.message.clone()))
-        }
+        Standing::Final => Some(Step::Failed(message())),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::deletion::TerminationPolicy;
 use super::entry::OnDelete;
 use super::member::{Member, MemberKey};
-use super::observation::{Found, Observation, Observations, RejectionKind};
+use super::observation::{Found, Observation, Observations, Standing};
 use super::plan::{Action, Budget, Wake};
 use crate::time::Timestamp;
 
@@ -132,15 +132,13 @@ impl<'a> Removal<'a> {
             return RemovalState::Busy;
         }
         if let Some(rejection) = &observation.rejection {
-            match rejection.kind {
-                RejectionKind::RetryAt(at) if at <= self.now => {}
-                RejectionKind::RetryAt(at) => {
+            match rejection.standing(self.now) {
+                Standing::Over => {}
+                Standing::Until(at) => {
                     wake.at(at);
                     return RemovalState::Waiting(rejection.message.clone());
                 }
-                RejectionKind::Immutable | RejectionKind::Permanent => {
-                    return RemovalState::Failed(rejection.message.clone());
-                }
+                Standing::Final => return RemovalState::Failed(rejection.message.clone()),
             }
         }
         if keeps {

@@ -1,5 +1,6 @@
 //! Sets against a small server, action by action.
 
 mod histories;
+mod published;
 mod server;
 mod sets;
