@@ -24,6 +24,8 @@ type Input struct {
 	Outputs []Named
 	// Last is what is known of the handler where it is entered again, and nil otherwise. In a machine.
 	Last *HandlerState
+	// Plan is what the handlers before this one planned, and what this one has; nil outside of a pipeline.
+	Plan *Plan
 }
 
 // Named is a document with a name.

@@ -1,6 +1,7 @@
 package configurator
 
-// Operation is what a request does: one of the types below, which the packages kubernetes, configstore, secretstore and http make.
+// Operation is what a request does: one of the types below, which the packages kubernetes, configstore, secretstore, http and extension
+// make.
 type Operation interface{ isOperation() }
 
 // KubernetesOperation is one at the Kubernetes API.
@@ -127,8 +128,10 @@ type TransactionOperation struct{ Operations []ConfigOperation }
 type SecretOperation struct {
 	Name string
 	Verb SecretVerb
-	// Value is one that [JSONOf] can write, for create; nil: the host generates one.
+	// Value is one that [JSONOf] can write, for create and update; nil: the host generates one.
 	Value any
+	// Version is for update, where it is required: the version that is stored. Another one is a conflict. 0: there is none.
+	Version *uint64
 }
 
 // SecretVerb is what is done with a secret.
@@ -138,6 +141,7 @@ type SecretVerb uint8
 const (
 	SecretGet SecretVerb = iota
 	SecretCreate
+	SecretUpdate
 	SecretDelete
 )
 
@@ -150,6 +154,16 @@ type HTTPOperation struct {
 	Body []byte
 }
 
+// ExtensionOperation is a request to a sink that the embedder of the host adds.
+type ExtensionOperation struct {
+	// Extension is the name of the extension.
+	Extension string
+	// Verb is what to do: a word of the extension. Target is what to do it to: an address within the extension.
+	Verb, Target string
+	// Body is a value that [JSONOf] can write; nil: none.
+	Body any
+}
+
 func (KubernetesOperation) isOperation()     {}
 func (ConfigResourceOperation) isOperation() {}
 func (AppConfOperation) isOperation()        {}
@@ -158,6 +172,7 @@ func (TwoLayersOperation) isOperation()      {}
 func (TransactionOperation) isOperation()    {}
 func (SecretOperation) isOperation()         {}
 func (HTTPOperation) isOperation()           {}
+func (ExtensionOperation) isOperation()      {}
 
 func (ConfigResourceOperation) isConfigOperation() {}
 func (AppConfOperation) isConfigOperation()        {}

@@ -22,7 +22,8 @@ type Wait struct {
 	Objects []ObjectKey
 }
 
-// Failed is as returning the error, but statuses, events, data and progress are kept. Requests are dropped: the contract allows none here.
+// Failed is as returning the error, but statuses, events, data and progress are kept. Requests and reads are dropped: the contract allows
+// none here.
 type Failed struct{ Error *HandlerError }
 
 // Stop: in a pipeline, the handlers after this one are not called.

@@ -27,8 +27,13 @@ type Output struct {
 	Details any
 	// Progress is how far the handler is; nil: it does not say. In a machine.
 	Progress *Progress
-	// Desired are all objects that the owner is to have; nil: nothing is said about them. Refused in a chain.
+	// Desired is all that the owner is to have; the host deletes what is missing here. nil: nothing is said about it. In a pipeline, its
+	// entries join the plan. Refused in a chain.
 	Desired *DesiredSet
+	// RemovedFromPlan are names of requests and entries that the plan of a pipeline loses.
+	RemovedFromPlan []string
+	// Reads are requests that only read. In a pipeline, with [Again], the host executes them at once, and [Input.Answer] has their results.
+	Reads []Request
 }
 
 // ExecuteStrategy is the order of requests.
@@ -85,25 +90,6 @@ type Progress struct {
 	Message string
 }
 
-// DesiredSet are all objects that the owner is to have; what is missing here is pruned.
-type DesiredSet struct {
-	Objects []DesiredObject
-	// AllowEmpty: without objects everything is pruned. Without it, a set without objects is an error.
-	AllowEmpty bool
-}
-
-// DesiredObject is one that the owner is to have.
-type DesiredObject struct {
-	// Name names it in DependsOn of others, and in results.
-	Name   string
-	Object any
-	// DependsOn names objects of the set that must be ready first.
-	DependsOn []string
-	ReadyWhen Readiness
-	// Retain: kept when the owner goes, whatever the termination policy says.
-	Retain bool
-}
-
 // NewOutput is an output with these requests.
 func NewOutput(requests ...Request) *Output { return &Output{Requests: requests} }
 
@@ -141,6 +127,19 @@ func (o *Output) Event(kind EventType, reason, message string) *Output {
 func (o *Output) EventOf(of ObjectRef, kind EventType, reason, message string) *Output {
 	o.Events = append(o.Events, Event{Of: &of, Type: kind, Reason: reason, Message: message})
 	return o
+}
+
+// RemoveFromPlan removes the requests and entries of these names from the plan of a pipeline.
+func (o *Output) RemoveFromPlan(names ...string) *Output {
+	o.RemovedFromPlan = append(o.RemovedFromPlan, names...)
+	return o
+}
+
+// Read adds requests that only read, and ends with [Again]: the host enters this handler again with their results, by [Input.Answer]. In a
+// pipeline.
+func (o *Output) Read(requests ...Request) *Output {
+	o.Reads = append(o.Reads, requests...)
+	return o.End(Again{})
 }
 
 // End says how the call ends: with one of [Done], [Again], [Wait], [Failed] and [Stop].

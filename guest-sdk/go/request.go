@@ -6,7 +6,7 @@ import "time"
 type Request struct {
 	// Name is that of the request and of its result; no two requests of one output share it, and no GroupBy equals it.
 	Name string
-	// Operation is what to do: see the packages kubernetes, configstore, secretstore and http.
+	// Operation is what to do: see the packages kubernetes, configstore, secretstore, http and extension.
 	Operation Operation
 	// Declarative: the phase does not wait for it, and the host retries it by itself until a later one for the same target takes its
 	// place. Only for requests that change something.
@@ -21,14 +21,14 @@ type Request struct {
 	OnError OnError
 	// DependsOn names requests that must be ready first. Only with the strategy Graph.
 	DependsOn []string
-	// ReadyWhen is when those that depend on it may go on. Only with the strategy Graph.
+	// ReadyWhen is when what depends on it may go on. Default: WhenObserved. Only with the strategy Graph.
 	ReadyWhen Readiness
 	// Once: never sent a second time, even where the answer was lost.
 	Once bool
 	// Timeout is how long one attempt may take, in whole milliseconds; zero: the sink's, which is 30 s.
 	Timeout time.Duration
-	// Partition is the namespace whose partition of the config store or the secret store is meant. Only in a ClusterConfigurator with a rule
-	// that names the namespace. Empty: the Configurator's own partition.
+	// Partition is the namespace whose partition of the config store or the secret store is meant. A Configurator may name its own namespace
+	// only, a ClusterConfigurator those that a rule of its capabilities names. Empty: the Configurator's own partition.
 	Partition string
 }
 
@@ -53,22 +53,23 @@ type ObjectRef struct{ Namespace, Name string }
 // ObjectKey is any object of the cluster.
 type ObjectKey struct{ Group, Version, Plural, Namespace, Name string }
 
-// Readiness is when others may go on: made by [WhenExists], [WhenObserved] and [When]. The zero value leaves it to the host, whose default
-// is WhenObserved.
+// Readiness is when a thing is ready, so that what depends on it may go on: made by [WhenExists], [WhenObserved], [WhenHealthy] and [When].
+// The zero value leaves it to the host.
 type Readiness struct {
 	Kind ReadinessKind
 	// Expression is one in CEL over `object`, with ReadinessExpression.
 	Expression string
 }
 
-// ReadinessKind is how it is told that others may go on.
+// ReadinessKind is how the host tells that a thing is ready.
 type ReadinessKind uint8
 
-// How it is told that others may go on.
+// How the host tells that a thing is ready.
 const (
 	ReadinessDefault ReadinessKind = iota
 	ReadinessExists
 	ReadinessObserved
+	ReadinessHealthy
 	ReadinessExpression
 )
 
@@ -77,6 +78,10 @@ func WhenExists() Readiness { return Readiness{Kind: ReadinessExists} }
 
 // WhenObserved is when the object exists, and status.observedGeneration, where present, is its generation.
 func WhenObserved() Readiness { return Readiness{Kind: ReadinessObserved} }
+
+// WhenHealthy is when the object is observed, and healthy by the rules of its kind: a Deployment has its replicas, a Job is complete, a
+// volume claim is bound.
+func WhenHealthy() Readiness { return Readiness{Kind: ReadinessHealthy} }
 
 // When is when this expression in CEL over `object` is true.
 func When(expression string) Readiness {

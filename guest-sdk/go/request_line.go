@@ -31,7 +31,7 @@ func (r Request) String() string {
 	for _, name := range r.DependsOn {
 		line.option("depends-on", name)
 	}
-	line.option("ready-when", word(r.ReadyWhen.Kind, "", "exists", "observed", r.ReadyWhen.Expression))
+	line.option("ready-when", word(r.ReadyWhen.Kind, "", "exists", "observed", "healthy", r.ReadyWhen.Expression))
 	if r.Timeout > 0 {
 		line.add(fmt.Sprintf(", timeout %d ms", r.Timeout.Milliseconds()))
 	}
@@ -77,12 +77,20 @@ func (l *line) operation(operation Operation) {
 			l.config(one)
 		}
 	case SecretOperation:
-		l.add("secret " + word(operation.Verb, "get", "create", "delete") + " " + operation.Name)
+		l.add("secret " + word(operation.Verb, "get", "create", "update", "delete") + " " + operation.Name)
 		if operation.Value != nil {
 			l.add(" = (a value)")
 		}
+		if operation.Version != nil {
+			l.add(fmt.Sprintf(", version %d", *operation.Version))
+		}
 	case HTTPOperation:
 		l.add("http " + operation.Method + " " + operation.URL)
+	case ExtensionOperation:
+		l.add("extension " + operation.Extension + " " + operation.Verb + " " + operation.Target)
+		if operation.Body != nil {
+			l.add(" " + shown(operation.Body))
+		}
 	default:
 		l.add("no operation")
 	}

@@ -6,6 +6,7 @@ import (
 
 	configurator "configurator.dev/sdk"
 	"configurator.dev/sdk/configstore"
+	"configurator.dev/sdk/extension"
 	"configurator.dev/sdk/http"
 	"configurator.dev/sdk/kubernetes"
 	"configurator.dev/sdk/secretstore"
@@ -51,7 +52,15 @@ func TestEachOperationHasItsLine(t *testing.T) {
 		},
 		{secretstore.Secret("db").Create(), "secret create db"},
 		{secretstore.Secret("db").CreateWith("hush"), "secret create db = (a value)"},
+		{secretstore.Secret("db").Update(3), "secret update db, version 3"},
+		{secretstore.Secret("db").UpdateWith(0, "hush"), "secret update db = (a value), version 0"},
+		{secretstore.Secret("db").Delete(), "secret delete db"},
 		{http.Post("https://hooks.example.com/", http.Body([]byte("hush"))), "http POST https://hooks.example.com/"},
+		{extension.Extension("dns").Request("delete", "www"), "extension dns delete www"},
+		{
+			extension.Extension("dns").RequestWith("upsert", "www", map[string]any{"a": 1}),
+			`extension dns upsert www {"a":1}`,
+		},
 		{nil, "no operation"},
 	} {
 		request := configurator.Request{Name: "r", Operation: check.operation}
@@ -71,6 +80,21 @@ func TestOptionsThatDifferFromTheDefaultsAreShown(t *testing.T) {
 		"ready-when object.ok, timeout 1500 ms, partition team-a, declarative, bootstrap-dep, once"
 	if got := request.String(); got != expected {
 		t.Errorf("got  %s\nwant %s", got, expected)
+	}
+}
+
+func TestReadinessIsShown(t *testing.T) {
+	for expected, readiness := range map[string]configurator.Readiness{
+		"":                      {},
+		", ready-when exists":   configurator.WhenExists(),
+		", ready-when observed": configurator.WhenObserved(),
+		", ready-when healthy":  configurator.WhenHealthy(),
+		", ready-when a == b":   configurator.When("a == b"),
+	} {
+		request := configurator.Request{Name: "r", Operation: configstore.Basic("k").Get(), ReadyWhen: readiness}
+		if got, want := request.String(), "r: config get basic k"+expected; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }
 

@@ -19,14 +19,14 @@ type ResultEntry struct {
 
 // RequestResult is what became of a request.
 type RequestResult struct {
-	// RequestName is that of the request; tells those of a group apart.
+	// RequestName is the name of the request that this answers, or of the entry of a set. It tells the results of a group apart.
 	RequestName string
 	// Sink is the server that the request went to.
 	Sink RequestSink
 	// Declarative is as in the request.
 	Declarative bool
 	// QueryObjects are what the server returned: one document for a get or a write, one an item for a list, none for HTTP.
-	// Config store: {"key", "uid"?, "value"}. Secret store: {"name", "version", "value"}.
+	// Config store: {"key", "uid"?, "value"}. Secret store: {"name", "version", "value"}. Extension: what it says.
 	QueryObjects []JSON
 	// Created is when the request was made, and Finished when it ended: empty for a declarative one that has not.
 	Created, Finished Timestamp
@@ -45,10 +45,11 @@ const (
 	SinkConfigstore
 	SinkSecretstore
 	SinkHTTP
+	SinkExtension
 )
 
 func (s RequestSink) String() string {
-	return word(s, "kubernetes", "configstore", "secretstore", "http")
+	return word(s, "kubernetes", "configstore", "secretstore", "http", "extension")
 }
 
 // RequestError is why a request failed.
@@ -88,6 +89,8 @@ const (
 	SecretstoreUnavailable
 	// HTTPUnavailable: the HTTP endpoint cannot be reached. Retryable.
 	HTTPUnavailable
+	// ExtensionUnavailable: the server behind an extension of the host cannot be reached. Retryable.
+	ExtensionUnavailable
 	// OutcomeUnknown: a Once request was sent and its answer was lost. Not retryable; a person decides.
 	OutcomeUnknown
 	// NotSent: not sent, because an earlier request or a dependency failed. Not retryable by itself.
@@ -97,14 +100,14 @@ const (
 func (k ErrorKind) String() string {
 	return word(k, "retry-exceed-limit", "resource-generic", "resource-not-found", "resource-conflict", "resource-mutation",
 		"resource-permission", "unsupported-resource-operation", "api-server-unavailable", "configstore-unavailable",
-		"secretstore-unavailable", "http-unavailable", "outcome-unknown", "not-sent")
+		"secretstore-unavailable", "http-unavailable", "extension-unavailable", "outcome-unknown", "not-sent")
 }
 
 // Retryable says whether the contract has errors of this kind retried.
 func (k ErrorKind) Retryable() bool {
 	switch k {
 	case ResourceNotFound, ResourceConflict, ResourceMutation, APIServerUnavailable, ConfigstoreUnavailable, SecretstoreUnavailable,
-		HTTPUnavailable:
+		HTTPUnavailable, ExtensionUnavailable:
 		return true
 	}
 	return false

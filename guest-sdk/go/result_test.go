@@ -79,6 +79,15 @@ func TestKindsAreInTheContractsWords(t *testing.T) {
 	if got := configurator.RetryExceedLimit.String(); got != "retry-exceed-limit" {
 		t.Error(got)
 	}
+	if got := configurator.ExtensionUnavailable.String(); got != "extension-unavailable" || !configurator.ExtensionUnavailable.Retryable() {
+		t.Error(got)
+	}
+	if got := configurator.OutcomeUnknown.String(); got != "outcome-unknown" {
+		t.Error(got)
+	}
+	if got := configurator.SinkExtension.String(); got != "extension" {
+		t.Error(got)
+	}
 	if got := configurator.ErrorKind(99).String(); got != "unknown" {
 		t.Error(got)
 	}

@@ -319,6 +319,10 @@ fn target_of(job: &DeclarativeJob) -> String {
                 request.method, request.url, job.request_name
             )
         }
+        Operation::Extension(request) => format!(
+            "extension {} {} {}",
+            job.scope.configurator, request.extension, request.target
+        ),
     }
 }
 
@@ -378,6 +382,7 @@ mod tests {
                 name: "name".into(),
                 verb: SecretVerb::Create,
                 value: None,
+                version: None,
                 partition: None,
             }),
             Operation::Kubernetes(KubernetesRequest {

@@ -49,6 +49,7 @@ use crate::shards::{ClaimClient, Election, Sharding, ShardingError, Shards};
 #[cfg(not(feature = "http"))]
 use crate::sinks::AbsentSink;
 use crate::sinks::configstore::{ClaimedStore, ConfigStore, ConfigstoreSink, EmbeddedConfigStore};
+use crate::sinks::extensions::Extensions;
 #[cfg(feature = "http")]
 use crate::sinks::http::{HttpOptions, HttpSink};
 use crate::sinks::kubernetes::KubernetesSink;
@@ -151,6 +152,7 @@ pub struct HostBuilder {
     #[cfg(feature = "http")]
     http: HttpOptions,
     http_sink: Option<Arc<dyn Sink>>,
+    extensions: Extensions,
     modules: Option<Arc<dyn ModuleSource>>,
     clock: Option<SharedClock>,
     policy: Option<Capabilities>,
@@ -215,6 +217,14 @@ impl HostBuilder {
     #[must_use]
     pub fn http_sink(mut self, sink: impl Sink) -> Self {
         self.http_sink = Some(Arc::new(sink));
+        self
+    }
+
+    /// Adds a sink for requests to the extension of this name. It gets operations that the Configurator's capabilities and the policy
+    /// of the host allow, and reads them from [`Operation::Extension`](configurator_core::request::Operation::Extension). Default: none.
+    #[must_use]
+    pub fn extension(mut self, name: impl Into<String>, sink: impl Sink) -> Self {
+        self.extensions.add(name, Arc::new(sink));
         self
     }
 
@@ -432,6 +442,7 @@ impl HostBuilder {
             configstore: Arc::new(configstore),
             secretstore: Arc::new(secretstore),
             http: self.http_sink.unwrap_or(default_http),
+            extension: Arc::new(self.extensions),
         };
         let sinks = match self.sink_decorator {
             Some(decorate) => decorate(sinks),

@@ -252,6 +252,7 @@ mod tests {
             name: "s".into(),
             verb: SecretVerb::Create,
             value: Some(Document::of(&json!({"password": "hunter22"})).unwrap()),
+            version: None,
             partition: None,
         };
         let plan = Plan {

@@ -24,8 +24,8 @@ use kube::{CustomResource, CustomResourceExt as _, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 pub use self::capabilities::{
-    CapabilitiesSpec, ConfigVerbSpec, ConfigstoreRuleSpec, HttpRuleSpec, KubernetesRuleSpec,
-    KubernetesVerbSpec, SecretVerbSpec, SecretstoreRuleSpec,
+    CapabilitiesSpec, ConfigVerbSpec, ConfigstoreRuleSpec, ExtensionRuleSpec, HttpRuleSpec,
+    KubernetesRuleSpec, KubernetesVerbSpec, SecretVerbSpec, SecretstoreRuleSpec,
 };
 pub use self::chain::{BatchSpec, ChainPhaseSpec, ChainSpec};
 pub use self::cluster::{ClusterConfigurator, ClusterConfiguratorSpec};

@@ -30,6 +30,7 @@ pub struct SuspectRequests {
     configstore: Semaphore,
     secretstore: Semaphore,
     http: Semaphore,
+    extension: Semaphore,
 }
 
 impl SuspectRequests {
@@ -44,6 +45,7 @@ impl SuspectRequests {
             configstore: semaphore(),
             secretstore: semaphore(),
             http: semaphore(),
+            extension: semaphore(),
         }
     }
 
@@ -80,6 +82,7 @@ impl SuspectRequests {
             SinkName::Configstore => &self.configstore,
             SinkName::Secretstore => &self.secretstore,
             SinkName::Http => &self.http,
+            SinkName::Extension => &self.extension,
         }
     }
 }

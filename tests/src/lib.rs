@@ -10,6 +10,7 @@ pub mod guests;
 pub mod intercepted;
 pub mod machine;
 pub mod operator;
+pub mod pipeline_plan;
 pub mod poison;
 pub mod program;
 pub mod proxy;

@@ -17,13 +17,14 @@ use configurator_core::handler::{
     CallLimits, Cause, Context, HandlerError, HandlerInput, HandlerOutput, HandlerState,
     ResourceObject, Signal, WatchEvent, WatchedObject,
 };
-use configurator_core::request::{ExecuteStrategy, ObjectKey, Requests, SinkName};
+use configurator_core::request::{ObjectKey, SinkName};
 use configurator_core::result::{HttpResponse, RequestResult, ResultEntry};
 use configurator_guest::log::LogLine;
 use configurator_guest::module::Module;
 use configurator_guest::options::GuestOptions;
 use configurator_guest::runtime::GuestRuntime;
 use configurator_tests::guests;
+use configurator_tests::pipeline_plan::Planned;
 use expect_test::expect_file;
 use serde_json::json;
 
@@ -58,6 +59,10 @@ fn a_module_of_0_1_goes_on_running() {
         "wait",
         "failed",
         "stop",
+        "do-not-terminate",
+        "keep-volumes",
+        "delete",
+        "wipe-out",
         "error",
     ] {
         let input = input(&format!("{outcome:?}"), Cause::Entered);
@@ -90,7 +95,13 @@ fn a_module_of_0_1_goes_on_running() {
 #[test]
 fn the_contract_is_that_of_the_newest_version() {
     let root = guests::workspace();
-    for file in ["handler.wit", "requests.wit", "types.wit", "world.wit"] {
+    for file in [
+        "desired.wit",
+        "handler.wit",
+        "requests.wit",
+        "types.wit",
+        "world.wit",
+    ] {
         let read = |folder: &str| fs::read_to_string(root.join(folder).join(file)).unwrap();
         assert_eq!(
             read("wit"),
@@ -161,6 +172,7 @@ fn everything() -> HandlerInput {
         SinkName::Configstore,
         SinkName::Secretstore,
         SinkName::Http,
+        SinkName::Extension,
     ];
     let group = sinks.map(|sink| result("of a sink", sink, None)).into();
     let failed = FaultKind::ALL.map(|kind| {
@@ -190,10 +202,7 @@ fn everything() -> HandlerInput {
             request_results: Vec::new(),
         }),
         outputs: vec![("step".into(), document("{\"left\":1}"))],
-        plan: Some(Requests {
-            execute_strategy: ExecuteStrategy::Serial,
-            ..Requests::default()
-        }),
+        plan: Some(Planned::Everything.plan()),
         ..input("{\"p\":1}", Cause::Entered)
     }
 }

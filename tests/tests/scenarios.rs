@@ -175,13 +175,13 @@ fn a_scenario_that_cannot_be_played_says_why() {
     check(
         |text| text + "surprise: 1\n",
         expect![[r#"
-            FOLDER/small.yaml: error: line 17 column 1: unknown field `surprise`, expected one of description, configurator, modules, start, limit, manifests, objects, config, secrets, http, faults, steps, expect
+            FOLDER/small.yaml: error: line 17 column 1: unknown field `surprise`, expected one of description, configurator, modules, start, limit, manifests, objects, config, secrets, http, extensions, faults, steps, expect
               --> <input>:17:1
                |
             15 | objects:
             16 |   - {apiVersion: v1, kind: ConfigMap, metadata: {name: web, names…
             17 | surprise: 1
-               | ^ unknown field `surprise`, expected one of description, configurator, modules, start, limit, manifests, objects, config, secrets, http, faults, steps, expect"#]],
+               | ^ unknown field `surprise`, expected one of description, configurator, modules, start, limit, manifests, objects, config, secrets, http, extensions, faults, steps, expect"#]],
     );
     check(
         |text| text.replace("kind: ConfigMap, metadata", "kind: ConfigMop, metadata"),
@@ -241,13 +241,13 @@ fn a_scenario_that_cannot_be_played_says_why() {
     check(
         |text| text + "faults: [{request: made, kind: Strange}]\n",
         expect![[r#"
-            FOLDER/small.yaml: error: line 17 column 32: "Strange" is no kind of fault; there are: RetryExceedLimit, ResourceGeneric, ResourceNotFound, ResourceConflict, ResourceMutation, ResourcePermission, UnsupportedResourceOperation, ApiServerUnavailable, ConfigstoreUnavailable, SecretstoreUnavailable, HttpUnavailable, OutcomeUnknown, NotSent
+            FOLDER/small.yaml: error: line 17 column 32: "Strange" is no kind of fault; there are: RetryExceedLimit, ResourceGeneric, ResourceNotFound, ResourceConflict, ResourceMutation, ResourcePermission, UnsupportedResourceOperation, ApiServerUnavailable, ConfigstoreUnavailable, SecretstoreUnavailable, HttpUnavailable, ExtensionUnavailable, OutcomeUnknown, NotSent
               --> <input>:17:32
                |
             15 | objects:
             16 |   - {apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: default}}
             17 | faults: [{request: made, kind: Strange}]
-               |                                ^ "Strange" is no kind of fault; there are: RetryExceedLimit, ResourceGeneric, ResourceNotFound, ResourceConflict, ResourceMutation, ResourcePermission, UnsupportedResourceOperation, ApiServerUnavailable, ConfigstoreUnavailable, SecretstoreUnavailable, HttpUnavailable, OutcomeUnknown, NotSent"#]],
+               |                                ^ "Strange" is no kind of fault; there are: RetryExceedLimit, ResourceGeneric, ResourceNotFound, ResourceConflict, ResourceMutation, ResourcePermission, UnsupportedResourceOperation, ApiServerUnavailable, ConfigstoreUnavailable, SecretstoreUnavailable, HttpUnavailable, ExtensionUnavailable, OutcomeUnknown, NotSent"#]],
     );
     check(
         |text| text + "limit: 5s\nsteps: [{wait: 10s}]\n",

@@ -556,10 +556,21 @@ async fn secret(
     value: Option<&str>,
 ) -> String {
     let value = value.map(|value| Document::parse(value).unwrap());
+    send_secret(sink, name, verb, value, None).await
+}
+
+async fn send_secret(
+    sink: &SecretstoreSink,
+    name: &str,
+    verb: SecretVerb,
+    value: Option<Document>,
+    version: Option<u64>,
+) -> String {
     let operation = Operation::Secret(SecretRequest {
         name: name.into(),
         verb,
         value,
+        version,
         partition: None,
     });
     match execute(sink, &operation, &Scope::default()).await {
@@ -576,7 +587,72 @@ async fn secret(
 }
 
 #[tokio::test]
-async fn a_secret_is_never_overwritten() -> Result<()> {
+async fn an_update_replaces_one_version_of_a_secret() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (name, store) in secret_stores(folder.path()).await? {
+        println!("{name}");
+        let sink = SecretstoreSink::new(store.clone(), Arc::new(RandomSecrets));
+        let update = async |version: u64, value: &str| {
+            let value = Document::parse(value).unwrap();
+            send_secret(&sink, "u", SecretVerb::Update, Some(value), Some(version)).await
+        };
+        let found = [
+            update(1, r#""early""#).await,
+            update(0, r#""a""#).await,
+            update(0, r#""b""#).await,
+            // Sent again after a lost answer.
+            update(0, r#""a""#).await,
+            update(1, r#""b""#).await,
+            update(1, r#""c""#).await,
+            secret(&sink, "u", SecretVerb::Get, None).await,
+            secret(&sink, "u", SecretVerb::Delete, None).await,
+            update(2, r#""d""#).await,
+            update(0, r#""d""#).await,
+        ];
+        expect![[r#"
+            ResourceConflict: the secret "u" was to be updated from version 1, and the secret store has no such secret
+            {"name":"u","version":1,"value":"a"} (changed)
+            ResourceConflict: the secret "u" was to be updated from version 0, and the secret store has version 1
+            {"name":"u","version":1,"value":"a"}
+            {"name":"u","version":2,"value":"b"} (changed)
+            ResourceConflict: the secret "u" was to be updated from version 1, and the secret store has version 2
+            {"name":"u","version":2,"value":"b"}
+             (changed)
+            ResourceConflict: the secret "u" was to be updated from version 2, and the secret store has no such secret
+            {"name":"u","version":3,"value":"d"} (changed)"#]]
+        .assert_eq(&found.join("\n"));
+        let generated = send_secret(&sink, "u", SecretVerb::Update, None, Some(3)).await;
+        assert!(generated.contains(r#""version":4"#), "{generated}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn of_two_updates_of_a_version_one_succeeds() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (name, store) in secret_stores(folder.path()).await? {
+        println!("{name}");
+        let sink = SecretstoreSink::new(store.clone(), Arc::new(RandomSecrets));
+        secret(&sink, "race", SecretVerb::Create, Some("0")).await;
+        let update = async |value: u32| {
+            let value = Document::of(&value).unwrap();
+            send_secret(&sink, "race", SecretVerb::Update, Some(value), Some(1)).await
+        };
+        let answers = join_all((1..=8).map(update)).await;
+        let changed = answers
+            .iter()
+            .filter(|answer| answer.ends_with("(changed)"));
+        assert_eq!(changed.count(), 1, "{answers:?}");
+        let refused = answers
+            .iter()
+            .filter(|answer| answer.starts_with("ResourceConflict"));
+        assert_eq!(refused.count(), 7, "{answers:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_create_never_overwrites_a_secret() -> Result<()> {
     let folder = tempfile::tempdir()?;
     for (name, store) in secret_stores(folder.path()).await? {
         println!("{name}");
@@ -769,6 +845,7 @@ async fn an_operation_for_another_sink_is_refused() -> Result<()> {
         name: "a".into(),
         verb: SecretVerb::Get,
         value: None,
+        version: None,
         partition: None,
     });
     let fault = execute(&sink, &operation, &Scope::default())

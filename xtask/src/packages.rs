@@ -64,6 +64,7 @@ fn javascript() -> Result<()> {
         import 'configurator-sdk/configstore';
         import 'configurator-sdk/secretstore';
         import 'configurator-sdk/http';
+        import 'configurator-sdk/extension';
     ";
     let mut node = Command::new("node");
     node.args(["--input-type=module", "--eval", uses])

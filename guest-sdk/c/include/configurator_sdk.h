@@ -42,9 +42,13 @@
 #include "configurator/output.h"
 #include "configurator/result.h"
 
+#include "configurator/desired.h"
+#include "configurator/plan.h"
 #include "configurator/request.h"
 
 #include "configurator/configstore.h"
+#include "configurator/content.h"
+#include "configurator/extension.h"
 #include "configurator/http.h"
 #include "configurator/kubernetes.h"
 #include "configurator/secretstore.h"

@@ -3,12 +3,16 @@
 #include "configurator/text.h"
 #include "internal.h"
 
-static cfgr_config of_entry(cfgr_config_verb verb, cfgr_entry entry, const char *value) {
+cfgr_entry cfgr_copy_entry(cfgr_entry entry) {
     entry.namespace = cfgr_copy(entry.namespace);
     entry.workload_kind = cfgr_copy(entry.workload_kind);
     entry.name = cfgr_copy(entry.name);
     entry.uid = cfgr_copy(entry.uid);
-    return (cfgr_config){.kind = CFGR_CONFIG_ENTRY, .verb = verb, .entry = entry, .value = cfgr_copy(value)};
+    return entry;
+}
+
+static cfgr_config of_entry(cfgr_config_verb verb, cfgr_entry entry, const char *value) {
+    return (cfgr_config){.kind = CFGR_CONFIG_ENTRY, .verb = verb, .entry = cfgr_copy_entry(entry), .value = cfgr_copy(value)};
 }
 
 cfgr_config cfgr_entry_get(cfgr_entry entry) {
@@ -27,11 +31,16 @@ cfgr_config cfgr_entry_delete(cfgr_entry entry) {
     return of_entry(CFGR_CONFIG_DELETE, entry, NULL);
 }
 
-static cfgr_config of_app_conf(cfgr_config_verb verb, cfgr_app_conf key, const char *value) {
+cfgr_app_conf cfgr_copy_app_conf(cfgr_app_conf key) {
     key.pod = cfgr_copy(key.pod);
     key.key = cfgr_copy(key.key);
     key.namespace = cfgr_copy(key.namespace);
-    return (cfgr_config){.kind = CFGR_CONFIG_APP_CONF, .verb = verb, .app_conf = key, .value = cfgr_copy(value)};
+    return key;
+}
+
+static cfgr_config of_app_conf(cfgr_config_verb verb, cfgr_app_conf key, const char *value) {
+    return (cfgr_config){
+        .kind = CFGR_CONFIG_APP_CONF, .verb = verb, .app_conf = cfgr_copy_app_conf(key), .value = cfgr_copy(value)};
 }
 
 cfgr_config cfgr_app_conf_create(cfgr_app_conf key, const char *value) {

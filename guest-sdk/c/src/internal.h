@@ -6,6 +6,7 @@
 
 #include "configurator/compiler.h"
 #include "configurator/json.h"
+#include "configurator/request.h"
 
 /* A block whose content is not set. The alignment is a power of two, at most that of max_align_t. */
 void *cfgr_place(size_t size, size_t alignment);
@@ -60,5 +61,17 @@ const char *cfgr_buffer_end(cfgr_buffer *buffer);
 cfgr_json cfgr_parse_kept(const char *text);
 
 bool cfgr_is_utf8(const unsigned char *bytes, size_t size);
+
+/* Copies with texts of their own. */
+cfgr_entry cfgr_copy_entry(cfgr_entry entry);
+cfgr_app_conf cfgr_copy_app_conf(cfgr_app_conf key);
+cfgr_names cfgr_copy_names(cfgr_names names);
+cfgr_object_ref cfgr_copy_ref(cfgr_object_ref of);
+
+/* Adds a copy of the request. */
+void cfgr_requests_add(cfgr_requests *requests, cfgr_request request);
+
+/* The document of the value of this secret. Ends the call where it is absent. */
+const char *cfgr_secret_value(const char *name, cfgr_json value);
 
 #endif

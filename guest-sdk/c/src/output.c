@@ -7,26 +7,8 @@
 /* Room for one more item in a list of an output. */
 #define ROOM(list) ((list).items = cfgr_room((list).items, (list).count, &(list).capacity, sizeof *(list).items))
 
-static cfgr_names copy_names(cfgr_names names) {
-    const char **copies = cfgr_alloc_items(names.count, sizeof *copies);
-    for (size_t i = 0; i < names.count; i++) {
-        copies[i] = cfgr_copy(names.items[i]);
-    }
-    return (cfgr_names){copies, names.count};
-}
-
-static cfgr_object_ref copy_ref(cfgr_object_ref of) {
-    return (cfgr_object_ref){cfgr_copy(of.namespace), cfgr_copy(of.name)};
-}
-
 void cfgr_output_add_request(cfgr_output *output, cfgr_request request) {
-    request.name = cfgr_copy(request.name);
-    request.group_by = cfgr_copy(request.group_by);
-    request.partition = cfgr_copy(request.partition);
-    request.of = copy_ref(request.of);
-    request.depends_on = copy_names(request.depends_on);
-    ROOM(output->requests);
-    output->requests.items[output->requests.count++] = request;
+    cfgr_requests_add(&output->requests, request);
 }
 
 void cfgr_output_pass(cfgr_output *output, const char *key, cfgr_json value) {
@@ -36,7 +18,7 @@ void cfgr_output_pass(cfgr_output *output, const char *key, cfgr_json value) {
 }
 
 void cfgr_output_add_status(cfgr_output *output, cfgr_status_update update) {
-    update.of = copy_ref(update.of);
+    update.of = cfgr_copy_ref(update.of);
     ROOM(output->statuses);
     output->statuses.items[output->statuses.count++] = update;
 }
@@ -44,7 +26,7 @@ void cfgr_output_add_status(cfgr_output *output, cfgr_status_update update) {
 void cfgr_output_add_event(cfgr_output *output, cfgr_event event) {
     event.reason = cfgr_copy(event.reason);
     event.message = cfgr_copy(event.message);
-    event.of = copy_ref(event.of);
+    event.of = cfgr_copy_ref(event.of);
     ROOM(output->events);
     output->events.items[output->events.count++] = event;
 }
@@ -58,7 +40,7 @@ void cfgr_output_again_after(cfgr_output *output, uint64_t milliseconds) {
 }
 
 void cfgr_output_wait_for(cfgr_output *output, cfgr_wake wake) {
-    wake.signals = copy_names(wake.signals);
+    wake.signals = cfgr_copy_names(wake.signals);
     cfgr_object_key *objects = cfgr_alloc_items(wake.objects.count, sizeof *objects);
     for (size_t i = 0; i < wake.objects.count; i++) {
         objects[i] = wake.objects.items[i];
@@ -69,6 +51,7 @@ void cfgr_output_wait_for(cfgr_output *output, cfgr_wake wake) {
 
 void cfgr_output_failed(cfgr_output *output, const cfgr_error *error) {
     output->requests.count = 0;
+    output->reads.count = 0;
     output->outcome = (cfgr_outcome){.kind = CFGR_FAILED, .error = error};
 }
 
@@ -76,15 +59,12 @@ void cfgr_output_stop(cfgr_output *output) {
     output->outcome = (cfgr_outcome){.kind = CFGR_STOP};
 }
 
-void cfgr_output_desired(cfgr_output *output, bool allow_empty) {
-    output->desired.is_said = true;
-    output->desired.allow_empty = allow_empty;
+void cfgr_output_add_read(cfgr_output *output, cfgr_request request) {
+    cfgr_requests_add(&output->reads, request);
+    cfgr_output_again(output);
 }
 
-void cfgr_output_add_desired(cfgr_output *output, cfgr_desired_object object) {
-    object.name = cfgr_copy(object.name);
-    object.depends_on = copy_names(object.depends_on);
-    ROOM(output->desired);
-    output->desired.items[output->desired.count++] = object;
-    output->desired.is_said = true;
+void cfgr_output_remove_from_plan(cfgr_output *output, const char *name) {
+    ROOM(output->remove_from_plan);
+    output->remove_from_plan.items[output->remove_from_plan.count++] = cfgr_copy(name);
 }

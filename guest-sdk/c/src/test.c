@@ -169,6 +169,7 @@ static bool is_retryable(cfgr_error_kind kind) {
     case CFGR_CONFIGSTORE_UNAVAILABLE:
     case CFGR_SECRETSTORE_UNAVAILABLE:
     case CFGR_HTTP_UNAVAILABLE:
+    case CFGR_EXTENSION_UNAVAILABLE:
         return true;
     case CFGR_RETRY_EXCEED_LIMIT:
     case CFGR_RESOURCE_GENERIC:

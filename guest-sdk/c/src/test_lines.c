@@ -96,10 +96,20 @@ static void config(cfgr_buffer *line, const cfgr_config *request) {
 }
 
 static void secret(cfgr_buffer *line, const cfgr_secret *request) {
-    static const char *const verbs[] = {"get", "create", "delete"};
+    static const char *const verbs[] = {"get", "create", "update", "delete"};
     text(line, "secret ", verbs[request->verb], " ");
     cfgr_buffer_text(line, request->name);
     text(line, "", request->value == NULL ? NULL : " = (a value)", "");
+    if (request->verb == CFGR_SECRET_UPDATE) {
+        text(line, ", version ", cfgr_decimal_unsigned(request->version), "");
+    }
+}
+
+static void extension(cfgr_buffer *line, const cfgr_extension *request) {
+    text(line, "extension ", request->extension, " ");
+    text(line, "", request->verb, " ");
+    cfgr_buffer_text(line, request->target);
+    text(line, " ", request->body, "");
 }
 
 static void operation(cfgr_buffer *line, const cfgr_operation *operation) {
@@ -123,6 +133,9 @@ static void operation(cfgr_buffer *line, const cfgr_operation *operation) {
     case CFGR_OPERATION_HTTP:
         text(line, "http ", operation->http.method, " ");
         cfgr_buffer_text(line, operation->http.url);
+        break;
+    case CFGR_OPERATION_EXTENSION:
+        extension(line, &operation->extension);
         break;
     }
 }

@@ -11,6 +11,8 @@ int main(void) {
     test_results();
     test_inputs();
     test_outputs();
+    test_desired();
+    test_plans();
     test_handlers();
     return cfgr_test_end();
 }

@@ -7,6 +7,7 @@ static void the_defaults_are_left_to_the_host(void) {
     cfgr_output output = {0};
     CFGR_EXPECT(output.execute_strategy == CFGR_EXECUTE_UNSAID && output.batch_error_strategy == CFGR_BATCH_UNSAID);
     CFGR_EXPECT(output.outcome.kind == CFGR_DONE && cfgr_is_absent(output.data) && output.progress.message == NULL);
+    CFGR_EXPECT(!output.desired.is_said && output.reads.count == 0 && output.remove_from_plan.count == 0);
     CFGR_EXPECT_TEXT(cfgr_test_lines(&output), "");
 }
 
@@ -62,21 +63,10 @@ static void a_leaf_is_entered_again_or_waits(void) {
     CFGR_EXPECT(output.outcome.kind == CFGR_STOP);
 }
 
-static void desired_objects_are_said(void) {
-    cfgr_output output = {0};
-    cfgr_output_desired(&output, true);
-    CFGR_EXPECT(output.desired.is_said && output.desired.allow_empty && output.desired.count == 0);
-    cfgr_output_desired_object(&output, "a", CFGR_OBJECT());
-    cfgr_output_desired_object(&output, "b", CFGR_OBJECT(), .depends_on = CFGR_NAMES("a"), .ready_when = cfgr_when_exists(), .retain = true);
-    CFGR_EXPECT(output.desired.count == 2 && output.desired.items[1].retain && output.desired.items[1].depends_on.count == 1);
-    CFGR_EXPECT_TEXT(output.desired.items[0].object, "{}");
-}
-
 void test_outputs(void) {
     the_defaults_are_left_to_the_host();
     a_failed_output_keeps_everything_but_its_requests();
     what_is_passed_on_is_found_again();
     statuses_and_events_name_their_object();
     a_leaf_is_entered_again_or_waits();
-    desired_objects_are_said();
 }

@@ -69,6 +69,8 @@ static void secrets_and_endpoints_are_asked(void) {
     check(cfgr_secret_get("db"), "r: secret get db");
     check(cfgr_secret_create("db"), "r: secret create db");
     check(cfgr_secret_create_with("db", cfgr_string("hush")), "r: secret create db = (a value)");
+    check(cfgr_secret_update("db", 3), "r: secret update db, version 3");
+    check(cfgr_secret_update_with("db", 0, cfgr_string("hush")), "r: secret update db = (a value), version 0");
     check(cfgr_secret_delete("db"), "r: secret delete db");
     check(cfgr_http_get("https://a.example/"), "r: http GET https://a.example/");
 
@@ -81,17 +83,41 @@ static void secrets_and_endpoints_are_asked(void) {
     CFGR_EXPECT(cfgr_http_post("https://a.example/").body == NULL);
 }
 
+static void extensions_are_asked(void) {
+    char target[] = "example.org/www";
+    cfgr_extension upsert = cfgr_extension_request_with("dns", "upsert", target, CFGR_OBJECT({"a", cfgr_string("192.0.2.1")}));
+    strcpy(target, "no");
+    check(upsert, "r: extension dns upsert example.org/www {\"a\":\"192.0.2.1\"}");
+    check(cfgr_extension_request("dns", "delete", "example.org/www"), "r: extension dns delete example.org/www");
+}
+
+/* Each makes a secret with a value that is absent. */
+static void create_without_value(void) {
+    cfgr_secret_create_with("db", cfgr_get(CFGR_OBJECT(), "password"));
+}
+
+static void update_without_value(void) {
+    cfgr_secret_update_with("db", 1, cfgr_get(CFGR_OBJECT(), "password"));
+}
+
+static void content_without_value(void) {
+    cfgr_secret_content_with("db", cfgr_get(CFGR_OBJECT(), "password"));
+}
+
 static void a_secret_with_a_value_that_is_absent_is_a_mistake(void) {
-    pid_t child = fork();
-    if (child == 0) {
-        /* What it says of its end is no line of the test. */
-        close(STDERR_FILENO);
-        cfgr_secret_create_with("db", cfgr_get(CFGR_OBJECT(), "password"));
-        _exit(0);
+    void (*const mistakes[])(void) = {create_without_value, update_without_value, content_without_value};
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            /* Its last message must not appear among the lines of the test. */
+            close(STDERR_FILENO);
+            mistakes[i]();
+            _exit(0);
+        }
+        int status = 0;
+        CFGR_EXPECT(waitpid(child, &status, 0) == child);
+        CFGR_EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     }
-    int status = 0;
-    CFGR_EXPECT(waitpid(child, &status, 0) == child);
-    CFGR_EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     CFGR_EXPECT_TEXT(cfgr_secret_create_with("db", cfgr_null()).value, "null");
 }
 
@@ -109,6 +135,7 @@ static void options_are_said_by_name(void) {
     CFGR_EXPECT(output.requests.items[0].ready_when.kind == CFGR_READINESS_EXPRESSION);
     CFGR_EXPECT(output.requests.items[1].ready_when.kind == CFGR_READINESS_UNSAID);
     CFGR_EXPECT(cfgr_when_exists().kind == CFGR_READINESS_EXISTS && cfgr_when_observed().kind == CFGR_READINESS_OBSERVED);
+    CFGR_EXPECT(cfgr_when_healthy().kind == CFGR_READINESS_HEALTHY);
 }
 
 void test_requests(void) {
@@ -116,6 +143,7 @@ void test_requests(void) {
     each_entry_of_the_config_store_has_its_place();
     a_transaction_keeps_the_order();
     secrets_and_endpoints_are_asked();
+    extensions_are_asked();
     a_secret_with_a_value_that_is_absent_is_a_mistake();
     options_are_said_by_name();
 }

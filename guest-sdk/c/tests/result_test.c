@@ -25,6 +25,8 @@ static void a_failure_is_fatal_unless_a_retry_may_help(void) {
     CFGR_EXPECT(!cfgr_result_object(&result, &object)->fatal);
     result = failed(CFGR_RESOURCE_NOT_FOUND);
     CFGR_EXPECT(!cfgr_result_succeeded(&result)->fatal);
+    result = cfgr_test_failed("dns", CFGR_SINK_EXTENSION, CFGR_EXTENSION_UNAVAILABLE, "it is down");
+    CFGR_EXPECT(!cfgr_result_succeeded(&result)->fatal);
 }
 
 static void a_list_may_be_empty_but_an_object_may_not(void) {

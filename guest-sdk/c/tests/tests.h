@@ -11,6 +11,8 @@ void test_requests(void);
 void test_results(void);
 void test_inputs(void);
 void test_outputs(void);
+void test_desired(void);
+void test_plans(void);
 void test_handlers(void);
 
 #endif

@@ -60,6 +60,14 @@ func (e Entry) Update(value string) configurator.ConfigOperation {
 // Delete removes the entry and what hangs on it.
 func (e Entry) Delete() configurator.ConfigOperation { return e.with(configurator.ConfigDelete, nil) }
 
+// Content is the entry as an entry of a set, with this value.
+func (e Entry) Content(value string) configurator.ConfigContent {
+	return configurator.ConfigContent{Value: value, Key: configurator.ConfigResourceKey{
+		Type: e.operation.Type, Name: e.operation.Name, UID: e.operation.UID,
+		Namespace: e.operation.Namespace, WorkloadKind: e.operation.WorkloadKind,
+	}}
+}
+
 func (e Entry) with(verb configurator.ConfigVerb, value *string) configurator.ConfigOperation {
 	e.operation.Verb, e.operation.Value = verb, value
 	return e.operation
@@ -94,6 +102,13 @@ func (a AppConfKey) Delete() configurator.ConfigOperation {
 	return a.with(configurator.ConfigDelete, nil)
 }
 
+// Content is the key as an entry of a set, with this value.
+func (a AppConfKey) Content(value string) configurator.ConfigContent {
+	return configurator.ConfigContent{Value: value, Key: configurator.AppConfKey{
+		Pod: a.operation.Pod, Namespace: a.operation.Namespace, Key: a.operation.Key,
+	}}
+}
+
 func (a AppConfKey) with(verb configurator.ConfigVerb, value *string) configurator.ConfigOperation {
 	a.operation.Verb, a.operation.Value = verb, value
 	return a.operation
@@ -112,6 +127,11 @@ func (b Basic) Put(value string) configurator.ConfigOperation {
 
 // Delete removes the key.
 func (b Basic) Delete() configurator.ConfigOperation { return b.with(configurator.ConfigDelete, nil) }
+
+// Content is the key as an entry of a set, with this value.
+func (b Basic) Content(value string) configurator.ConfigContent {
+	return configurator.ConfigContent{Value: value, Key: configurator.BasicKey(b)}
+}
 
 func (b Basic) with(verb configurator.ConfigVerb, value *string) configurator.ConfigOperation {
 	return configurator.BasicOperation{Verb: verb, Key: string(b), Value: value}
@@ -142,6 +162,13 @@ func (l Leaf) Update(value string) configurator.ConfigOperation {
 
 // Delete removes the leaf.
 func (l Leaf) Delete() configurator.ConfigOperation { return l.with(configurator.ConfigDelete, nil) }
+
+// Content is the leaf as an entry of a set, with this value.
+func (l Leaf) Content(value string) configurator.ConfigContent {
+	return configurator.ConfigContent{Value: value, Key: configurator.TwoLayersKey{
+		Second: l.operation.Second, Third: l.operation.Third,
+	}}
+}
 
 func (l Leaf) with(verb configurator.ConfigVerb, value *string) configurator.ConfigOperation {
 	l.operation.Verb, l.operation.Value = verb, value

@@ -90,6 +90,11 @@ func (r Resource) Key(namespace, name string) configurator.ObjectKey {
 	return configurator.ObjectKey{Group: r.Group, Version: r.Version, Plural: r.Plural, Namespace: namespace, Name: name}
 }
 
+// Content is an object as an entry of a set: a value with apiVersion, kind and metadata.name that [configurator.JSONOf] can write.
+func Content(object any) configurator.KubernetesContent {
+	return configurator.KubernetesContent{Object: object}
+}
+
 // Get reads one object.
 func (r Resource) Get(namespace, name string, options ...Option) configurator.Operation {
 	return r.operation(configurator.KubernetesGet, namespace, name, nil, options)

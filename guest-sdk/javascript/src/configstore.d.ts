@@ -1,3 +1,4 @@
+import type { Content, Partition } from './desired.js';
 import type { Operation } from './request.js';
 
 /** The resource's uid: a write then replaces the entry of an older one and what hangs on it, and a `get` finds only this one. */
@@ -24,6 +25,8 @@ export class Entry {
   update(value: string): Operation;
   /** Deletes the entry and what hangs on it. */
   delete(): Operation;
+  /** Describes an entry of a set, with this value. */
+  content(value: string, options?: Partition): Content;
 }
 
 /**
@@ -39,6 +42,8 @@ export class AppConf {
   update(value: string): Operation;
   /** Deletes the key. */
   delete(): Operation;
+  /** Describes an entry of a set, with this value. */
+  content(value: string, options?: Partition): Content;
 }
 
 /** A key by itself. */
@@ -50,6 +55,8 @@ export class Basic {
   put(value: string): Operation;
   /** Deletes the key. */
   delete(): Operation;
+  /** Describes an entry of a set, with this value. */
+  content(value: string, options?: Partition): Content;
 }
 
 /** A leaf under two levels of path. The host creates and removes the levels. */
@@ -63,6 +70,8 @@ export class TwoLayers {
   update(value: string): Operation;
   /** Deletes the leaf. */
   delete(): Operation;
+  /** Describes an entry of a set, with this value. */
+  content(value: string, options?: Partition): Content;
 }
 
 /** All of these operations of the config store, or none. */

@@ -1,4 +1,6 @@
-// Requests to the config store. They name only the leaf: the host keeps the layers above it. Deleting what is absent is success.
+// Requests to the config store, and its keys as entries of a set.
+//
+// They name only the leaf: the host keeps the layers above it. Deleting what is absent is success.
 
 /**
  * The configuration of one cluster resource.
@@ -9,7 +11,7 @@ export class Entry {
   #fields;
 
   constructor(configType, resourceName, { uid, namespace, workloadKind } = {}) {
-    this.#fields = { configType, configVerb: undefined, resourceName, resourceUid: uid, namespace, workloadKind, value: undefined };
+    this.#fields = { configType, resourceName, resourceUid: uid, namespace, workloadKind };
   }
 
   /** Of a Pod. */
@@ -52,6 +54,11 @@ export class Entry {
     return this.#operation('delete');
   }
 
+  /** Describes an entry of a set, with this value. `partition`: as in a request. */
+  content(value, { partition } = {}) {
+    return contentOf({ tag: 'resource', val: this.#fields }, value, partition);
+  }
+
   #operation(configVerb, value) {
     return { tag: 'config-resource', val: { ...this.#fields, configVerb, value } };
   }
@@ -84,6 +91,11 @@ export class AppConf {
     return this.#operation('delete');
   }
 
+  /** Describes an entry of a set, with this value. `partition`: as in a request. */
+  content(value, { partition } = {}) {
+    return contentOf({ tag: 'app-conf', val: this.#fields }, value, partition);
+  }
+
   #operation(verb, value) {
     return { tag: 'config-app-conf', val: { verb, ...this.#fields, value } };
   }
@@ -110,6 +122,11 @@ export class Basic {
   /** Deletes the key. */
   delete() {
     return this.#operation('delete');
+  }
+
+  /** Describes an entry of a set, with this value. `partition`: as in a request. */
+  content(value, { partition } = {}) {
+    return contentOf({ tag: 'basic', val: this.#key }, value, partition);
   }
 
   #operation(verb, value) {
@@ -145,9 +162,18 @@ export class TwoLayers {
     return this.#operation('delete');
   }
 
+  /** Describes an entry of a set, with this value. `partition`: as in a request. */
+  content(value, { partition } = {}) {
+    return contentOf({ tag: 'two-layers', val: this.#fields }, value, partition);
+  }
+
   #operation(verb, value) {
     return { tag: 'config-two-layers', val: { verb, ...this.#fields, value } };
   }
+}
+
+function contentOf(key, value, partition) {
+  return { tag: 'config', val: { key, value, partition } };
 }
 
 /** All of these operations of the config store, or none. */

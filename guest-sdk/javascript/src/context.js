@@ -44,7 +44,8 @@ export class Context {
 export class Signal {
   constructor({ name, data }) {
     this.name = name;
-    this.dataJson = data === undefined ? undefined : new Json(data);
+    // The host sends `null` where there is none.
+    this.dataJson = data == null ? undefined : new Json(data);
   }
 
   /** What was told with it, or `undefined`. */

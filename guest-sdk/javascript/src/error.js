@@ -17,9 +17,10 @@ export class HandlerError extends Error {
     this.code = code;
   }
 
-  /** As the host gives it. */
+  /** As the host gives it, with `null` for an option that is absent. */
   static ofWire({ message, fatal, retryAfter, code }) {
-    return new HandlerError(message, { fatal, retryAfter: retryAfter === undefined ? undefined : Number(retryAfter), code });
+    const wait = retryAfter == null ? undefined : Number(retryAfter);
+    return new HandlerError(message, { fatal, retryAfter: wait, code: code ?? undefined });
   }
 
   /** As the host takes it. */

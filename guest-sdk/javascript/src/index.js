@@ -1,7 +1,9 @@
 export * as configstore from './configstore.js';
 export { Context, Signal } from './context.js';
+export { desiredEntry, desiredSet } from './desired.js';
 export { Json } from './document.js';
 export { HandlerError } from './error.js';
+export * as extension from './extension.js';
 export { Handlers, handlers } from './handlers.js';
 export * as http from './http.js';
 export { Input, WatchedObject } from './input.js';

@@ -1,7 +1,9 @@
 import type { Cause, Context } from './context.js';
+import type { DesiredSet } from './desired.js';
 import type { Json } from './document.js';
 import type { ObjectKey } from './kubernetes.js';
 import type { Output } from './output.js';
+import type { Requests } from './request.js';
 import type { Result } from './result.js';
 import type { Results } from './results.js';
 import type { State } from './state.js';
@@ -16,6 +18,12 @@ export class WatchedObject<T = any> {
   readonly object: T;
   /** The object as text, as it was watched. */
   readonly objectJson: Json<T>;
+}
+
+/** The plan of a pipeline: requests and a set, as the host sends them. */
+export interface Plan {
+  readonly requests: Requests;
+  readonly desired?: DesiredSet;
 }
 
 /** What an input for a test is made of. */
@@ -38,6 +46,8 @@ export interface InputFacts<T = any> {
   last?: State;
   /** What earlier steps have left, by their path. */
   outputs?: Record<string, unknown>;
+  /** An output whose requests and set are the plan of a pipeline. */
+  planOf?: Output;
   cause?: Exclude<Cause['kind'], 'signal' | 'changed'> | { signal: { name: string; data?: unknown } } | { changed: ObjectKey };
   configurator?: string;
   phase?: string;
@@ -114,6 +124,13 @@ export class Input<T = any> {
   outputOf<O = any>(path: string): O;
   /** In a machine: what the step at this path has left, as text, or `undefined`. */
   outputJson<O = any>(path: string): Json<O> | undefined;
+  /**
+   * In a pipeline: the plan of the handlers before this one, and of this one. Elsewhere `undefined`.
+   *
+   * Its requests and entries are as the host sends them, and can be put back into an output: whole, or as changed copies. The object of an
+   * entry is text, `entry.content.val`, which `Json` reads and `kubernetes.content` makes.
+   */
+  readonly plan: Plan | undefined;
 
   /**
    * An input for a test. Without more it is the root phase of `{}`, first entry, first attempt, at the start of 2026.

@@ -28,6 +28,7 @@ export class WatchedObject {
 export class Input {
   #wired;
   #objects;
+  #plan;
 
   constructor(wired) {
     this.#wired = wired;
@@ -174,13 +175,26 @@ export class Input {
   }
 
   /**
+   * In a pipeline: the plan of the handlers before this one, and of this one. Elsewhere `undefined`.
+   *
+   * Its requests and entries are as the host sends them, and can be put back into an output: whole, or as changed copies. The object of an
+   * entry is text, `entry.content.val`, which `Json` reads and `kubernetes.content` makes.
+   */
+  get plan() {
+    this.#plan ??= given(this.#wired.plan);
+    return this.#plan;
+  }
+
+  /**
    * An input for a test: of one object, or of a batch of `objects`.
    *
    * Without more it is the root phase of `{}`, first entry, first attempt, at the start of 2026. `argsOf` is the output of the phase
-   * before, whose arguments are passed on; what is not named here is a field of `Context`.
+   * before, whose arguments are passed on; `planOf` is an output whose requests and set are the plan; what is not named here is a field of
+   * `Context`.
    */
-  static of({ object = {}, objects, event = 'modified', results = [], groups = {}, args = {}, argsOf, last, outputs = {}, ...facts } = {}) {
+  static of({ object = {}, objects, event = 'modified', results = [], groups = {}, args = {}, argsOf, last, outputs = {}, planOf, ...facts } = {}) {
     const watched = (one) => ({ object: text(one), event });
+    const planned = planOf?.toWire();
     const documents = (values) => Object.entries(values).map(([key, one]) => [key, text(one)]);
     return new Input({
       resourceObject: objects ? { tag: 'batch', val: objects.map(watched) } : { tag: 'one', val: watched(object) },
@@ -188,10 +202,21 @@ export class Input {
       passThroughArgs: [...documents(args), ...(argsOf?.toWire().passThroughArgs ?? [])],
       last: last?.toWire(),
       outputs: documents(outputs),
-      plan: undefined,
+      plan: planned && { requests: planned.requests, desired: planned.desired },
       context: Context.wireOf(facts),
     });
   }
+}
+
+/** A wire value with `undefined` for each option that is absent, as `request` and `desiredEntry` write it. The host sends `null`. */
+function given(value) {
+  if (Array.isArray(value)) {
+    return value.map(given);
+  }
+  if (value === null || typeof value !== 'object' || value instanceof Uint8Array) {
+    return value ?? undefined;
+  }
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, given(one)]));
 }
 
 function find(documents, key) {

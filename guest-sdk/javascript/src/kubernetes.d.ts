@@ -1,3 +1,4 @@
+import type { Content } from './desired.js';
 import type { Operation } from './request.js';
 
 /** One object of a batch. The namespace is empty for a cluster-scoped one. */
@@ -73,6 +74,9 @@ export class Resource {
    */
   apply(namespace: string, name: string, object: unknown, options?: Subresource & Precondition & { force?: boolean }): Operation;
 }
+
+/** Describes an entry of a set: this object, with `apiVersion`, `kind` and `metadata.name`. */
+export function content(object: unknown): Content;
 
 export const POD: Resource;
 export const NODE: Resource;

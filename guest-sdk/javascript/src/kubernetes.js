@@ -1,4 +1,4 @@
-// Requests to the Kubernetes API. A `Resource` says which; each verb has only the options that it knows.
+// Requests to the Kubernetes API, and objects as entries of a set. A `Resource` says which; each verb has only the options that it knows.
 //
 // An object is named by its namespace, which is empty for a cluster-scoped one, and its name. `subresource` is `status`, `scale` and the like.
 
@@ -110,6 +110,11 @@ export class Resource {
     };
     return { tag: 'kubernetes', val };
   }
+}
+
+/** Describes an entry of a set: this object, with `apiVersion`, `kind` and `metadata.name`. */
+export function content(object) {
+  return { tag: 'kubernetes', val: text(object) };
 }
 
 function precondition({ uid, resourceVersion }) {

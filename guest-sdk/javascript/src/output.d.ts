@@ -1,6 +1,7 @@
+import type { DesiredSet } from './desired.js';
 import type { HandlerError } from './error.js';
 import type { ObjectKey, ObjectRef } from './kubernetes.js';
-import type { Readiness, Request } from './request.js';
+import type { Request } from './request.js';
 
 /** What becomes of failed requests in groups. */
 export type BatchErrorStrategy = 'catch-error' | 'drop-error';
@@ -8,22 +9,12 @@ export type BatchErrorStrategy = 'catch-error' | 'drop-error';
 /** The type of a Kubernetes Event. */
 export type EventType = 'normal' | 'warning';
 
-/** One object that the owner is to have. */
-export interface DesiredObject {
-  /** Names it in `dependsOn` of others and in results. */
-  name: string;
-  object: unknown;
-  dependsOn?: string[];
-  readyWhen?: Readiness;
-  /** Kept when the owner goes, whatever the termination policy says. */
-  retain?: boolean;
-}
-
 /**
  * Requests, and what goes with them. Each method returns the output itself, so that they can follow one another.
  *
  * What a host refuses does nothing at all, and the run fails. In a chain it refuses `again`, `wait` and `nextPhase`; today, in
- * chains and machines, `stop`, `graph` and `desired`. In a chain `data`, `output`, `details` and `progress` are left unread.
+ * chains and machines, `stop`, `graph` and `desired`, and outside of a pipeline `removeFromPlan` and `read`. In a chain `data`, `output`,
+ * `details` and `progress` are left unread.
  */
 export class Output {
   constructor(...requests: Request[]);
@@ -57,14 +48,22 @@ export class Output {
   again(after?: number): this;
   /** In a machine: leave memory, and enter this handler again at the first of these. */
   wait(wake?: { after?: number; signals?: string[]; objects?: ObjectKey[] }): this;
-  /** As throwing the error, but statuses, events, data and progress are kept. Requests are dropped: the contract allows none here. */
+  /** As throwing the error, but statuses, events, data and progress are kept. Requests and reads are dropped: the contract allows none here. */
   failed(error: HandlerError): this;
   /** In a pipeline: the handlers after this one are not called. */
   stop(): this;
   /** In a machine: go to this phase, whatever the transitions say. */
   nextPhase(phase: string): this;
-  /** All objects that the owner is to have; what is missing here is pruned. None at all prunes everything only with `allowEmpty`. */
-  desired(objects: DesiredObject[], options?: { allowEmpty?: boolean }): this;
+  /**
+   * Sets all that the owner is to have; the host deletes what is missing here. In a pipeline, its entries join the plan.
+   *
+   * Takes a `desiredSet`, or the set of `Input.plan`.
+   */
+  desired(desired: DesiredSet): this;
+  /** In a pipeline: removes from the plan the requests and entries of these names. */
+  removeFromPlan(...names: string[]): this;
+  /** In a pipeline: adds requests that only read, and enters this handler again with their results, by `Input.answer`. */
+  read(...requests: Request[]): this;
   /** As the host takes it: every field, for tests. */
   toWire(): any;
 }

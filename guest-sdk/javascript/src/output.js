@@ -1,12 +1,12 @@
 import { text } from './document.js';
 import { milliseconds } from './error.js';
-import { readiness } from './request.js';
 
 /**
  * Requests, and what goes with them. Each method returns the output itself, so that they can follow one another.
  *
  * What a host refuses does nothing at all, and the run fails. In a chain it refuses `again`, `wait` and `nextPhase`; today, in
- * chains and machines, `stop`, `graph` and `desired`. In a chain `data`, `output`, `details` and `progress` are left unread.
+ * chains and machines, `stop`, `graph` and `desired`, and outside of a pipeline `removeFromPlan` and `read`. In a chain `data`, `output`,
+ * `details` and `progress` are left unread.
  */
 export class Output {
   #wire;
@@ -24,6 +24,8 @@ export class Output {
       output: undefined,
       details: undefined,
       desired: undefined,
+      removeFromPlan: [],
+      reads: [],
     };
   }
 
@@ -118,9 +120,10 @@ export class Output {
     return this;
   }
 
-  /** As throwing the error, but statuses, events, data and progress are kept. Requests are dropped: the contract allows none here. */
+  /** As throwing the error, but statuses, events, data and progress are kept. Requests and reads are dropped: the contract allows none here. */
   failed(error) {
     this.requests.length = 0;
+    this.#wire.reads.length = 0;
     this.#wire.outcome = { tag: 'failed', val: error.toWire() };
     return this;
   }
@@ -137,18 +140,30 @@ export class Output {
     return this;
   }
 
-  /** All objects that the owner is to have; what is missing here is pruned. None at all prunes everything only with `allowEmpty`. */
-  desired(objects, { allowEmpty = false } = {}) {
-    this.#wire.desired = { objects: objects.map(wireDesired), allowEmpty };
+  /**
+   * Sets all that the owner is to have; the host deletes what is missing here. In a pipeline, its entries join the plan.
+   *
+   * Takes a `desiredSet`, or the set of `Input.plan`.
+   */
+  desired(desired) {
+    this.#wire.desired = desired;
     return this;
+  }
+
+  /** In a pipeline: removes from the plan the requests and entries of these names. */
+  removeFromPlan(...names) {
+    this.#wire.removeFromPlan.push(...names);
+    return this;
+  }
+
+  /** In a pipeline: adds requests that only read, and enters this handler again with their results, by `Input.answer`. */
+  read(...requests) {
+    this.#wire.reads.push(...requests);
+    return this.again();
   }
 
   /** As the host takes it: every field, for tests. */
   toWire() {
     return this.#wire;
   }
-}
-
-function wireDesired({ name, object, dependsOn = [], readyWhen, retain = false }) {
-  return { name, object: text(object), dependsOn, readyWhen: readiness(readyWhen), retain };
 }

@@ -1,6 +1,7 @@
 import type { ObjectRef } from './kubernetes.js';
+import type { BatchErrorStrategy } from './output.js';
 
-/** What a request asks for. Made by `kubernetes`, `configstore`, `secretstore` and `http`. */
+/** What a request asks for. Made by `kubernetes`, `configstore`, `secretstore`, `http` and `extension`. */
 export interface Operation {
   readonly tag:
     | 'kubernetes'
@@ -10,7 +11,8 @@ export interface Operation {
     | 'config-two-layers'
     | 'config-transaction'
     | 'secret'
-    | 'http';
+    | 'http'
+    | 'extension';
   readonly val: object;
 }
 
@@ -18,10 +20,17 @@ export interface Operation {
 export type OnError = 'fail' | 'catch-error' | 'drop-error';
 
 /**
- * When others may go on: it exists; it exists and `status.observedGeneration`, where present, is its generation, which is the default; or a
- * CEL expression over `object` is true.
+ * The condition of a request or an entry, for what depends on it to go on:
+ *
+ * - `exists`: it exists.
+ * - `observed`: it exists, and `status.observedGeneration`, where present, is its generation. The default of a request.
+ * - `healthy`: it is observed, and healthy by the rules of its kind: a Deployment has its replicas, a Job is complete, a volume claim is bound.
+ * - `expression`: a CEL expression over `object` is true.
  */
-export type Readiness = 'exists' | 'observed' | { expression: string };
+export type Readiness = 'exists' | 'observed' | 'healthy' | { expression: string };
+
+/** A readiness, as the host sends and takes it. */
+export type WireReadiness = { readonly tag: 'exists' | 'observed' | 'healthy' } | { readonly tag: 'expression'; readonly val: string };
 
 /** What every request can have. */
 export interface RequestOptions {
@@ -41,22 +50,22 @@ export interface RequestOptions {
    * nor dropped: the run waits.
    */
   onError?: OnError;
-  /** The requests of these names must be ready first. Only with `Output.graph`, which a chain refuses. */
+  /** The requests of these names must be ready first. Only with `Output.graph`, which a chain refuses, and in `preTerminate` of a `desiredSet`. */
   dependsOn?: string[];
-  /** When those that depend on it may go on. Only with `Output.graph`. */
+  /** When those that depend on it may go on. Only where `dependsOn` is allowed. */
   readyWhen?: Readiness;
   /** Never sent a second time, even where the answer was lost. Refused in a chain. */
   once?: boolean;
   /** How many milliseconds one attempt may take. By default the sink's, which is 30 s. */
   timeout?: number;
   /**
-   * The namespace whose partition of the config store or the secret store is meant. Only in a ClusterConfigurator with a rule that names the
-   * namespace. By default the Configurator's own partition.
+   * The namespace whose partition of the config store or the secret store is meant. A Configurator may name its own namespace only, a
+   * ClusterConfigurator those that a rule of its capabilities names. By default the Configurator's own partition.
    */
   partition?: string;
 }
 
-/** A request, as the host takes it. */
+/** A request, as the host sends and takes it. */
 export interface Request {
   readonly requestName: string;
   readonly isDeclarative: boolean;
@@ -65,11 +74,18 @@ export interface Request {
   readonly of?: ObjectRef;
   readonly onError?: OnError;
   readonly dependsOn: string[];
-  readonly readyWhen?: { tag: 'exists' | 'observed' } | { tag: 'expression'; val: string };
+  readonly readyWhen?: WireReadiness;
   readonly once: boolean;
   readonly timeout?: number;
   readonly partition?: string;
   readonly operation: Operation;
+}
+
+/** Requests and their strategies, as the host sends them. */
+export interface Requests {
+  readonly executeStrategy?: 'serial' | 'parallel' | 'graph';
+  readonly resourceRequests: Request[];
+  readonly batchErrorStrategy?: BatchErrorStrategy;
 }
 
 /** A request of this name, which its result has as well. No two requests of one output share a name. */

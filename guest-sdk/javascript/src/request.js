@@ -10,11 +10,11 @@ import { milliseconds } from './error.js';
  * - `of`: in a batch, the object that it is for: a failure is charged to it alone.
  * - `onError`: what becomes of its failure. By default the phase fails; with `groupBy`, what the output says. An outage of a server is
  *   neither caught nor dropped: the run waits.
- * - `dependsOn`, `readyWhen`: only with `Output.graph`, which a chain refuses.
+ * - `dependsOn`, `readyWhen`: only with `Output.graph`, which a chain refuses, and in `preTerminate` of a `desiredSet`.
  * - `once`: never sent a second time, even where the answer was lost. Refused in a chain.
  * - `timeout`: how many milliseconds one attempt may take. By default the sink's, which is 30 s.
- * - `partition`: the namespace whose partition of the config store or the secret store is meant. Only in a ClusterConfigurator with a rule
- *   that names the namespace. By default the Configurator's own partition.
+ * - `partition`: the namespace whose partition of the config store or the secret store is meant. A Configurator may name its own namespace
+ *   only, a ClusterConfigurator those that a rule of its capabilities names. By default the Configurator's own partition.
  */
 export function request(name, operation, options = {}) {
   return {
@@ -33,7 +33,7 @@ export function request(name, operation, options = {}) {
   };
 }
 
-/** As the host takes it: `exists`, `observed`, or a CEL expression over `object`. */
+/** As the host takes it: `exists`, `observed`, `healthy`, or a CEL expression over `object`. */
 export function readiness(when) {
   if (when === undefined) {
     return undefined;

@@ -1,7 +1,7 @@
 import type { Json } from './document.js';
 
 /** The server that a request goes to. */
-export type RequestSink = 'kubernetes' | 'configstore' | 'secretstore' | 'http';
+export type RequestSink = 'kubernetes' | 'configstore' | 'secretstore' | 'http' | 'extension';
 
 /** What went wrong, in the words that every sink shares. */
 export type ErrorKind =
@@ -16,6 +16,7 @@ export type ErrorKind =
   | 'configstore-unavailable'
   | 'secretstore-unavailable'
   | 'http-unavailable'
+  | 'extension-unavailable'
   | 'outcome-unknown'
   | 'not-sent';
 

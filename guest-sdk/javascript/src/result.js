@@ -58,12 +58,14 @@ export class Result {
 
   /** When it was answered; `undefined` for a declarative one that was not yet. */
   get finished() {
-    return this.#result.finishedTimestamp;
+    // The host sends `null` for an option that is absent.
+    return this.#result.finishedTimestamp ?? undefined;
   }
 
   /** Why it failed, where a failure is caught: `kind`, `message`, `retryable`, `status`. */
   get error() {
-    return this.#result.error;
+    const { error } = this.#result;
+    return error ? { ...error, status: error.status ?? undefined } : undefined;
   }
 
   /** Itself. Throws the request's error, with its name; fatal unless a retry may help. */
@@ -164,4 +166,5 @@ const RETRYABLE = new Set([
   'configstore-unavailable',
   'secretstore-unavailable',
   'http-unavailable',
+  'extension-unavailable',
 ]);

@@ -7,7 +7,9 @@ export class State {
   #state;
 
   constructor(state) {
-    const { startTime, endTime, done, failed, fatal, error, data, requestResults } = state;
+    const { done, failed, fatal, requestResults } = state;
+    // The host sends `null` for an option that is absent.
+    const [startTime, endTime, error, data] = [state.startTime, state.endTime, state.error, state.data].map((one) => one ?? undefined);
     this.#state = state;
     Object.assign(this, { startTime, endTime, done, failed, fatal });
     this.error = error && HandlerError.ofWire(error);

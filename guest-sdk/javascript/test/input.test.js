@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { HandlerError, Input, Output, Result, State } from 'configurator-sdk';
+import { desiredEntry, desiredSet, HandlerError, Input, Json, Output, request, Result, State } from 'configurator-sdk';
+import { Basic } from 'configurator-sdk/configstore';
+import { content, POD } from 'configurator-sdk/kubernetes';
 
 function isFatal(message) {
   return (error) => {
@@ -86,6 +88,47 @@ test('a leaf finds what it asked for and noted', () => {
   assert.throws(() => input.outputOf('prepar'), isFatal('no output `prepar`: earlier steps left prepare'));
 });
 
+test('there is a plan only in a pipeline', () => {
+  assert.equal(Input.of().plan, undefined);
+});
+
+test('what is planned can be put back whole or changed', () => {
+  const map = { kind: 'ConfigMap', metadata: { name: 'a' } };
+  const key = desiredEntry('key', new Basic('region').content('north', { partition: 'team-a' }));
+  const set = desiredSet([desiredEntry('map', map, { onDelete: 'retain', timeout: 30_000 }), key], { terminationPolicyAt: '.spec.policy' });
+  const first = new Output(request('pods', POD.list('shop'), { groupBy: 'pods' })).graph().desired(set);
+  const { plan } = Input.of({ planOf: first });
+  assert.deepEqual(plan, { requests: first.toWire().requests, desired: set });
+
+  const [member, ...rest] = plan.desired.entries;
+  const object = new Json(member.content.val).value;
+  object.metadata.labels = { planned: 'yes' };
+  const changed = { ...member, content: content(object) };
+  const { requests, desired } = new Output(...plan.requests.resourceRequests)
+    .desired({ ...plan.desired, entries: [changed, ...rest] })
+    .toWire();
+
+  assert.deepEqual(requests.resourceRequests, first.requests);
+  assert.equal(desired.entries[0].content.val, '{"kind":"ConfigMap","metadata":{"name":"a","labels":{"planned":"yes"}}}');
+  assert.deepEqual([changed.onDelete, changed.timeout], ['retain', 30_000]);
+  assert.deepEqual(desired.entries, [changed, key]);
+  assert.deepEqual(desired.terminationPolicy, { tag: 'path', val: '.spec.policy' });
+  // The input stays as it was.
+  assert.equal(plan.desired.entries[0], member);
+});
+
+test('an option that is absent in a plan is undefined', () => {
+  assert.equal(new Input({ plan: null }).plan, undefined);
+  const body = new Uint8Array([0, 255]);
+  const http = { tag: 'http', val: { method: 'PUT', url: 'https://a/', headers: [['x-a', 'b']], body } };
+  const plan = {
+    requests: { executeStrategy: 'serial', resourceRequests: [request('a', http)], batchErrorStrategy: 'catch-error' },
+    desired: desiredSet([desiredEntry('b', { spec: null })]),
+  };
+  const sent = { ...plan, desired: { ...plan.desired, terminationPolicy: null, orders: null } };
+  assert.deepEqual(new Input({ plan: sent }).plan, plan);
+});
+
 test('facts of the call are read', () => {
   const input = Input.of({ parameters: { a: [1] }, attempt: 2, phase: 'install', seed: 2 ** 53 - 1 });
   const { attempt, entry, phase, node, seed, cause } = input.context;
@@ -113,7 +156,7 @@ test('absence is not a failure for found', () => {
 test('a failure is fatal unless a retry may help', () => {
   const failed = (kind) => Result.failed('node', kind, 'it said no');
   assert.throws(() => failed('resource-permission').found, isFatal('the request `node` failed: it said no'));
-  for (const kind of ['api-server-unavailable', 'resource-not-found']) {
+  for (const kind of ['api-server-unavailable', 'extension-unavailable', 'resource-not-found']) {
     assert.throws(() => failed(kind).succeeded(), { fatal: false });
   }
 });

@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { HandlerError, Output, request } from 'configurator-sdk';
+import { desiredEntry, desiredSet, HandlerError, Output, request } from 'configurator-sdk';
 import { Basic } from 'configurator-sdk/configstore';
 import { POD } from 'configurator-sdk/kubernetes';
 
 const ask = (name) => request(name, new Basic('k').get());
 
 test('the defaults are left to the host', () => {
-  const { requests, outcome, desired } = new Output().toWire();
+  const { requests, outcome, desired, removeFromPlan, reads } = new Output().toWire();
   assert.deepEqual(requests, { executeStrategy: undefined, resourceRequests: [], batchErrorStrategy: undefined });
   assert.deepEqual([outcome, desired], [{ tag: 'done' }, undefined]);
+  assert.deepEqual([removeFromPlan, reads], [[], []]);
 });
 
 test('requests keep their order', () => {
@@ -63,16 +64,18 @@ test('a failed output keeps everything but its requests', () => {
   assert.deepEqual(outcome, { tag: 'failed', val: new HandlerError('not yet').toWire() });
 });
 
-test('desired objects depend on one another', () => {
-  const objects = [
-    { name: 'a', object: { kind: 'Pod' } },
-    { name: 'b', object: {}, dependsOn: ['a'], readyWhen: 'exists', retain: true },
-  ];
-  assert.deepEqual(new Output().desired(objects, { allowEmpty: true }).toWire().desired, {
-    objects: [
-      { name: 'a', object: '{"kind":"Pod"}', dependsOn: [], readyWhen: undefined, retain: false },
-      { name: 'b', object: '{}', dependsOn: ['a'], readyWhen: { tag: 'exists' }, retain: true },
-    ],
-    allowEmpty: true,
-  });
+test('a set is all that an owner is to have', () => {
+  const set = desiredSet([desiredEntry('a', { kind: 'Pod' })]);
+  assert.equal(new Output().desired(set).toWire().desired, set);
+});
+
+test('a plan loses what is removed by name', () => {
+  const { removeFromPlan } = new Output().removeFromPlan('a').removeFromPlan('b', 'c').toWire();
+  assert.deepEqual(removeFromPlan, ['a', 'b', 'c']);
+});
+
+test('a handler that reads is entered again', () => {
+  const { reads, outcome, requests } = new Output().read(ask('a')).read(ask('b')).toWire();
+  assert.deepEqual(reads, [ask('a'), ask('b')]);
+  assert.deepEqual([outcome, requests.resourceRequests], [{ tag: 'again', val: undefined }, []]);
 });

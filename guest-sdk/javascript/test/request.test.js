@@ -48,7 +48,7 @@ test('every option is said', () => {
     partition: 'team-a',
     operation: new Basic('key').get(),
   });
-  assert.deepEqual(request('a', full.operation, { readyWhen: 'exists' }).readyWhen, { tag: 'exists' });
+  assert.deepEqual(request('a', full.operation, { readyWhen: 'healthy' }).readyWhen, { tag: 'healthy' });
 });
 
 function check({ val }, verb, options = {}) {
@@ -137,6 +137,13 @@ test('a secret has the value that the host or the handler makes', () => {
   assert.equal(db.create().val.value, undefined);
   assert.equal(db.createWith({ a: 1 }).val.value, '{"a":1}');
   assert.deepEqual([db.get().val.verb, db.delete().val.verb], ['get', 'delete']);
+});
+
+test('an update of a secret names the version that is stored', () => {
+  const db = new Secret('db');
+  assert.deepEqual(said(db.update(3).val), { secretName: 'db', verb: 'update', version: 3 });
+  assert.deepEqual(said(db.updateWith(0, 'p').val), { secretName: 'db', verb: 'update', value: '"p"', version: 0 });
+  assert.equal(db.get().val.version, undefined);
 });
 
 test('an HTTP request has method, headers and body', () => {

@@ -23,16 +23,25 @@ A test calls it like any function:
     root(Input.of({"metadata": {"name": "shop"}}))
 
 What a handler gets: `Input`, `Result`. What it returns: `Output`, `request`, `HandlerError`. What it may ask for: `kubernetes`,
-`configstore`, `secretstore`, `http`. What makes it part of a module: `handler`.
+`configstore`, `secretstore`, `http`, `extension`, and a `desired_set`. What makes it part of a module: `handler`.
 """
 
-from . import configstore, document, http, kubernetes, log, secretstore, wire
+from . import configstore, document, extension, http, kubernetes, log, secretstore, wire
 from .context import Cause, Context, ObjectKey, Signal
+from .desired import (
+    OnConflict,
+    OnDelete,
+    OnExisting,
+    OnImmutable,
+    TerminationPolicy,
+    desired_entry,
+    desired_set,
+)
 from .document import Json
 from .errors import HandlerError
 from .handlers import Accepts, View, call, handler
 from .inputs import Input, WatchedObject, WatchEvent
-from .outputs import BatchErrorStrategy, EventType, Output, desired_object
+from .outputs import BatchErrorStrategy, EventType, Output
 from .requests import ObjectRef, OnError, Readiness, request
 from .results import ErrorKind, HttpResponse, RequestError, RequestSink, Result, Results
 from .state import State
@@ -52,7 +61,11 @@ __all__ = [
     "Json",
     "ObjectKey",
     "ObjectRef",
+    "OnConflict",
+    "OnDelete",
     "OnError",
+    "OnExisting",
+    "OnImmutable",
     "Output",
     "Readiness",
     "RequestError",
@@ -61,13 +74,16 @@ __all__ = [
     "Results",
     "Signal",
     "State",
+    "TerminationPolicy",
     "View",
     "WatchEvent",
     "WatchedObject",
     "call",
     "configstore",
-    "desired_object",
+    "desired_entry",
+    "desired_set",
     "document",
+    "extension",
     "handler",
     "http",
     "kubernetes",

@@ -22,6 +22,7 @@ class RequestSink(Enum):
     CONFIGSTORE = 1
     SECRETSTORE = 2
     HTTP = 3
+    EXTENSION = 4
 
 
 class ErrorKind(Enum):
@@ -34,7 +35,8 @@ class ErrorKind(Enum):
     - `RESOURCE_MUTATION`: the server refused or failed to make the change. Retryable.
     - `RESOURCE_PERMISSION`: the server or the Configurator's capabilities forbid it. Not retryable.
     - `UNSUPPORTED_RESOURCE_OPERATION`: the sink has no such operation on this resource. Not retryable.
-    - `API_SERVER_UNAVAILABLE`, `CONFIGSTORE_UNAVAILABLE`, `SECRETSTORE_UNAVAILABLE`, `HTTP_UNAVAILABLE`: it cannot be reached. Retryable.
+    - `API_SERVER_UNAVAILABLE`, `CONFIGSTORE_UNAVAILABLE`, `SECRETSTORE_UNAVAILABLE`, `HTTP_UNAVAILABLE`, `EXTENSION_UNAVAILABLE`: it cannot be
+      reached. Retryable.
     - `OUTCOME_UNKNOWN`: a request with `once` was sent and its answer was lost. Not retryable; a person decides.
     - `NOT_SENT`: an earlier request, or one that it depends on, failed. Not retryable by itself.
     """
@@ -50,8 +52,9 @@ class ErrorKind(Enum):
     CONFIGSTORE_UNAVAILABLE = 8
     SECRETSTORE_UNAVAILABLE = 9
     HTTP_UNAVAILABLE = 10
-    OUTCOME_UNKNOWN = 11
-    NOT_SENT = 12
+    EXTENSION_UNAVAILABLE = 11
+    OUTCOME_UNKNOWN = 12
+    NOT_SENT = 13
 
 
 @dataclass
@@ -124,11 +127,16 @@ class Readiness_Observed:
 
 
 @dataclass
+class Readiness_Healthy:
+    pass
+
+
+@dataclass
 class Readiness_Expression:
     value: str
 
 
-Readiness: TypeAlias = Readiness_Exists | Readiness_Observed | Readiness_Expression
+Readiness: TypeAlias = Readiness_Exists | Readiness_Observed | Readiness_Healthy | Readiness_Expression
 
 
 class KubernetesVerb(Enum):
@@ -285,7 +293,8 @@ class ConfigTransaction:
 class SecretVerb(Enum):
     GET = 0
     CREATE = 1
-    DELETE = 2
+    UPDATE = 2
+    DELETE = 3
 
 
 @dataclass
@@ -293,6 +302,7 @@ class SecretRequest:
     secret_name: str
     verb: SecretVerb
     value: str | None
+    version: int | None
 
 
 @dataclass
@@ -301,6 +311,14 @@ class HttpRequest:
     url: str
     headers: list[tuple[str, str]]
     body: bytes | None
+
+
+@dataclass
+class ExtensionRequest:
+    extension: str
+    verb: str
+    target: str
+    body: str | None
 
 
 @dataclass
@@ -343,6 +361,11 @@ class Operation_Http:
     value: HttpRequest
 
 
+@dataclass
+class Operation_Extension:
+    value: ExtensionRequest
+
+
 Operation: TypeAlias = (
     Operation_Kubernetes
     | Operation_ConfigResource
@@ -352,6 +375,7 @@ Operation: TypeAlias = (
     | Operation_ConfigTransaction
     | Operation_Secret
     | Operation_Http
+    | Operation_Extension
 )
 
 
@@ -376,6 +400,196 @@ class Requests:
     execute_strategy: ExecuteStrategy | None
     resource_requests: list[ResourceRequest]
     batch_error_strategy: BatchErrorStrategy | None
+
+
+@dataclass
+class ConfigResourceKey:
+    config_type: ConfigType
+    resource_name: str
+    resource_uid: str | None
+    namespace: str | None
+    workload_kind: str | None
+
+
+@dataclass
+class ConfigAppConfKey:
+    pod_name: str
+    namespace: str | None
+    key: str
+
+
+@dataclass
+class ConfigTwoLayersKey:
+    second_path: str
+    third_path: str
+
+
+@dataclass
+class ConfigKey_Resource:
+    value: ConfigResourceKey
+
+
+@dataclass
+class ConfigKey_AppConf:
+    value: ConfigAppConfKey
+
+
+@dataclass
+class ConfigKey_Basic:
+    value: str
+
+
+@dataclass
+class ConfigKey_TwoLayers:
+    value: ConfigTwoLayersKey
+
+
+ConfigKey: TypeAlias = ConfigKey_Resource | ConfigKey_AppConf | ConfigKey_Basic | ConfigKey_TwoLayers
+
+
+@dataclass
+class ConfigContent:
+    key: ConfigKey
+    value: str
+    partition: str | None
+
+
+@dataclass
+class SecretContent:
+    secret_name: str
+    value: str | None
+    partition: str | None
+
+
+@dataclass
+class Content_Kubernetes:
+    value: str
+
+
+@dataclass
+class Content_Config:
+    value: ConfigContent
+
+
+@dataclass
+class Content_Secret:
+    value: SecretContent
+
+
+Content: TypeAlias = Content_Kubernetes | Content_Config | Content_Secret
+
+
+class OnExisting(Enum):
+    """Policy for a member that exists and belongs to no set.
+
+    - `REFUSE`: the entry fails.
+    - `ADOPT`: the set takes it over.
+    - `CREATE_ONLY`: the set creates the member if it is absent, and never changes it afterwards, whoever created it.
+    """
+
+    REFUSE = 0
+    ADOPT = 1
+    CREATE_ONLY = 2
+
+
+class OnConflict(Enum):
+    """Policy for a field that another field manager has, and that the entry sets to another value.
+
+    - `FAIL`: the entry fails.
+    - `FORCE`: the set takes the field over.
+    """
+
+    FAIL = 0
+    FORCE = 1
+
+
+class OnImmutable(Enum):
+    """Policy for a change that the server refuses because a field is immutable.
+
+    - `FAIL`: the entry fails.
+    - `RECREATE`: the host deletes the member and creates it again.
+    """
+
+    FAIL = 0
+    RECREATE = 1
+
+
+class OnDelete(Enum):
+    """Policy for a member when the owner is deleted, or a later set has no such entry.
+
+    - `WITH_OWNER`: the member is deleted.
+    - `RETAIN`: the member stays, and belongs to no set any more.
+    - `ONLY_UNDER_WIPE_OUT`: the member is deleted with the policy `WIPE_OUT`, and stays otherwise.
+    """
+
+    WITH_OWNER = 0
+    RETAIN = 1
+    ONLY_UNDER_WIPE_OUT = 2
+
+
+@dataclass
+class DesiredEntry:
+    name: str
+    content: Content
+    depends_on: list[str]
+    ready_when: Readiness | None
+    failed_when: str | None
+    timeout: int | None
+    on_existing: OnExisting | None
+    on_conflict: OnConflict | None
+    on_immutable: OnImmutable | None
+    ignored_paths: list[str]
+    on_delete: OnDelete | None
+
+
+class TerminationPolicy(Enum):
+    """Policy for the members when the owner is deleted.
+
+    - `DO_NOT_TERMINATE`: owner and members stay.
+    - `KEEP_VOLUMES`: all but volumes, volume claims and volume snapshots is deleted.
+    - `DELETE`: all is deleted that `on_delete` does not keep.
+    - `WIPE_OUT`: as `DELETE`, with what is kept under every other policy.
+    """
+
+    DO_NOT_TERMINATE = 0
+    KEEP_VOLUMES = 1
+    DELETE = 2
+    WIPE_OUT = 3
+
+
+@dataclass
+class Termination_Policy:
+    value: TerminationPolicy
+
+
+@dataclass
+class Termination_Path:
+    value: str
+
+
+Termination: TypeAlias = Termination_Policy | Termination_Path
+
+
+@dataclass
+class Orders:
+    provision: list[list[str]]
+    update: list[list[str]]
+    terminate: list[list[str]]
+
+
+@dataclass
+class DesiredSet:
+    entries: list[DesiredEntry]
+    allow_empty: bool
+    termination_policy: Termination | None
+    orders: Orders | None
+    pre_terminate: list[ResourceRequest]
+
+
+@dataclass
+class Plan:
+    requests: Requests
+    desired: DesiredSet | None
 
 
 @dataclass
@@ -525,7 +739,7 @@ class HandlerInput:
     pass_through_args: list[tuple[str, str]]
     last: HandlerState | None
     outputs: list[tuple[str, str]]
-    plan: Requests | None
+    plan: Plan | None
     context: Context
 
 
@@ -570,21 +784,6 @@ class Progress:
     message: str
 
 
-@dataclass
-class DesiredObject:
-    name: str
-    object: str
-    depends_on: list[str]
-    ready_when: Readiness | None
-    retain: bool
-
-
-@dataclass
-class DesiredSet:
-    objects: list[DesiredObject]
-    allow_empty: bool
-
-
 class EventType(Enum):
     """Whether a Kubernetes Event is about something ordinary, or a warning."""
 
@@ -619,6 +818,8 @@ class HandlerOutput:
     output: str | None
     details: str | None
     desired: DesiredSet | None
+    remove_from_plan: list[str]
+    reads: list[ResourceRequest]
 
 
 class View(Enum):

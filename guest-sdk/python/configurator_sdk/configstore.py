@@ -1,4 +1,7 @@
-"""Requests to the config store. They name only the leaf: the host keeps the layers above it. Deleting what is absent is success."""
+"""Requests to the config store, and its keys as entries of a set.
+
+They name only the leaf: the host keeps the layers above it. Deleting what is absent is success.
+"""
 
 from . import wire
 from .wire import (
@@ -71,6 +74,13 @@ class Entry:
         """Deletes the entry and what hangs on it."""
         return self._operation(ConfigVerb.DELETE, None)
 
+    def content(self, value: str, *, partition: str | None = None) -> wire.Content:
+        """Describes an entry of a set, with this value. `partition`: as in `request`."""
+        key = wire.ConfigKey_Resource(
+            wire.ConfigResourceKey(self.config_type, self.name, self.uid, self.namespace, self.workload_kind)
+        )
+        return _content(key, value, partition)
+
     def _operation(self, verb: ConfigVerb, value: str | None) -> wire.Operation:
         return wire.Operation_ConfigResource(
             wire.ConfigResourceRequest(
@@ -110,6 +120,11 @@ class AppConf:
         """Deletes the key."""
         return self._operation(ConfigAppConfVerb.DELETE, None)
 
+    def content(self, value: str, *, partition: str | None = None) -> wire.Content:
+        """Describes an entry of a set, with this value. `partition`: as in `request`."""
+        key = wire.ConfigKey_AppConf(wire.ConfigAppConfKey(self.pod, self.namespace, self.key))
+        return _content(key, value, partition)
+
     def _operation(self, verb: ConfigAppConfVerb, value: str | None) -> wire.Operation:
         return wire.Operation_ConfigAppConf(wire.ConfigAppConfRequest(verb, self.pod, self.namespace, self.key, value))
 
@@ -133,6 +148,10 @@ class Basic:
     def delete(self) -> wire.Operation:
         """Deletes the key."""
         return self._operation(ConfigBasicVerb.DELETE, None)
+
+    def content(self, value: str, *, partition: str | None = None) -> wire.Content:
+        """Describes an entry of a set, with this value. `partition`: as in `request`."""
+        return _content(wire.ConfigKey_Basic(self.key), value, partition)
 
     def _operation(self, verb: ConfigBasicVerb, value: str | None) -> wire.Operation:
         return wire.Operation_ConfigBasic(wire.ConfigBasicRequest(verb, self.key, value))
@@ -163,8 +182,17 @@ class TwoLayers:
         """Deletes the leaf."""
         return self._operation(ConfigTwoLayersVerb.DELETE, None)
 
+    def content(self, value: str, *, partition: str | None = None) -> wire.Content:
+        """Describes an entry of a set, with this value. `partition`: as in `request`."""
+        key = wire.ConfigKey_TwoLayers(wire.ConfigTwoLayersKey(self.second, self.third))
+        return _content(key, value, partition)
+
     def _operation(self, verb: ConfigTwoLayersVerb, value: str | None) -> wire.Operation:
         return wire.Operation_ConfigTwoLayers(wire.ConfigTwoLayersRequest(verb, self.second, self.third, value))
+
+
+def _content(key: wire.ConfigKey, value: str, partition: str | None) -> wire.Content:
+    return wire.Content_Config(wire.ConfigContent(key, value, partition))
 
 
 def transaction(*operations: wire.Operation) -> wire.Operation:

@@ -176,6 +176,15 @@ class Input:
         """In a machine: what the step at this path has left, as text, or `None`."""
         return _find(self._wired.outputs, path)
 
+    @property
+    def plan(self) -> wire.Plan | None:
+        """In a pipeline: the plan of the handlers before this one, and of this one. Elsewhere `None`.
+
+        Its requests and entries are as the host sends them, and can be put back into an output: whole, or changed with `dataclasses.replace`.
+        The object of an entry is text, `entry.content.value`, which `document.value` reads and `kubernetes.content` makes.
+        """
+        return self._wired.plan
+
     @classmethod
     def of(
         cls,
@@ -189,17 +198,19 @@ class Input:
         args_of: Output | None = None,
         last: State | None = None,
         outputs: Mapping[str, Any] | None = None,
+        plan_of: Output | None = None,
         **facts: Any,
     ) -> "Input":
         """An input for a test: of one object, or of a `batch` of all of them.
 
         Without more it is the root phase of `{}`, first entry, first attempt, at the start of 2026. `args_of` is the output of the phase
-        before, whose arguments are passed on; `facts` are fields of `Context`.
+        before, whose arguments are passed on; `plan_of` is an output whose requests and set are the plan; `facts` are fields of `Context`.
         """
         watched = [wire.WatchedObject(document.text(one), event) for one in objects or ({},)]
         passed = [(key, document.text(one)) for key, one in (args or {}).items()]
         if args_of is not None:
             passed += args_of.to_wire().pass_through_args
+        planned = None if plan_of is None else plan_of.to_wire()
         return cls(
             wire.HandlerInput(
                 wire.ResourceObject_Batch(watched) if batch else wire.ResourceObject_One(watched[0]),
@@ -207,7 +218,7 @@ class Input:
                 passed,
                 None if last is None else last.to_wire(),
                 [(path, document.text(one)) for path, one in (outputs or {}).items()],
-                None,
+                None if planned is None else wire.Plan(planned.requests, planned.desired),
                 Context.wire_of(parameters, **facts),
             )
         )

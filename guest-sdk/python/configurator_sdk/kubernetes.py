@@ -1,4 +1,4 @@
-"""Requests to the Kubernetes API. A `Resource` says which; each verb has only the options that it knows.
+"""Requests to the Kubernetes API, and objects as entries of a set. A `Resource` says which; each verb has only the options that it knows.
 
 An object is named by its namespace, which is empty for a cluster-scoped one, and its name. `subresource` is `status`, `scale` and the like.
 """
@@ -25,6 +25,7 @@ __all__ = [
     "PatchType",
     "PropagationPolicy",
     "Resource",
+    "content",
 ]
 
 
@@ -199,6 +200,11 @@ class Resource:
             None,
             None,
         )
+
+
+def content(object: Any) -> wire.Content:
+    """Describes an entry of a set: this object, with `apiVersion`, `kind` and `metadata.name`."""
+    return wire.Content_Kubernetes(document.text(object))
 
 
 def _precondition(uid: str | None, resource_version: str | None) -> wire.Precondition | None:

@@ -8,14 +8,15 @@ from . import document, wire
 from .errors import HandlerError, milliseconds
 from .wire import BatchErrorStrategy, EventType, ExecuteStrategy, ObjectKey, ObjectRef
 
-__all__ = ["BatchErrorStrategy", "EventType", "Output", "desired_object"]
+__all__ = ["BatchErrorStrategy", "EventType", "Output"]
 
 
 class Output:
     """Requests, and what goes with them. Each method returns the output itself, so that they can follow one another.
 
     What a host refuses does nothing at all, and the run fails. In a chain it refuses `again`, `wait` and `next_phase`; today, in
-    chains and machines, `stop`, `graph` and `desired`. In a chain `data`, `output`, `details` and `progress` are left unread.
+    chains and machines, `stop`, `graph` and `desired`, and outside of a pipeline `remove_from_plan` and `read`. In a chain `data`, `output`,
+    `details` and `progress` are left unread.
     """
 
     def __init__(self, *requests: wire.ResourceRequest) -> None:
@@ -33,6 +34,8 @@ class Output:
             None,
             None,
             None,
+            [],
+            [],
         )
 
     def request(self, *requests: wire.ResourceRequest) -> "Output":
@@ -119,8 +122,9 @@ class Output:
         return self
 
     def failed(self, error: HandlerError) -> "Output":
-        """As raising the error, but statuses, events, data and progress are kept. Requests are dropped: the contract allows none here."""
+        """As raising the error, but statuses, events, data and progress are kept. Requests and reads are dropped: the contract allows none here."""
         self.requests.clear()
+        self._wire.reads.clear()
         self._wire.outcome = wire.Outcome_Failed(error.to_wire())
         return self
 
@@ -134,23 +138,24 @@ class Output:
         self._wire.next = phase
         return self
 
-    def desired(self, *objects: wire.DesiredObject, allow_empty: bool = False) -> "Output":
-        """All objects that the owner is to have; what is missing here is pruned. None at all prunes everything only with `allow_empty`."""
-        self._wire.desired = wire.DesiredSet(list(objects), allow_empty)
+    def desired(self, desired: wire.DesiredSet) -> "Output":
+        """Sets all that the owner is to have; the host deletes what is missing here. In a pipeline, its entries join the plan.
+
+        Takes a `desired_set`, or the set of `Input.plan`.
+        """
+        self._wire.desired = desired
         return self
+
+    def remove_from_plan(self, *names: str) -> "Output":
+        """In a pipeline: removes from the plan the requests and entries of these names."""
+        self._wire.remove_from_plan.extend(names)
+        return self
+
+    def read(self, *requests: wire.ResourceRequest) -> "Output":
+        """In a pipeline: adds requests that only read, and enters this handler again with their results, by `Input.answer`."""
+        self._wire.reads.extend(requests)
+        return self.again()
 
     def to_wire(self) -> wire.HandlerOutput:
         """As the host takes it: every field, for tests."""
         return self._wire
-
-
-def desired_object(
-    name: str,
-    object: Any,
-    *,
-    depends_on: Iterable[str] = (),
-    ready_when: wire.Readiness | None = None,
-    retain: bool = False,
-) -> wire.DesiredObject:
-    """One object that the owner is to have, under a name for the others' `depends_on`. With `retain` it stays when the owner goes."""
-    return wire.DesiredObject(name, document.text(object), list(depends_on), ready_when, retain)

@@ -11,13 +11,16 @@ __all__ = ["ObjectRef", "OnError", "Readiness", "request"]
 
 
 class Readiness:
-    """When requests that depend on this one may go on."""
+    """Conditions of a request or an entry, for what depends on it to go on."""
 
     EXISTS: wire.Readiness = wire.Readiness_Exists()
     """It exists."""
 
     OBSERVED: wire.Readiness = wire.Readiness_Observed()
-    """It exists, and `status.observedGeneration`, where present, is its generation. The default."""
+    """It exists, and `status.observedGeneration`, where present, is its generation. The default of a request."""
+
+    HEALTHY: wire.Readiness = wire.Readiness_Healthy()
+    """It is observed, and healthy by the rules of its kind: a Deployment has its replicas, a Job is complete, a volume claim is bound."""
 
     @staticmethod
     def expression(cel: str) -> wire.Readiness:
@@ -49,11 +52,11 @@ def request(
     - `of`: in a batch, the object that it is for: a failure is charged to it alone.
     - `on_error`: what becomes of its failure. By default the phase fails; with `group_by`, what the output says. An outage of a server is
       neither caught nor dropped: the run waits.
-    - `depends_on`, `ready_when`: only with `Output.graph`, which a chain refuses.
+    - `depends_on`, `ready_when`: only with `Output.graph`, which a chain refuses, and in `pre_terminate` of a `desired_set`.
     - `once`: never sent a second time, even where the answer was lost. Refused in a chain.
     - `timeout`: how long one attempt may take. By default the sink's, which is 30 s.
-    - `partition`: the namespace whose partition of the config store or the secret store is meant. Only in a ClusterConfigurator with a rule
-      that names the namespace. By default the Configurator's own partition.
+    - `partition`: the namespace whose partition of the config store or the secret store is meant. A Configurator may name its own namespace
+      only, a ClusterConfigurator those that a rule of its capabilities names. By default the Configurator's own partition.
     """
     return wire.ResourceRequest(
         name,

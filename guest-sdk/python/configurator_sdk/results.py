@@ -231,5 +231,6 @@ _RETRYABLE = {
     ErrorKind.CONFIGSTORE_UNAVAILABLE,
     ErrorKind.SECRETSTORE_UNAVAILABLE,
     ErrorKind.HTTP_UNAVAILABLE,
+    ErrorKind.EXTENSION_UNAVAILABLE,
 }
 """The contract's table."""

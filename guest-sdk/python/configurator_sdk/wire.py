@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 else:
     try:
         from wit_world.exports.handler import *
+        from wit_world.imports.desired import *
         from wit_world.imports.log import Level
         from wit_world.imports.requests import *
         from wit_world.imports.types import *

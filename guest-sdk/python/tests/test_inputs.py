@@ -1,16 +1,26 @@
 import unittest
+from dataclasses import replace
+from datetime import timedelta
 
 from configurator_sdk import (
     ErrorKind,
     HandlerError,
     Input,
     ObjectKey,
+    OnDelete,
     Output,
     Result,
     State,
     WatchEvent,
+    desired_entry,
+    desired_set,
+    document,
+    kubernetes,
+    request,
     wire,
 )
+from configurator_sdk.configstore import Basic
+from configurator_sdk.kubernetes import POD
 
 
 def check(self, read, message):
@@ -118,6 +128,37 @@ class TestState(unittest.TestCase):
         )
 
 
+class TestPlan(unittest.TestCase):
+    def test_there_is_a_plan_only_in_a_pipeline(self):
+        self.assertIsNone(Input.of().plan)
+
+    def test_what_is_planned_can_be_put_back_whole_or_changed(self):
+        map = {"kind": "ConfigMap", "metadata": {"name": "a"}}
+        wanted = desired_set(
+            desired_entry("map", map, on_delete=OnDelete.RETAIN, timeout=timedelta(seconds=30)),
+            desired_entry("key", Basic("region").content("north", partition="team-a")),
+            termination_policy_at=".spec.policy",
+        )
+        first = Output(request("pods", POD.list("shop"), group_by="pods")).graph().desired(wanted)
+        plan = Input.of(plan_of=first).plan
+        self.assertEqual(plan, wire.Plan(first.to_wire().requests, wanted))
+
+        [member, key] = plan.desired.entries
+        object = document.value(member.content.value)
+        object["metadata"]["labels"] = {"planned": "yes"}
+        changed = replace(member, content=kubernetes.content(object))
+        second = Output(*plan.requests.resource_requests).desired(replace(plan.desired, entries=[changed, key])).to_wire()
+
+        self.assertEqual(second.requests.resource_requests, first.requests)
+        labelled = '{"kind":"ConfigMap","metadata":{"name":"a","labels":{"planned":"yes"}}}'
+        self.assertEqual(changed.content, wire.Content_Kubernetes(labelled))
+        self.assertEqual((changed.on_delete, changed.timeout), (OnDelete.RETAIN, 30_000))
+        self.assertEqual(second.desired.entries, [changed, key])
+        self.assertEqual(second.desired.termination_policy, wire.Termination_Path(".spec.policy"))
+        # The input stays as it was.
+        self.assertEqual(plan.desired.entries, wanted.entries)
+
+
 class TestContext(unittest.TestCase):
     def test_facts_of_the_call_are_read(self):
         input = Input.of(parameters={"a": [1]}, attempt=2, phase="install", seed=2**64 - 1)
@@ -153,7 +194,7 @@ class TestResult(unittest.TestCase):
 
         message = "the request `node` failed: it said no"
         check(self, lambda: failed(ErrorKind.RESOURCE_PERMISSION).found, message)
-        for kind in [ErrorKind.API_SERVER_UNAVAILABLE, ErrorKind.RESOURCE_NOT_FOUND]:
+        for kind in [ErrorKind.API_SERVER_UNAVAILABLE, ErrorKind.EXTENSION_UNAVAILABLE, ErrorKind.RESOURCE_NOT_FOUND]:
             with self.assertRaises(HandlerError) as raised:
                 failed(kind).succeeded()
             self.assertFalse(raised.exception.fatal)

@@ -7,8 +7,8 @@ from configurator_sdk import (
     HandlerError,
     ObjectRef,
     Output,
-    Readiness,
-    desired_object,
+    desired_entry,
+    desired_set,
     request,
     wire,
 )
@@ -22,6 +22,7 @@ class TestOutput(unittest.TestCase):
         self.assertEqual(output.requests, wire.Requests(None, [], None))
         self.assertEqual(output.outcome, wire.Outcome_Done())
         self.assertIsNone(output.desired)
+        self.assertEqual((output.remove_from_plan, output.reads), ([], []))
 
     def test_requests_keep_their_order(self):
         output = Output(request("a", Basic("k").get())).request(request("b", Basic("k").get()))
@@ -81,19 +82,16 @@ class TestOutput(unittest.TestCase):
         failed = wire.Outcome_Failed(wire.HandlerError("not yet", False, None, None))
         self.assertEqual(output.to_wire().outcome, failed)
 
-    def test_desired_objects_depend_on_one_another(self):
-        output = Output().desired(
-            desired_object("a", {"kind": "Pod"}),
-            desired_object("b", {}, depends_on=["a"], ready_when=Readiness.EXISTS, retain=True),
-            allow_empty=True,
-        )
-        self.assertEqual(
-            output.to_wire().desired,
-            wire.DesiredSet(
-                [
-                    wire.DesiredObject("a", '{"kind":"Pod"}', [], None, False),
-                    wire.DesiredObject("b", "{}", ["a"], wire.Readiness_Exists(), True),
-                ],
-                True,
-            ),
-        )
+    def test_a_set_is_all_that_an_owner_is_to_have(self):
+        members = desired_set(desired_entry("a", {"kind": "Pod"}))
+        self.assertIs(Output().desired(members).to_wire().desired, members)
+
+    def test_a_plan_loses_what_is_removed_by_name(self):
+        output = Output().remove_from_plan("a").remove_from_plan("b", "c").to_wire()
+        self.assertEqual(output.remove_from_plan, ["a", "b", "c"])
+
+    def test_a_handler_that_reads_is_entered_again(self):
+        first, second = request("a", Basic("k").get()), request("b", POD.list("shop"))
+        output = Output().read(first).read(second).to_wire()
+        self.assertEqual((output.reads, output.outcome), ([first, second], wire.Outcome_Again(None)))
+        self.assertEqual(output.requests.resource_requests, [])

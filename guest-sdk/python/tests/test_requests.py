@@ -63,6 +63,7 @@ class TestOptions(unittest.TestCase):
         self.assertEqual((full.group_by, full.of), ("all", ObjectRef("shop", "web")))
         self.assertEqual((full.on_error, full.depends_on), (OnError.CATCH_ERROR, ["b", "c"]))
         self.assertEqual(full.ready_when, wire.Readiness_Expression("object.ready"))
+        self.assertEqual(Readiness.HEALTHY, wire.Readiness_Healthy())
         self.assertEqual((full.timeout, full.partition), (1500, "team-a"))
 
 
@@ -182,6 +183,12 @@ class TestStores(unittest.TestCase):
         self.assertEqual(Secret("db").create_with({"a": 1}).value.value, '{"a":1}')
         self.assertEqual(Secret("db").get().value.verb.name, "GET")
         self.assertEqual(Secret("db").delete().value.verb.name, "DELETE")
+
+    def test_an_update_of_a_secret_names_the_version_that_is_stored(self):
+        generated, given = Secret("db").update(3).value, Secret("db").update_with(0, "p").value
+        self.assertEqual((generated.verb.name, generated.version, generated.value), ("UPDATE", 3, None))
+        self.assertEqual((given.verb.name, given.version, given.value), ("UPDATE", 0, '"p"'))
+        self.assertIsNone(Secret("db").get().value.version)
 
     def test_an_http_request_has_method_headers_and_body(self):
         post = http.post("https://a/", headers={"x": "y"}, body="é").value

@@ -16,6 +16,9 @@
 //! # let _ = (request, read);
 //! ```
 
+use crate::bindings::configurator::handler::desired::{
+    ConfigAppConfKey, ConfigContent, ConfigKey, ConfigResourceKey, ConfigTwoLayersKey,
+};
 use crate::bindings::configurator::handler::requests::{
     ConfigAppConfRequest, ConfigAppConfVerb, ConfigBasicRequest, ConfigBasicVerb, ConfigOperation,
     ConfigResourceRequest, ConfigTransaction, ConfigTwoLayersRequest, ConfigTwoLayersVerb,
@@ -102,6 +105,18 @@ impl Entry {
         self.operation(ConfigVerb::Delete, None)
     }
 
+    /// As an entry of a set, with this value.
+    pub fn content(self, value: impl Into<String>) -> ConfigContent {
+        let key = ConfigKey::Resource(ConfigResourceKey {
+            config_type: self.config_type,
+            resource_name: self.name,
+            resource_uid: self.uid,
+            namespace: self.namespace,
+            workload_kind: self.workload_kind,
+        });
+        content(key, value)
+    }
+
     fn operation(self, config_verb: ConfigVerb, value: Option<String>) -> ConfigOperation {
         ConfigOperation::Resource(ConfigResourceRequest {
             config_type: self.config_type,
@@ -155,6 +170,16 @@ impl AppConf {
         self.operation(ConfigAppConfVerb::Delete, None)
     }
 
+    /// As an entry of a set, with this value.
+    pub fn content(self, value: impl Into<String>) -> ConfigContent {
+        let key = ConfigKey::AppConf(ConfigAppConfKey {
+            pod_name: self.pod,
+            namespace: self.namespace,
+            key: self.key,
+        });
+        content(key, value)
+    }
+
     fn operation(self, verb: ConfigAppConfVerb, value: Option<String>) -> ConfigOperation {
         ConfigOperation::AppConf(ConfigAppConfRequest {
             verb,
@@ -192,6 +217,11 @@ impl Basic {
     /// Deletes the key.
     pub fn delete(self) -> ConfigOperation {
         self.operation(ConfigBasicVerb::Delete, None)
+    }
+
+    /// As an entry of a set, with this value.
+    pub fn content(self, value: impl Into<String>) -> ConfigContent {
+        content(ConfigKey::Basic(self.key), value)
     }
 
     fn operation(self, verb: ConfigBasicVerb, value: Option<String>) -> ConfigOperation {
@@ -240,6 +270,15 @@ impl TwoLayers {
         self.operation(ConfigTwoLayersVerb::Delete, None)
     }
 
+    /// As an entry of a set, with this value.
+    pub fn content(self, value: impl Into<String>) -> ConfigContent {
+        let key = ConfigKey::TwoLayers(ConfigTwoLayersKey {
+            second_path: self.second,
+            third_path: self.third,
+        });
+        content(key, value)
+    }
+
     fn operation(self, verb: ConfigTwoLayersVerb, value: Option<String>) -> ConfigOperation {
         ConfigOperation::TwoLayers(ConfigTwoLayersRequest {
             verb,
@@ -247,6 +286,14 @@ impl TwoLayers {
             third_path: self.third,
             value,
         })
+    }
+}
+
+fn content(key: ConfigKey, value: impl Into<String>) -> ConfigContent {
+    ConfigContent {
+        key,
+        value: value.into(),
+        partition: None,
     }
 }
 

@@ -39,7 +39,7 @@
 //!
 //! - What a handler gets: [`Input`], [`RequestResult`].
 //! - What it returns: [`Output`], [`Request`], [`HandlerError`].
-//! - What it may ask for: [`kubernetes`], [`configstore`], [`secretstore`], [`http`].
+//! - What it may ask for: [`kubernetes`], [`configstore`], [`secretstore`], [`http`], [`extension`], and a [`DesiredSet`].
 //! - What a module is: [`module!`], [`Handler`], [`Registry`].
 //!
 //! # Two modes
@@ -76,7 +76,8 @@
 //!
 //! - in a chain: [`Output::again`], [`Output::again_after`], [`Output::wait`], [`Output::next_phase`];
 //! - in chains and machines, today: [`Output::stop`]; [`Output::graph`], with [`Request::depends_on`] and [`Request::ready_when`], which make any
-//!   other output invalid; [`Request::once`], in whose place a node of a machine is marked `once`; [`Output::desired`].
+//!   other output invalid; [`Request::once`], in whose place a node of a machine is marked `once`; [`Output::desired`];
+//!   [`Output::read`] and [`Output::remove_from_plan`], which need a pipeline.
 //!
 //! In a chain, [`Output::data`], [`Output::progress`], [`Output::output`] and [`Output::details`] are checked and then left unread,
 //! and in the input `last` and `outputs` are absent or empty.
@@ -111,6 +112,8 @@ mod request;
 mod request_line;
 
 pub mod configstore;
+mod desired;
+pub mod extension;
 pub mod http;
 pub mod kubernetes;
 pub mod secretstore;
@@ -159,6 +162,11 @@ pub use self::bindings::configurator::handler::requests::ResourceRequest as Requ
 pub use self::bindings::configurator::handler::requests::RequestResult;
 
 #[doc(inline)]
+pub use self::bindings::configurator::handler::desired::{
+    ConfigContent, ConfigKey, Content, DesiredEntry, DesiredSet, OnConflict, OnDelete, OnExisting,
+    OnImmutable, Orders, Plan, SecretContent, Termination, TerminationPolicy,
+};
+#[doc(inline)]
 pub use self::bindings::configurator::handler::requests::{
     BatchErrorStrategy, ExecuteStrategy, HttpResponse, OnError, Operation, Precondition, Readiness,
     ResultEntry,
@@ -169,6 +177,6 @@ pub use self::bindings::configurator::handler::types::{
 };
 #[doc(inline)]
 pub use self::bindings::exports::configurator::handler::handler::{
-    Accepts, Cause, Context, DesiredObject, DesiredSet, Event, EventType, HandlerState, Outcome,
-    Progress, ResourceObject, Signal, StatusUpdate, View, Wake, WatchEvent, WatchedObject,
+    Accepts, Cause, Context, Event, EventType, HandlerState, Outcome, Progress, ResourceObject,
+    Signal, StatusUpdate, View, Wake, WatchEvent, WatchedObject,
 };

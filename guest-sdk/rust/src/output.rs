@@ -31,6 +31,8 @@ impl Output {
             output: None,
             details: None,
             desired: None,
+            remove_from_plan: Vec::new(),
+            reads: Vec::new(),
         }
     }
 
@@ -222,11 +224,12 @@ impl Output {
         self
     }
 
-    /// Fail, but keep statuses, events, data and progress. Requests are dropped: the contract allows none here. In mode
+    /// Fail, but keep statuses, events, data and progress. Requests and reads are dropped: the contract allows none here. In mode
     /// Chain this is an error of the handler whose statuses and events are published all the same.
     #[must_use]
     pub fn failed(mut self, error: HandlerError) -> Output {
         self.requests.resource_requests.clear();
+        self.reads.clear();
         self.outcome = Outcome::Failed(error);
         self
     }
@@ -245,11 +248,25 @@ impl Output {
         self
     }
 
-    /// All objects that the owner is to have; what is missing here is pruned. Refused in a chain.
+    /// All that the owner is to have; the host deletes what is missing here. In a pipeline, its entries join the plan.
     #[must_use]
     pub fn desired(mut self, desired: DesiredSet) -> Output {
         self.desired = Some(desired);
         self
+    }
+
+    /// In a pipeline: the plan loses the request or entry of this name.
+    #[must_use]
+    pub fn remove_from_plan(mut self, name: impl Into<String>) -> Output {
+        self.remove_from_plan.push(name.into());
+        self
+    }
+
+    /// In a pipeline: adds a request that only reads, and enters this handler again with its result, by [`Input::answer`](crate::Input::answer).
+    #[must_use]
+    pub fn read(mut self, request: Request) -> Output {
+        self.reads.push(request);
+        self.again()
     }
 }
 

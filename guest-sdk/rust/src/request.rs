@@ -114,8 +114,8 @@ impl Request {
         self
     }
 
-    /// In the partition of this namespace. Only for the config store and the secret store, and only in a ClusterConfigurator with a rule that
-    /// names the namespace. Default: the Configurator's own partition.
+    /// In the partition of this namespace. Only for the config store and the secret store. A Configurator may name its own namespace only, a
+    /// ClusterConfigurator those that a rule names. Default: the Configurator's own partition.
     #[must_use]
     pub fn partition(mut self, namespace: impl Into<String>) -> Request {
         self.partition = Some(namespace.into());

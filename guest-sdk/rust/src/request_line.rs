@@ -35,14 +35,25 @@ impl Display for Request {
                 let verb = match request.verb {
                     SecretVerb::Get => "get",
                     SecretVerb::Create => "create",
+                    SecretVerb::Update => "update",
                     SecretVerb::Delete => "delete",
                 };
                 write!(f, "secret {verb} {}", request.secret_name)?;
                 if request.value.is_some() {
                     f.write_str(" = (a value)")?;
                 }
+                if let Some(version) = request.version {
+                    write!(f, ", version {version}")?;
+                }
             }
             Operation::Http(request) => write!(f, "http {} {}", request.method, request.url)?,
+            Operation::Extension(request) => {
+                let (extension, verb) = (&request.extension, &request.verb);
+                write!(f, "extension {extension} {verb} {}", request.target)?;
+                if let Some(body) = &request.body {
+                    write!(f, " {body}")?;
+                }
+            }
         }
         option(f, "group-by", &self.group_by)?;
         if let Some(of) = &self.of {

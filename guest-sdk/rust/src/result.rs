@@ -161,7 +161,8 @@ fn retryable(kind: ErrorKind) -> bool {
         | ErrorKind::ApiServerUnavailable
         | ErrorKind::ConfigstoreUnavailable
         | ErrorKind::SecretstoreUnavailable
-        | ErrorKind::HttpUnavailable => true,
+        | ErrorKind::HttpUnavailable
+        | ErrorKind::ExtensionUnavailable => true,
         ErrorKind::RetryExceedLimit
         | ErrorKind::ResourceGeneric
         | ErrorKind::ResourcePermission

@@ -9,6 +9,7 @@
 //! ```
 
 use crate::Json;
+use crate::bindings::configurator::handler::desired::SecretContent;
 use crate::bindings::configurator::handler::requests::{Operation, SecretRequest, SecretVerb};
 
 /// A secret by its name.
@@ -40,6 +41,41 @@ impl Secret {
         self.request(SecretVerb::Create, Some(value.into()))
     }
 
+    /// Writes a value that the host generates in the place of this version; 0 stands for a secret that is absent. Another version is a
+    /// conflict.
+    pub fn update(self, version: u64) -> SecretRequest {
+        SecretRequest {
+            version: Some(version),
+            ..self.request(SecretVerb::Update, None)
+        }
+    }
+
+    /// Writes this value in the place of this version; 0 stands for a secret that is absent. Another version is a conflict, unless it has the
+    /// value already.
+    pub fn update_with(self, version: u64, value: impl Into<Json>) -> SecretRequest {
+        SecretRequest {
+            version: Some(version),
+            ..self.request(SecretVerb::Update, Some(value.into()))
+        }
+    }
+
+    /// As an entry of a set, with a value that the host generates once.
+    pub fn content(self) -> SecretContent {
+        SecretContent {
+            secret_name: self.name,
+            value: None,
+            partition: None,
+        }
+    }
+
+    /// As an entry of a set, with this value.
+    pub fn content_with(self, value: impl Into<Json>) -> SecretContent {
+        SecretContent {
+            value: Some(value.into().into_string()),
+            ..self.content()
+        }
+    }
+
     /// Deletes the secret. One that is absent is success.
     pub fn delete(self) -> SecretRequest {
         self.request(SecretVerb::Delete, None)
@@ -50,6 +86,7 @@ impl Secret {
             secret_name: self.name,
             verb,
             value: value.map(Json::into_string),
+            version: None,
         }
     }
 }

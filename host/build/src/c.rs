@@ -21,15 +21,31 @@ const INSTALL: &str = "python3 -m venv .venv && .venv/bin/pip install ziglang==0
 /// Bytes of the module's stack.
 const STACK: usize = 256 * 1024;
 /// What a module has in place of the C library's own, and what is between the SDK and the bindings that are made of the contract.
-const GLUE: [(&str, &str); 2] = [
+const GLUE: [(&str, &str); 9] = [
     ("libc.c", include_str!("c/libc.c")),
+    ("component.h", include_str!("c/component.h")),
     ("component.c", include_str!("c/component.c")),
+    ("component_config.c", include_str!("c/component_config.c")),
+    ("component_desired.c", include_str!("c/component_desired.c")),
+    ("component_input.c", include_str!("c/component_input.c")),
+    ("component_output.c", include_str!("c/component_output.c")),
+    (
+        "component_requests.c",
+        include_str!("c/component_requests.c"),
+    ),
+    ("component_text.c", include_str!("c/component_text.c")),
 ];
 /// What is compiled before the sources. The linker takes the first definition that it finds, and what replaces a part of the C library comes
 /// before what asks for it.
-const COMPILED: [&str; 4] = [
+const COMPILED: [&str; 10] = [
     "libc.c",
     "component.c",
+    "component_config.c",
+    "component_desired.c",
+    "component_input.c",
+    "component_output.c",
+    "component_requests.c",
+    "component_text.c",
     "configurator.c",
     "configurator_component_type.o",
 ];

@@ -8,7 +8,8 @@ use wit_bindgen_core::wit_parser::{Resolve, WorldId};
 use crate::error::BuildError;
 
 /// The files of the package, by name.
-pub(crate) const FILES: [(&str, &str); 4] = [
+pub(crate) const FILES: [(&str, &str); 5] = [
+    ("desired.wit", include_str!("../../../wit/desired.wit")),
     ("handler.wit", include_str!("../../../wit/handler.wit")),
     ("requests.wit", include_str!("../../../wit/requests.wit")),
     ("types.wit", include_str!("../../../wit/types.wit")),

@@ -123,6 +123,10 @@ pub fn authorize(
             both(&|rules| rules.check_http(request))?;
             Readable::All
         }
+        Operation::Extension(request) => {
+            both(&|rules| rules.check_extension(request))?;
+            Readable::All
+        }
     };
     Ok(AuthorizedOperation {
         operation,
@@ -233,6 +237,9 @@ impl AuthorizedOperation {
                 }
             }
             Operation::Http(request) => ceiling.check(|rules| rules.check_http(request))?,
+            Operation::Extension(request) => {
+                ceiling.check(|rules| rules.check_extension(request))?
+            }
         }
         Ok(())
     }

@@ -9,8 +9,8 @@ use crate::kubernetes_call::KubernetesCall;
 use crate::layers;
 use crate::partition;
 use crate::request::{
-    ConfigOperation, ConfigVerb, HttpRequest, KubernetesRequest, KubernetesVerb, ObjectKey,
-    ObjectRef, SecretRequest, SecretVerb,
+    ConfigOperation, ConfigVerb, ExtensionRequest, HttpRequest, KubernetesRequest, KubernetesVerb,
+    ObjectKey, ObjectRef, SecretRequest, SecretVerb,
 };
 
 /// How names of secrets begin that no rule reaches: those of the host itself, and those of the partitions of namespaces.
@@ -29,6 +29,8 @@ pub struct Capabilities {
     pub secretstore: Vec<SecretstoreRule>,
     /// For HTTP endpoints.
     pub http: Vec<HttpRule>,
+    /// For extensions of the host.
+    pub extension: Vec<ExtensionRule>,
 }
 
 /// Allows verbs on Kubernetes resources. In each list, `*` stands for any number of characters, and an empty list matches nothing. The API groups of
@@ -117,6 +119,17 @@ pub struct HttpRule {
     pub methods: Vec<String>,
 }
 
+/// Allows verbs on targets of extensions. In each list, `*` stands for any run of characters, and an empty list matches nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExtensionRule {
+    /// Names of extensions.
+    pub extensions: Vec<String>,
+    /// Targets.
+    pub targets: Vec<String>,
+    /// Verbs.
+    pub verbs: Vec<String>,
+}
+
 impl Capabilities {
     /// Rules that allow everything: a ceiling for a host whose operator trusts the authors of its Configurators.
     #[must_use]
@@ -175,6 +188,11 @@ impl Capabilities {
             http: vec![HttpRule {
                 hosts: any(),
                 methods: any(),
+            }],
+            extension: vec![ExtensionRule {
+                extensions: any(),
+                targets: any(),
+                verbs: any(),
             }],
         }
     }
@@ -389,6 +407,28 @@ impl Capabilities {
             request.method
         )))
     }
+
+    /// Checks whether a rule allows the verb on the target of an extension.
+    ///
+    /// # Errors
+    /// As [`check_kubernetes`](Self::check_kubernetes).
+    pub(crate) fn check_extension(&self, request: &ExtensionRequest) -> Result<(), Fault> {
+        let ExtensionRequest {
+            extension,
+            verb,
+            target,
+            ..
+        } = request;
+        let allowed = self.extension.iter().any(|rule| {
+            any(&rule.extensions, extension) && any(&rule.targets, target) && any(&rule.verbs, verb)
+        });
+        if allowed {
+            return Ok(());
+        }
+        Err(missing(&format!(
+            "extension: {{extensions: [{extension:?}], targets: [{target:?}], verbs: [{verb:?}]}}"
+        )))
+    }
 }
 
 /// Host of an `http` or `https` URL, lower case, with the port where it is not the scheme's own.
@@ -495,6 +535,11 @@ mod tests {
                 hosts: vec!["hooks.example.com".into()],
                 methods: vec!["POST".into()],
             }],
+            extension: vec![ExtensionRule {
+                extensions: vec!["dns".into()],
+                targets: vec!["example.org/*".into()],
+                verbs: vec!["upsert".into()],
+            }],
         }
     }
 
@@ -588,6 +633,40 @@ mod tests {
             ..kubernetes(KubernetesVerb::Get, "", "nodes")
         };
         check(&Operation::Kubernetes(request), expect!["allowed"]);
+    }
+
+    #[test]
+    fn extensions_are_allowed_by_name_target_and_verb() {
+        let request = |extension: &str, target: &str, verb: &str| {
+            Operation::Extension(ExtensionRequest {
+                extension: extension.into(),
+                verb: verb.into(),
+                target: target.into(),
+                body: None,
+            })
+        };
+        check(
+            &request("dns", "example.org/www", "upsert"),
+            expect!["allowed"],
+        );
+        check(
+            &request("dns", "example.org/www", "delete"),
+            expect![[
+                r#"ResourcePermission: spec.capabilities has no rule that allows extension: {extensions: ["dns"], targets: ["example.org/www"], verbs: ["delete"]}"#
+            ]],
+        );
+        check(
+            &request("dns", "example.com/www", "upsert"),
+            expect![[
+                r#"ResourcePermission: spec.capabilities has no rule that allows extension: {extensions: ["dns"], targets: ["example.com/www"], verbs: ["upsert"]}"#
+            ]],
+        );
+        check(
+            &request("mail", "example.org/www", "upsert"),
+            expect![[
+                r#"ResourcePermission: spec.capabilities has no rule that allows extension: {extensions: ["mail"], targets: ["example.org/www"], verbs: ["upsert"]}"#
+            ]],
+        );
     }
 
     #[test]
@@ -710,6 +789,7 @@ mod tests {
                 name: name.into(),
                 verb,
                 value: None,
+                version: None,
                 partition: None,
             })
         };

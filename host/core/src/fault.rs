@@ -32,6 +32,8 @@ pub enum FaultKind {
     SecretstoreUnavailable,
     /// The HTTP endpoint cannot be reached.
     HttpUnavailable,
+    /// The server behind an extension cannot be reached.
+    ExtensionUnavailable,
     /// A `once` request was sent and its answer was lost.
     OutcomeUnknown,
     /// Not sent, because an earlier request or a dependency failed.
@@ -53,7 +55,7 @@ pub enum Reaction {
 
 impl FaultKind {
     /// Every kind, in the order of the protocol.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::RetryExceedLimit,
         Self::ResourceGeneric,
         Self::ResourceNotFound,
@@ -65,6 +67,7 @@ impl FaultKind {
         Self::ConfigstoreUnavailable,
         Self::SecretstoreUnavailable,
         Self::HttpUnavailable,
+        Self::ExtensionUnavailable,
         Self::OutcomeUnknown,
         Self::NotSent,
     ];
@@ -79,7 +82,8 @@ impl FaultKind {
             | Self::ApiServerUnavailable
             | Self::ConfigstoreUnavailable
             | Self::SecretstoreUnavailable
-            | Self::HttpUnavailable => true,
+            | Self::HttpUnavailable
+            | Self::ExtensionUnavailable => true,
             Self::RetryExceedLimit
             | Self::ResourceGeneric
             | Self::ResourcePermission
@@ -98,7 +102,8 @@ impl FaultKind {
             Self::ApiServerUnavailable
             | Self::ConfigstoreUnavailable
             | Self::SecretstoreUnavailable
-            | Self::HttpUnavailable => Reaction::Park,
+            | Self::HttpUnavailable
+            | Self::ExtensionUnavailable => Reaction::Park,
             Self::RetryExceedLimit
             | Self::ResourceGeneric
             | Self::ResourcePermission
@@ -123,6 +128,7 @@ impl FaultKind {
             | Self::ConfigstoreUnavailable
             | Self::SecretstoreUnavailable
             | Self::HttpUnavailable
+            | Self::ExtensionUnavailable
             | Self::OutcomeUnknown
             | Self::NotSent => false,
         }
@@ -136,6 +142,7 @@ impl FaultKind {
             Self::ConfigstoreUnavailable => Some(SinkName::Configstore),
             Self::SecretstoreUnavailable => Some(SinkName::Secretstore),
             Self::HttpUnavailable => Some(SinkName::Http),
+            Self::ExtensionUnavailable => Some(SinkName::Extension),
             Self::RetryExceedLimit
             | Self::ResourceGeneric
             | Self::ResourceNotFound
@@ -163,6 +170,7 @@ impl FaultKind {
             Self::ConfigstoreUnavailable => "ConfigstoreUnavailable",
             Self::SecretstoreUnavailable => "SecretstoreUnavailable",
             Self::HttpUnavailable => "HttpUnavailable",
+            Self::ExtensionUnavailable => "ExtensionUnavailable",
             Self::OutcomeUnknown => "OutcomeUnknown",
             Self::NotSent => "NotSent",
         }
@@ -260,6 +268,7 @@ mod tests {
             ConfigstoreUnavailable: retryable, Park
             SecretstoreUnavailable: retryable, Park
             HttpUnavailable: retryable, Park
+            ExtensionUnavailable: retryable, Park
             OutcomeUnknown: final, Fail
             NotSent: final, Fail
         "#]]

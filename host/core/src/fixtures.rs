@@ -163,6 +163,7 @@ pub(crate) fn secret(verb: SecretVerb, name: &str) -> Request {
             name: name.into(),
             verb,
             value: None,
+            version: None,
             partition: None,
         }),
     )

@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::desired::{DesiredSet, PipelinePlan};
 use crate::document::Document;
-use crate::request::{ObjectKey, ObjectRef, Readiness, Requests};
+use crate::request::{ObjectKey, ObjectRef, Request, Requests};
 use crate::result::ResultEntry;
 use crate::time::Timestamp;
 
@@ -152,7 +153,7 @@ pub struct HandlerInput {
     /// What earlier steps of a flow left.
     pub outputs: Vec<(String, Document)>,
     /// In a pipeline: what the handlers before this one planned.
-    pub plan: Option<Requests>,
+    pub plan: Option<PipelinePlan>,
     /// Facts about the call.
     pub context: Context,
 }
@@ -194,32 +195,6 @@ pub struct Progress {
     pub percent: u8,
     /// For a person.
     pub message: String,
-}
-
-/// One object that the owner is to have.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DesiredObject {
-    /// Names it in `depends_on` of others.
-    pub name: String,
-    /// The object.
-    pub object: Document,
-    /// What must be ready first.
-    pub depends_on: Vec<String>,
-    /// When others may go on.
-    pub ready_when: Option<Readiness>,
-    /// Kept when the owner goes.
-    pub retain: bool,
-}
-
-/// All objects that the owner is to have.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DesiredSet {
-    /// The objects.
-    pub objects: Vec<DesiredObject>,
-    /// Whether an empty list prunes everything.
-    pub allow_empty: bool,
 }
 
 /// How loud an Event is.
@@ -280,8 +255,12 @@ pub struct HandlerOutput {
     pub output: Option<Document>,
     /// What a person sees.
     pub details: Option<Document>,
-    /// All objects that the owner is to have.
+    /// All that the owner is to have.
     pub desired: Option<DesiredSet>,
+    /// In a pipeline: names of requests and entries that the plan loses.
+    pub remove_from_plan: Vec<String>,
+    /// In a pipeline, with [`Outcome::Again`]: requests that only read.
+    pub reads: Vec<Request>,
 }
 
 /// A handler could not decide.

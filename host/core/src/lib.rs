@@ -23,6 +23,7 @@ pub mod capability;
 pub mod ceiling;
 pub mod configurator;
 pub mod content;
+pub mod desired;
 pub mod digest;
 pub mod field_manager;
 pub mod glob;

@@ -8,13 +8,16 @@ use crate::layers;
 use crate::partition::is_namespace;
 use crate::plan::{InvalidRequest, Plan, namespace_of};
 use crate::request::{
-    ConfigOperation, ConfigVerb, ExecuteStrategy, KubernetesRequest, KubernetesVerb, ObjectKey,
-    ObjectRef, Operation, Request,
+    ConfigOperation, ConfigVerb, ExecuteStrategy, ExtensionRequest, KubernetesRequest,
+    KubernetesVerb, ObjectKey, ObjectRef, Operation, Request, SecretRequest, SecretVerb,
 };
 use crate::text::quoted;
 
 /// The longest name of a request or a group, in bytes.
 pub const MAX_NAME: usize = 256;
+
+/// The longest name, verb and target of a request to an extension, in bytes.
+pub const MAX_EXTENSION_TEXT: usize = 1024;
 
 /// What the phases of a run have applied to so far, each with the phase that did. A subresource has owners of its
 /// own at the server, so it is told apart from the object.
@@ -107,6 +110,11 @@ fn check_outcome(output: &HandlerOutput, is_leaf: bool) -> Result<(), Fault> {
     if output.desired.is_some() {
         return Err(unsupported(
             "`desired` needs the object graph, which this host does not offer".to_owned(),
+        ));
+    }
+    if !output.remove_from_plan.is_empty() || !output.reads.is_empty() {
+        return Err(unsupported(
+            "`remove-from-plan` and `reads` are not valid outside a pipeline".to_owned(),
         ));
     }
     match &output.outcome {
@@ -258,10 +266,7 @@ fn check_request(
                 check_config(operation, namespace_of(request, default_namespace))
             })
         }
-        Operation::Secret(secret) if secret.name.is_empty() => {
-            Err(invalid("`secret-name` is empty".to_owned()))
-        }
-        Operation::Secret(_) => Ok(()),
+        Operation::Secret(secret) => check_secret(secret),
         Operation::Http(http) => {
             if http.method.is_empty() || !http.method.bytes().all(|byte| byte.is_ascii_uppercase())
             {
@@ -280,7 +285,39 @@ fn check_request(
                 None => Err(invalid(NO_URL.to_owned())),
             }
         }
+        Operation::Extension(extension) => check_extension(extension),
     }
+}
+
+fn check_secret(secret: &SecretRequest) -> Result<(), Fault> {
+    if secret.name.is_empty() {
+        return Err(invalid("`secret-name` is empty".to_owned()));
+    }
+    match (secret.verb, secret.version) {
+        (SecretVerb::Update, None) => Err(invalid(
+            "`update` of a secret needs `version`, the version that is stored".to_owned(),
+        )),
+        (SecretVerb::Get | SecretVerb::Create | SecretVerb::Delete, Some(_)) => Err(invalid(
+            "`version` is valid with the verb `update` only".to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn check_extension(request: &ExtensionRequest) -> Result<(), Fault> {
+    let fields = [
+        ("extension", &request.extension),
+        ("verb", &request.verb),
+        ("target", &request.target),
+    ];
+    for (field, text) in fields {
+        if text.is_empty() || text.len() > MAX_EXTENSION_TEXT {
+            return Err(invalid(format!(
+                "`{field}` of a request to an extension must have 1 to {MAX_EXTENSION_TEXT} bytes"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn check_of(of: Option<&ObjectRef>, rules: OutputRules<'_>) -> Result<(), String> {

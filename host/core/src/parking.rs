@@ -30,7 +30,7 @@ pub struct Server {
     /// The sink that reaches it.
     pub sink: SinkName,
     /// Empty for the one server behind the sink. Of HTTP, the host of the URL, with its port where it has one; of Kubernetes,
-    /// the API group, where another server may answer for it.
+    /// the API group, where another server may answer for it; of extensions, the name of the extension.
     pub host: String,
 }
 
@@ -51,6 +51,7 @@ impl Server {
             Operation::Http(request) => host_of(&request.url).unwrap_or_default(),
             // Only groups with a dot in their names can be served by an aggregated API.
             Operation::Kubernetes(request) if request.group.contains('.') => request.group.clone(),
+            Operation::Extension(request) => request.extension.clone(),
             Operation::Kubernetes(_) | Operation::Config(_) | Operation::Secret(_) => String::new(),
         };
         Self {
@@ -62,12 +63,12 @@ impl Server {
     /// Whether all objects of a Configurator depend on it, so that none begins a run while it is unavailable.
     #[must_use]
     pub fn is_shared(&self) -> bool {
-        self.host.is_empty() && self.sink != SinkName::Http
+        self.host.is_empty() && self.has_probe()
     }
 
     /// Whether a probe can tell that it is back.
     fn has_probe(&self) -> bool {
-        self.sink != SinkName::Http
+        !matches!(self.sink, SinkName::Http | SinkName::Extension)
     }
 }
 

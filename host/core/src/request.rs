@@ -19,15 +19,18 @@ pub enum SinkName {
     Secretstore,
     /// An HTTP endpoint.
     Http,
+    /// A sink that the embedder of the host adds.
+    Extension,
 }
 
 impl SinkName {
     /// Every sink.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Kubernetes,
         Self::Configstore,
         Self::Secretstore,
         Self::Http,
+        Self::Extension,
     ];
 
     /// The name in messages, metrics and documentation.
@@ -38,6 +41,7 @@ impl SinkName {
             Self::Configstore => "configstore",
             Self::Secretstore => "secretstore",
             Self::Http => "http",
+            Self::Extension => "extension",
         }
     }
 }
@@ -159,7 +163,7 @@ pub struct Requests {
     pub batch_error_strategy: BatchErrorStrategy,
 }
 
-/// When others may go on. Only with [`ExecuteStrategy::Graph`].
+/// When a thing is ready, so that what depends on it may go on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Readiness {
@@ -167,6 +171,8 @@ pub enum Readiness {
     Exists,
     /// It exists, and `status.observedGeneration`, where present, is its generation.
     Observed,
+    /// It is observed, and healthy by the rules of its kind: see [`graph::health`](crate::graph::health).
+    Healthy,
     /// A CEL expression over `object` is true.
     Expression(String),
 }
@@ -242,6 +248,8 @@ pub enum Operation {
     Secret(SecretRequest),
     /// At an HTTP endpoint.
     Http(HttpRequest),
+    /// At a sink that the embedder of the host adds.
+    Extension(ExtensionRequest),
 }
 
 impl Operation {
@@ -253,6 +261,7 @@ impl Operation {
             Self::Config(_) => SinkName::Configstore,
             Self::Secret(_) => SinkName::Secretstore,
             Self::Http(_) => SinkName::Http,
+            Self::Extension(_) => SinkName::Extension,
         }
     }
 
@@ -262,18 +271,18 @@ impl Operation {
         match self {
             Self::Config(request) => request.partition.as_deref(),
             Self::Secret(request) => request.partition.as_deref(),
-            Self::Kubernetes(_) | Self::Http(_) => None,
+            Self::Kubernetes(_) | Self::Http(_) | Self::Extension(_) => None,
         }
     }
 
-    /// Whether it may change something at its server. Any `http` request may.
+    /// Whether it may change something at its server. Any `http` request and any request to an extension may.
     #[must_use]
     pub fn is_mutating(&self) -> bool {
         match self {
             Self::Kubernetes(request) => request.verb.is_mutating(),
             Self::Config(request) => request.operations.iter().any(ConfigOperation::is_mutating),
             Self::Secret(request) => request.verb != SecretVerb::Get,
-            Self::Http(_) => true,
+            Self::Http(_) | Self::Extension(_) => true,
         }
     }
 }
@@ -297,6 +306,11 @@ impl fmt::Display for Operation {
                     .map_or(authority, |(_, host)| host);
                 write!(f, "{} {scheme}://{host}", request.method)
             }
+            Self::Extension(request) => write!(
+                f,
+                "{} {} {}",
+                request.extension, request.verb, request.target
+            ),
         }?;
         match self.partition() {
             None => Ok(()),
@@ -698,13 +712,15 @@ pub enum SecretVerb {
     Get,
     /// Write it if it is absent; an existing one stays as it is, and is the result.
     Create,
+    /// Write another value in the place of a version.
+    Update,
     /// Remove it; an absent one is success.
     Delete,
 }
 
 impl SecretVerb {
     /// Every verb.
-    pub const ALL: [Self; 3] = [Self::Get, Self::Create, Self::Delete];
+    pub const ALL: [Self; 4] = [Self::Get, Self::Create, Self::Update, Self::Delete];
 
     /// The name in the protocol and in `capabilities`.
     #[must_use]
@@ -712,6 +728,7 @@ impl SecretVerb {
         match self {
             Self::Get => "get",
             Self::Create => "create",
+            Self::Update => "update",
             Self::Delete => "delete",
         }
     }
@@ -725,8 +742,11 @@ pub struct SecretRequest {
     pub name: String,
     /// What to do.
     pub verb: SecretVerb,
-    /// For `create`; without it the host generates a value.
+    /// For `create` and `update`; without it the host generates a value.
     pub value: Option<Document>,
+    /// For `update`: the version that is stored; 0: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
     /// The namespace whose partition is meant. `None`: the Configurator's own partition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
@@ -745,6 +765,20 @@ pub struct HttpRequest {
     /// The body.
     #[serde(with = "crate::text_or_bytes::optional", default)]
     pub body: Option<Vec<u8>>,
+}
+
+/// A request to a sink that the embedder of the host adds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExtensionRequest {
+    /// The name of the extension.
+    pub extension: String,
+    /// What to do: a word of the extension.
+    pub verb: String,
+    /// What to do it to: an address within the extension.
+    pub target: String,
+    /// What the request carries.
+    pub body: Option<Document>,
 }
 
 #[cfg(test)]
@@ -783,6 +817,7 @@ mod tests {
             name: "pods/web".into(),
             verb: SecretVerb::Get,
             value: None,
+            version: None,
             partition: None,
         };
         check(Operation::Secret(secret.clone()), expect!["get pods/web"]);

@@ -160,6 +160,7 @@ mod tests {
                 ConfigstoreUnavailable: park for 630 ms, 0 failed, 1 refused
                 SecretstoreUnavailable: park for 630 ms, 0 failed, 1 refused
                 HttpUnavailable: park for 630 ms, 0 failed, 1 refused
+                ExtensionUnavailable: park for 630 ms, 0 failed, 1 refused
                 OutcomeUnknown: fail with OutcomeUnknown: it failed, 1 failed, 0 refused
                 NotSent: fail with NotSent: it failed, 1 failed, 0 refused
             "#]],

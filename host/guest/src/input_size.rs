@@ -1,5 +1,6 @@
 //! How large an input is, before it is handed to a guest.
 
+use configurator_core::desired::{Content, DesiredEntry, PipelinePlan};
 use configurator_core::document::Document;
 use configurator_core::handler::{Cause, HandlerInput, ResourceObject};
 use configurator_core::request::{ConfigOperation, Operation, Request};
@@ -14,10 +15,7 @@ pub(crate) fn input_size(input: &HandlerInput) -> u64 {
     let last = input.last.as_ref().map_or(0, |last| {
         optional(last.data.as_ref()) + results(&last.request_results)
     });
-    let plan = input
-        .plan
-        .as_ref()
-        .map_or(0, |plan| plan.resource_requests.iter().map(request).sum());
+    let plan = input.plan.as_ref().map_or(0, plan_size);
     let signal = match &input.context.cause {
         Cause::Signal(signal) => signal.name.len() + optional(signal.data.as_ref()),
         Cause::Changed(_)
@@ -59,6 +57,25 @@ fn result(result: &RequestResult) -> usize {
     result.request_name.len() + documents + error + response
 }
 
+fn plan_size(plan: &PipelinePlan) -> usize {
+    let requests: usize = plan.requests.resource_requests.iter().map(request).sum();
+    let set = plan.desired.as_ref().map_or(0, |set| {
+        let entries: usize = set.entries.iter().map(entry).sum();
+        let pre_terminate: usize = set.pre_terminate.iter().map(request).sum();
+        entries + pre_terminate
+    });
+    requests + set
+}
+
+fn entry(entry: &DesiredEntry) -> usize {
+    let content = match &entry.content {
+        Content::Kubernetes(object) => object.size(),
+        Content::Config(config) => config.write.value().map_or(0, str::len),
+        Content::Secret(secret) => optional(secret.value.as_ref()),
+    };
+    entry.name.len() + content
+}
+
 fn request(request: &Request) -> usize {
     let operation = match &request.operation {
         Operation::Kubernetes(request) => optional(request.body.as_ref()),
@@ -71,6 +88,12 @@ fn request(request: &Request) -> usize {
         Operation::Secret(request) => optional(request.value.as_ref()),
         Operation::Http(request) => {
             request.url.len() + pairs(&request.headers) + request.body.as_ref().map_or(0, Vec::len)
+        }
+        Operation::Extension(request) => {
+            request.extension.len()
+                + request.verb.len()
+                + request.target.len()
+                + optional(request.body.as_ref())
         }
     };
     request.name.len() + operation

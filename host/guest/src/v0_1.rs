@@ -39,7 +39,8 @@ use bindings::exports::configurator::handler::handler as wit;
 pub(crate) const EXPORT: &str = "configurator:handler/handler";
 
 /// The imported interfaces without their versions.
-pub(crate) const IMPORTS: [&str; 3] = [
+pub(crate) const IMPORTS: [&str; 4] = [
+    "configurator:handler/desired",
     "configurator:handler/log",
     "configurator:handler/requests",
     "configurator:handler/types",
@@ -196,6 +197,7 @@ impl From<CallFault> for HandleError {
 
 impl bindings::configurator::handler::types::Host for CallState {}
 
+impl bindings::configurator::handler::desired::Host for CallState {}
 impl bindings::configurator::handler::requests::Host for CallState {}
 
 impl wit_log::Host for CallState {

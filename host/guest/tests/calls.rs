@@ -61,6 +61,7 @@ fn a_module_is_described_once_and_shared() {
             "configurator:handler/log@0.1.0",
             "configurator:handler/types@0.1.0",
             "configurator:handler/requests@0.1.0",
+            "configurator:handler/desired@0.1.0",
         ]
     "#]]
     .assert_debug_eq(&module.imports());

@@ -11,9 +11,9 @@ mod fixture;
 
 use std::sync::{Arc, Mutex};
 
+use configurator_core::desired::PipelinePlan;
 use configurator_core::document::Document;
 use configurator_core::handler::{CallLimits, Cause, HandlerInput, HandlerOutput, Signal};
-use configurator_core::request::Requests;
 use configurator_core::result::{HttpResponse, RequestResult, ResultEntry};
 use configurator_core::{fault, handler as core, request as req};
 use configurator_guest::log::{LogSink, no_log};
@@ -468,6 +468,7 @@ fn one_of_everything_comes_back() {
                                 value: Some(
                                     [1],
                                 ),
+                                version: None,
                                 partition: None,
                             },
                         ),
@@ -500,6 +501,51 @@ fn one_of_everything_comes_back() {
                                         255,
                                     ],
                                 ),
+                            },
+                        ),
+                    },
+                    Request {
+                        name: "extension",
+                        is_declarative: false,
+                        group_by: None,
+                        bootstrap_dep: false,
+                        of: None,
+                        on_error: None,
+                        depends_on: [],
+                        ready_when: None,
+                        once: false,
+                        timeout: None,
+                        operation: Extension(
+                            ExtensionRequest {
+                                extension: "dns",
+                                verb: "upsert",
+                                target: "t",
+                                body: Some(
+                                    [2],
+                                ),
+                            },
+                        ),
+                    },
+                    Request {
+                        name: "update",
+                        is_declarative: false,
+                        group_by: None,
+                        bootstrap_dep: false,
+                        of: None,
+                        on_error: None,
+                        depends_on: [],
+                        ready_when: None,
+                        once: false,
+                        timeout: None,
+                        operation: Secret(
+                            SecretRequest {
+                                name: "s",
+                                verb: Update,
+                                value: None,
+                                version: Some(
+                                    3,
+                                ),
+                                partition: None,
                             },
                         ),
                     },
@@ -570,22 +616,175 @@ fn one_of_everything_comes_back() {
             ),
             desired: Some(
                 DesiredSet {
-                    objects: [
-                        DesiredObject {
+                    entries: [
+                        DesiredEntry {
                             name: "d",
-                            object: {},
+                            content: Kubernetes(
+                                {},
+                            ),
                             depends_on: [
                                 "e",
                             ],
                             ready_when: Some(
-                                Exists,
+                                Healthy,
                             ),
-                            retain: true,
+                            failed_when: Some(
+                                "f",
+                            ),
+                            timeout: Some(
+                                1s,
+                            ),
+                            on_existing: CreateOnly,
+                            on_conflict: Force,
+                            on_immutable: Recreate,
+                            ignored_paths: [
+                                ".spec",
+                            ],
+                            on_delete: OnlyUnderWipeOut,
+                        },
+                        DesiredEntry {
+                            name: "e",
+                            content: Config(
+                                ConfigContent {
+                                    write: TwoLayers(
+                                        ConfigTwoLayers {
+                                            verb: Update,
+                                            second_path: "a",
+                                            third_path: "b",
+                                            value: Some(
+                                                "v",
+                                            ),
+                                        },
+                                    ),
+                                    partition: Some(
+                                        "p",
+                                    ),
+                                },
+                            ),
+                            depends_on: [],
+                            ready_when: Some(
+                                Expression(
+                                    "x",
+                                ),
+                            ),
+                            failed_when: None,
+                            timeout: None,
+                            on_existing: Refuse,
+                            on_conflict: Fail,
+                            on_immutable: Fail,
+                            ignored_paths: [],
+                            on_delete: WithOwner,
+                        },
+                        DesiredEntry {
+                            name: "f",
+                            content: Secret(
+                                SecretContent {
+                                    name: "s",
+                                    value: Some(
+                                        [1],
+                                    ),
+                                    partition: None,
+                                },
+                            ),
+                            depends_on: [],
+                            ready_when: None,
+                            failed_when: None,
+                            timeout: None,
+                            on_existing: Refuse,
+                            on_conflict: Fail,
+                            on_immutable: Fail,
+                            ignored_paths: [],
+                            on_delete: WithOwner,
                         },
                     ],
                     allow_empty: true,
+                    termination_policy: Some(
+                        Path(
+                            ".spec.p",
+                        ),
+                    ),
+                    orders: Some(
+                        Orders {
+                            provision: [
+                                [
+                                    "d",
+                                ],
+                                [
+                                    "e",
+                                    "f",
+                                ],
+                            ],
+                            update: [],
+                            terminate: [
+                                [
+                                    "f",
+                                ],
+                            ],
+                        },
+                    ),
+                    pre_terminate: [
+                        Request {
+                            name: "before",
+                            is_declarative: false,
+                            group_by: None,
+                            bootstrap_dep: false,
+                            of: None,
+                            on_error: None,
+                            depends_on: [],
+                            ready_when: None,
+                            once: false,
+                            timeout: None,
+                            operation: Config(
+                                ConfigRequest {
+                                    is_transaction: false,
+                                    operations: [
+                                        Basic(
+                                            ConfigBasic {
+                                                verb: Delete,
+                                                key: "k",
+                                                value: None,
+                                            },
+                                        ),
+                                    ],
+                                    partition: None,
+                                },
+                            ),
+                        },
+                    ],
                 },
             ),
+            remove_from_plan: [
+                "old",
+            ],
+            reads: [
+                Request {
+                    name: "read",
+                    is_declarative: false,
+                    group_by: None,
+                    bootstrap_dep: false,
+                    of: None,
+                    on_error: None,
+                    depends_on: [],
+                    ready_when: None,
+                    once: false,
+                    timeout: None,
+                    operation: Config(
+                        ConfigRequest {
+                            is_transaction: false,
+                            operations: [
+                                Basic(
+                                    ConfigBasic {
+                                        verb: Get,
+                                        key: "k",
+                                        value: None,
+                                    },
+                                ),
+                            ],
+                            partition: None,
+                        },
+                    ),
+                },
+            ],
         }
     "#]]
     .assert_debug_eq(&output);
@@ -596,18 +795,28 @@ fn one_of_everything_goes_in_and_out_again() {
     let runtime = runtime();
     let returning = Guest::new().returns(everything()).build();
     let module = runtime.load_blocking(&returning, "all").unwrap();
-    let plan = call(&runtime, &module, &input("{}")).0.requests;
+    let output = call(&runtime, &module, &input("{}")).0;
+    let plan = PipelinePlan {
+        requests: output.requests,
+        desired: output.desired,
+    };
     // Returns the plan and the arguments that it was given.
     let echo = Guest::new().body(
         "(memory.copy (i32.add (local.get $result) (i32.const REQUESTS_OUT))
-           (i32.add (local.get $input) (i32.const PLAN_IN)) (i32.const REQUESTS_SIZE))
+           (i32.add (local.get $input) (i32.const REQUESTS_IN)) (i32.const REQUESTS_SIZE))
+         (memory.copy (i32.add (local.get $result) (i32.const SET_OUT))
+           (i32.add (local.get $input) (i32.const SET_IN)) (i32.const SET_SIZE))
          (i64.store (i32.add (local.get $result) (i32.const ARGS_OUT))
            (i64.load (i32.add (local.get $input) (i32.const ARGS_IN))))",
     );
     let module = runtime.load_blocking(echo.build(), "echo").unwrap();
     let input = full_input(plan);
     let output = call(&runtime, &module, &input).0;
-    assert_eq!(Some(output.requests), input.plan);
+    let returned = PipelinePlan {
+        requests: output.requests,
+        desired: output.desired,
+    };
+    assert_eq!(Some(returned), input.plan);
     assert_eq!(output.pass_through_args, input.pass_through_args);
 }
 
@@ -615,7 +824,7 @@ fn everything() -> Value {
     serde_json::from_str(include_str!("fixture/everything.json")).unwrap()
 }
 
-fn full_input(plan: Requests) -> HandlerInput {
+fn full_input(plan: PipelinePlan) -> HandlerInput {
     let document = || Document::parse("{\"a\": 1}").unwrap();
     let result = RequestResult {
         request_name: "r".into(),

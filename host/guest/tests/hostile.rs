@@ -260,9 +260,9 @@ fn documents_are_checked() {
         ],
     );
     check_returned(
-        json!({"ok": {"desired": {"objects": [{"name": "a", "object": ""}]}}}),
+        json!({"ok": {"desired": {"entries": [{"name": "a", "content": {"kubernetes": ""}}]}}}),
         expect![[
-            r#"the output is invalid: desired "a": object is not well-formed JSON: EOF while parsing a value at line 1 column 0"#
+            r#"the output is invalid: entry "a": object is not well-formed JSON: EOF while parsing a value at line 1 column 0"#
         ]],
     );
     check_returned(

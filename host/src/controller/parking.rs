@@ -68,6 +68,7 @@ impl Availability {
             configstore: observed(sinks.configstore),
             secretstore: observed(sinks.secretstore),
             http: observed(sinks.http),
+            extension: observed(sinks.extension),
         }
     }
 

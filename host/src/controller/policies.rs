@@ -217,6 +217,7 @@ impl Policies {
             configstore: govern(sinks.configstore),
             secretstore: govern(sinks.secretstore),
             http: govern(sinks.http),
+            extension: govern(sinks.extension),
         }
     }
 

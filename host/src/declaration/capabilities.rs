@@ -1,7 +1,7 @@
 //! From rules to checked capabilities.
 
 use configurator_core::capability::{
-    Capabilities, ConfigstoreRule, HttpRule, KubernetesRule, SecretstoreRule,
+    Capabilities, ConfigstoreRule, ExtensionRule, HttpRule, KubernetesRule, SecretstoreRule,
 };
 use configurator_core::request::{ConfigVerb, KubernetesVerb, SecretVerb};
 
@@ -67,6 +67,15 @@ pub fn capabilities(spec: &CapabilitiesSpec) -> Result<Capabilities, Declaration
                 methods: rule.methods.clone(),
             })
             .collect(),
+        extension: spec
+            .extension
+            .iter()
+            .map(|rule| ExtensionRule {
+                extensions: rule.extensions.clone(),
+                targets: rule.targets.clone(),
+                verbs: rule.verbs.clone(),
+            })
+            .collect(),
     })
 }
 
@@ -97,6 +106,7 @@ fn secret_verb(verb: SecretVerbSpec) -> SecretVerb {
     match verb {
         SecretVerbSpec::Get => SecretVerb::Get,
         SecretVerbSpec::Create => SecretVerb::Create,
+        SecretVerbSpec::Update => SecretVerb::Update,
         SecretVerbSpec::Delete => SecretVerb::Delete,
     }
 }

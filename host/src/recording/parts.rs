@@ -2,13 +2,14 @@
 
 use std::slice;
 
+use configurator_core::desired::{Content, DesiredEntry, DesiredSet, PipelinePlan};
 use configurator_core::document::Document;
 use configurator_core::handler::{
-    Cause, Context, HandlerInput, HandlerState, ResourceObject, WatchedObject,
+    Cause, Context, HandlerInput, HandlerOutput, HandlerState, ResourceObject, WatchedObject,
 };
 use configurator_core::request::{
     ConfigAppConf, ConfigBasic, ConfigOperation, ConfigResource, ConfigTwoLayers, HttpRequest,
-    Operation, Readiness, Request, Requests, SinkName,
+    Operation, Readiness, Request, SinkName,
 };
 use configurator_core::result::{HttpResponse, RequestResult, ResultEntry};
 
@@ -68,8 +69,11 @@ pub fn of_input(input: &mut HandlerInput) -> Vec<Part<'_>> {
         parts.extend(data.as_mut().map(Part::Document));
         entries(request_results, &mut parts);
     }
-    if let Some(plan) = plan {
-        parts.extend(of_requests(plan));
+    if let Some(PipelinePlan { requests, desired }) = plan {
+        of_requests(&mut requests.resource_requests, &mut parts);
+        if let Some(desired) = desired {
+            of_set(desired, &mut parts);
+        }
     }
     let Context {
         parameters, cause, ..
@@ -117,7 +121,9 @@ fn of_result<'p>(result: &'p mut RequestResult, parts: &mut Vec<Part<'p>>) {
     parts.push(Part::Name(request_name));
     let part: fn(&'p mut Document) -> Part<'p> = match sink {
         SinkName::Secretstore => Part::Answer,
-        SinkName::Kubernetes | SinkName::Configstore | SinkName::Http => Part::Document,
+        SinkName::Kubernetes | SinkName::Configstore | SinkName::Http | SinkName::Extension => {
+            Part::Document
+        }
     };
     parts.extend(query_objects.iter_mut().map(part));
     parts.extend(error.as_mut().map(|error| Part::Text(&mut error.message)));
@@ -133,9 +139,18 @@ fn of_result<'p>(result: &'p mut RequestResult, parts: &mut Vec<Part<'p>>) {
 }
 
 /// Those of what a handler asks for.
-pub fn of_requests(requests: &mut Requests) -> Vec<Part<'_>> {
+pub fn of_output(output: &mut HandlerOutput) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
-    for request in &mut requests.resource_requests {
+    of_requests(&mut output.requests.resource_requests, &mut parts);
+    of_requests(&mut output.reads, &mut parts);
+    if let Some(desired) = &mut output.desired {
+        of_set(desired, &mut parts);
+    }
+    parts
+}
+
+fn of_requests<'p>(requests: &'p mut [Request], parts: &mut Vec<Part<'p>>) {
+    for request in requests {
         let Request {
             name,
             group_by,
@@ -147,12 +162,88 @@ pub fn of_requests(requests: &mut Requests) -> Vec<Part<'_>> {
         parts.push(Part::Name(name));
         parts.extend(group_by.as_deref().map(Part::Name));
         parts.extend(depends_on.iter().map(|name| Part::Name(name)));
-        if let Some(Readiness::Expression(expression)) = ready_when {
-            parts.push(Part::Text(expression));
-        }
-        of_operation(operation, &mut parts);
+        of_readiness(ready_when, parts);
+        of_operation(operation, parts);
     }
-    parts
+}
+
+fn of_readiness<'p>(readiness: &'p mut Option<Readiness>, parts: &mut Vec<Part<'p>>) {
+    if let Some(Readiness::Expression(expression)) = readiness {
+        parts.push(Part::Text(expression));
+    }
+}
+
+fn of_set<'p>(set: &'p mut DesiredSet, parts: &mut Vec<Part<'p>>) {
+    let DesiredSet {
+        entries,
+        pre_terminate,
+        allow_empty: _,
+        termination_policy: _,
+        orders: _,
+    } = set;
+    for entry in entries {
+        let DesiredEntry {
+            name,
+            content,
+            depends_on,
+            ready_when,
+            failed_when,
+            ..
+        } = entry;
+        parts.push(Part::Name(name));
+        parts.extend(depends_on.iter().map(|name| Part::Name(name)));
+        of_readiness(ready_when, parts);
+        parts.extend(failed_when.as_mut().map(Part::Text));
+        of_content(content, parts);
+    }
+    of_requests(pre_terminate, parts);
+}
+
+fn of_content<'p>(content: &'p mut Content, parts: &mut Vec<Part<'p>>) {
+    match content {
+        Content::Kubernetes(object) => {
+            let part = match is_secret(object) {
+                true => Part::KubernetesSecret,
+                false => Part::Document,
+            };
+            parts.push(part(object));
+        }
+        Content::Config(config) => {
+            parts.extend(config.partition.as_mut().map(Part::Text));
+            of_config(&mut config.write, parts);
+        }
+        Content::Secret(secret) => {
+            parts.push(Part::Text(&mut secret.name));
+            parts.extend(secret.partition.as_mut().map(Part::Text));
+            parts.extend(secret.value.as_mut().map(Part::Secret));
+        }
+    }
+}
+
+/// Whether a document is a Secret of Kubernetes.
+fn is_secret(object: &Document) -> bool {
+    let object = object.to_value();
+    object.get("kind").is_some_and(|kind| kind == "Secret")
+        && object
+            .get("apiVersion")
+            .is_some_and(|version| version == "v1")
+}
+
+fn of_config<'p>(operation: &'p mut ConfigOperation, parts: &mut Vec<Part<'p>>) {
+    let (place, value) = match operation {
+        ConfigOperation::Resource(ConfigResource { name, value, .. }) => {
+            ([Some(name), None], value)
+        }
+        ConfigOperation::AppConf(ConfigAppConf { key, value, .. })
+        | ConfigOperation::Basic(ConfigBasic { key, value, .. }) => ([Some(key), None], value),
+        ConfigOperation::TwoLayers(ConfigTwoLayers {
+            second_path,
+            third_path,
+            value,
+            ..
+        }) => ([Some(second_path), Some(third_path)], value),
+    };
+    parts.extend(place.into_iter().flatten().chain(value).map(Part::Text));
 }
 
 fn of_operation<'p>(operation: &'p mut Operation, parts: &mut Vec<Part<'p>>) {
@@ -171,22 +262,7 @@ fn of_operation<'p>(operation: &'p mut Operation, parts: &mut Vec<Part<'p>>) {
         Operation::Config(own) => {
             parts.extend(own.partition.as_mut().map(Part::Text));
             for operation in &mut own.operations {
-                let (place, value) = match operation {
-                    ConfigOperation::Resource(ConfigResource { name, value, .. }) => {
-                        ([Some(name), None], value)
-                    }
-                    ConfigOperation::AppConf(ConfigAppConf { key, value, .. })
-                    | ConfigOperation::Basic(ConfigBasic { key, value, .. }) => {
-                        ([Some(key), None], value)
-                    }
-                    ConfigOperation::TwoLayers(ConfigTwoLayers {
-                        second_path,
-                        third_path,
-                        value,
-                        ..
-                    }) => ([Some(second_path), Some(third_path)], value),
-                };
-                parts.extend(place.into_iter().flatten().chain(value).map(Part::Text));
+                of_config(operation, parts);
             }
         }
         Operation::Secret(own) => {
@@ -203,6 +279,10 @@ fn of_operation<'p>(operation: &'p mut Operation, parts: &mut Vec<Part<'p>>) {
             parts.push(Part::Text(url));
             parts.extend(headers.iter_mut().map(|(_, value)| Part::Text(value)));
             parts.extend(body.as_mut().map(Part::Body));
+        }
+        Operation::Extension(own) => {
+            parts.push(Part::Text(&mut own.target));
+            parts.extend(own.body.as_mut().map(Part::Document));
         }
     }
 }

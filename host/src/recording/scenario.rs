@@ -34,6 +34,7 @@ struct World {
     config: Map<String, Value>,
     secrets: Map<String, Value>,
     http: Vec<Value>,
+    extensions: Vec<Value>,
     faults: Vec<Value>,
     /// Namespaces that something was in.
     namespaces: BTreeSet<String>,
@@ -100,6 +101,7 @@ impl Recording {
             ("config", world.config.into()),
             ("secrets", world.secrets.into()),
             ("http", world.http.into()),
+            ("extensions", world.extensions.into()),
             ("faults", world.faults.into()),
             ("steps", steps.into()),
         ];
@@ -273,6 +275,16 @@ impl World {
                         "times": 1,
                     }));
                 }
+            }
+            Operation::Extension(own) => {
+                let objects: Vec<Value> = answers.collect();
+                self.extensions.push(json!({
+                    "extension": own.extension,
+                    "verb": own.verb,
+                    "target": own.target,
+                    "objects": objects,
+                    "times": 1,
+                }));
             }
         }
     }

@@ -94,11 +94,11 @@ impl<M: Clone + Send + 'static> Taking<M> {
         let mut inputs = Vec::new();
         for call in &mut self.calls {
             let mut input = HandlerInput::clone(&call.input);
-            let requests = call.result.as_mut().map(|output| &mut output.requests);
+            let output = call.result.as_mut();
             let parts = parts::of_input(&mut input)
                 .into_iter()
                 .chain(parts::of_results(&mut call.results))
-                .chain(requests.map(parts::of_requests).unwrap_or_default());
+                .chain(output.map(parts::of_output).unwrap_or_default());
             parts.for_each(|part| self.stand_ins.learn(&part));
             inputs.push(input);
         }
@@ -145,7 +145,7 @@ impl<M: Clone + Send + 'static> Taking<M> {
 /// Whether a secret is in what a handler has returned.
 fn is_in_result(replacer: &Replacer, result: &mut Result<HandlerOutput, CallFault>) -> bool {
     if let Ok(output) = result {
-        let mut parts = parts::of_requests(&mut output.requests).into_iter();
+        let mut parts = parts::of_output(output).into_iter();
         // JSON has those that are no text as numbers.
         if parts.any(|part| matches!(part, Part::Body(body) if replacer.is_in(&body))) {
             return true;
@@ -224,7 +224,7 @@ fn has_secret_names(replacer: &Replacer, calls: &mut [RecordedCall]) -> bool {
                 .iter()
                 .map(|(name, _)| name.clone());
             known.extend(names);
-            let parts = parts::of_requests(&mut output.requests);
+            let parts = parts::of_output(output);
             known.extend(parts.into_iter().filter_map(name_of).map(str::to_owned));
         }
     }
@@ -385,6 +385,7 @@ mod tests {
             name: "token".into(),
             verb: SecretVerb::Create,
             value: Some(document(&json!({"token": token}))),
+            version: None,
             partition: None,
         };
         let tell = HttpRequest {
@@ -407,6 +408,7 @@ mod tests {
             name: "drawn".into(),
             verb: SecretVerb::Create,
             value: Some(value.clone()),
+            version: None,
             partition: None,
         };
         let mut output = HandlerOutput {

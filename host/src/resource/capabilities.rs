@@ -19,6 +19,9 @@ pub struct CapabilitiesSpec {
     /// Rules for HTTP requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub http: Vec<HttpRuleSpec>,
+    /// Rules for requests to extensions of the host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extension: Vec<ExtensionRuleSpec>,
 }
 
 /// Grants verbs on Kubernetes resources. In each list, `*` stands for any number of characters, and an empty list matches nothing. Patterns do not
@@ -105,6 +108,7 @@ pub struct SecretstoreRuleSpec {
 pub enum SecretVerbSpec {
     Get,
     Create,
+    Update,
     Delete,
 }
 
@@ -116,6 +120,18 @@ pub struct HttpRuleSpec {
     pub hosts: Vec<String>,
     /// Methods, in upper case.
     pub methods: Vec<String>,
+}
+
+/// Grants verbs on targets of extensions, which the embedder of the host adds. In each list, `*` stands for any number of characters.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct ExtensionRuleSpec {
+    /// Names of extensions.
+    pub extensions: Vec<String>,
+    /// Targets: addresses within the extension.
+    pub targets: Vec<String>,
+    /// Verbs of the extension.
+    pub verbs: Vec<String>,
 }
 
 fn every_name() -> Vec<String> {

@@ -575,7 +575,8 @@ fn status(kind: FaultKind, sink: SinkName) -> Option<u16> {
         FaultKind::ResourcePermission => Some(403),
         FaultKind::ApiServerUnavailable
         | FaultKind::SecretstoreUnavailable
-        | FaultKind::HttpUnavailable => Some(503),
+        | FaultKind::HttpUnavailable
+        | FaultKind::ExtensionUnavailable => Some(503),
         _ => None,
     }
 }

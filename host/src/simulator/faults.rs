@@ -87,7 +87,7 @@ impl FaultScript {
                 (is_list, !is_list)
             }
             Operation::Config(_) | Operation::Secret(_) => (false, operation.is_mutating()),
-            Operation::Http(_) => (true, true),
+            Operation::Http(_) | Operation::Extension(_) => (true, true),
         };
         let mut requests = lock(&self.requests);
         let known = requests
@@ -161,6 +161,7 @@ impl FaultScript {
             configstore: wrap(sinks.configstore),
             secretstore: wrap(sinks.secretstore),
             http: wrap(sinks.http),
+            extension: wrap(sinks.extension),
         }
     }
 
@@ -195,7 +196,7 @@ impl FaultScript {
     }
 }
 
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -236,7 +237,7 @@ impl FaultySink {
                 changed: false,
             }),
             // The other has done the same.
-            Operation::Config(_) | Operation::Secret(_) => {
+            Operation::Config(_) | Operation::Secret(_) | Operation::Extension(_) => {
                 let _ = self.inner.execute(operation, scope).await;
                 self.inner.execute(operation, scope).await
             }

@@ -17,6 +17,7 @@
 //! ```
 
 pub mod explore;
+mod extensions;
 mod faults;
 pub mod outcome;
 mod play;

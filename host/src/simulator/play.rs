@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::SimulatorError;
+use super::extensions::ScriptedExtensions;
 use super::faults::{FaultScript, ScriptedHttp, SeenRequest};
 use super::outcome::Outcome;
 use super::record::Recorder;
@@ -144,6 +145,7 @@ struct World<'a> {
     /// Whether there are faults beside the scenario's own.
     is_tried: bool,
     http: ScriptedHttp,
+    extensions: ScriptedExtensions,
     configurator: Value,
     key: ObjectRef,
     modules: PreparedModules,
@@ -249,6 +251,7 @@ impl<'a> World<'a> {
             secrets: EmbeddedSecretStore::memory(&SealingKey::random()?),
             recorder,
             http: ScriptedHttp::new(&scenario.http),
+            extensions: ScriptedExtensions::new(&scenario.extensions),
             key: resource::read(configurator.clone())?.key(),
             configurator,
             modules,
@@ -298,7 +301,11 @@ impl<'a> World<'a> {
 
     fn start(&self) -> Result<Running, Failed> {
         let faults = self.faults.clone();
-        let host = Host::builder()
+        let mut builder = Host::builder();
+        for answer in &self.scenario.extensions {
+            builder = builder.extension(&answer.extension, self.extensions.clone());
+        }
+        let host = builder
             .client(self.client.clone())
             .config_store(self.config.clone())
             .secret_store(self.secrets.clone())

@@ -48,6 +48,10 @@ pub struct Scenario {
     /// What HTTP endpoints answer: the first that fits and was not given often enough.
     #[serde(default)]
     pub http: Vec<HttpAnswer>,
+    /// What extensions answer: the first that fits and was not given often enough. The host of the scenario has the extensions that are
+    /// named here.
+    #[serde(default)]
+    pub extensions: Vec<ExtensionAnswer>,
     /// Requests that fail.
     #[serde(default)]
     pub faults: Vec<InjectedFault>,
@@ -93,6 +97,26 @@ pub struct HttpAnswer {
     /// The body.
     #[serde(default)]
     pub body: String,
+    /// How often it is given; absent: as often as it fits.
+    #[serde(default)]
+    pub times: Option<u32>,
+}
+
+/// What an extension answers.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExtensionAnswer {
+    /// The name of the extension.
+    pub extension: String,
+    /// The verb; `*` stands for any run of characters.
+    #[serde(default = "any")]
+    pub verb: String,
+    /// The target; `*` stands for any run of characters.
+    #[serde(default = "any")]
+    pub target: String,
+    /// The objects of the answer.
+    #[serde(default)]
+    pub objects: Vec<Value>,
     /// How often it is given; absent: as often as it fits.
     #[serde(default)]
     pub times: Option<u32>,

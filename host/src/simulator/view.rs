@@ -94,6 +94,16 @@ fn request(request: &Request) -> Value {
             if secret.value.is_some() {
                 view.insert("value".into(), "given by the handler".into());
             }
+            if let Some(version) = secret.version {
+                view.insert("version".into(), version.into());
+            }
+        }
+        Operation::Extension(own) => {
+            let line = format!("{} {} {}", own.extension, own.verb, own.target);
+            view.insert("extension".into(), line.into());
+            if let Some(body) = &own.body {
+                view.insert("body".into(), body.to_value());
+            }
         }
         Operation::Http(http) => {
             view.insert(

@@ -1,6 +1,7 @@
 //! Sinks execute requests at their servers and classify what fails.
 
 pub mod configstore;
+pub mod extensions;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod kubernetes;
@@ -80,6 +81,8 @@ pub struct Sinks {
     pub secretstore: Arc<dyn Sink>,
     /// HTTP endpoints.
     pub http: Arc<dyn Sink>,
+    /// The sinks of the embedder.
+    pub extension: Arc<dyn Sink>,
 }
 
 impl Sinks {
@@ -91,6 +94,7 @@ impl Sinks {
             SinkName::Configstore => &self.configstore,
             SinkName::Secretstore => &self.secretstore,
             SinkName::Http => &self.http,
+            SinkName::Extension => &self.extension,
         }
     }
 }

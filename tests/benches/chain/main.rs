@@ -448,7 +448,8 @@ impl Stub {
             kubernetes: stub.clone(),
             configstore: stub.clone(),
             secretstore: stub.clone(),
-            http: stub,
+            http: stub.clone(),
+            extension: stub,
         }
     }
 }

@@ -15,6 +15,7 @@ use configurator_host::sinks::http::{HttpOptions, HttpSink};
 use tokio::net::TcpListener;
 
 use super::chance::Chance;
+use super::model::matches;
 use super::{Rules, scope};
 
 /// How a host may be spelled, and the host that is meant; `None` where the spelling is not plain.
@@ -92,16 +93,6 @@ async fn server(arrived: Arc<Mutex<Vec<Arrived>>>) -> u16 {
     port
 }
 
-/// Whether `*` for any run of characters makes the pattern the text.
-fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    match (pattern, text) {
-        ([], []) => true,
-        ([b'*', rest @ ..], _) => (0..=text.len()).any(|from| matches(rest, &text[from..])),
-        ([p, pattern @ ..], [t, text @ ..]) => p == t && matches(pattern, text),
-        _ => false,
-    }
-}
-
 fn rules(chance: &mut Chance, ports: [u16; 2]) -> Capabilities {
     let port = ports[chance.below(2)];
     let patterns = [
@@ -173,9 +164,8 @@ async fn an_endpoint_is_asked_for_nothing_that_no_rule_allows() {
                 return false;
             };
             rules.http.iter().any(|rule| {
-                let is_host =
-                    |pattern: &String| matches(pattern.to_lowercase().as_bytes(), host.as_bytes());
-                let is_method = |pattern: &String| matches(pattern.as_bytes(), method.as_bytes());
+                let is_host = |pattern: &String| matches(&pattern.to_lowercase(), host);
+                let is_method = |pattern: &String| matches(pattern, method);
                 rule.hosts.iter().any(is_host) && rule.methods.iter().any(is_method)
             })
         };

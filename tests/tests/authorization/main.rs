@@ -10,6 +10,7 @@
 )]
 
 mod chance;
+mod extension;
 mod generate;
 mod http;
 mod kubernetes;
@@ -36,6 +37,8 @@ const KUBERNETES_CASES: u64 = 20_000;
 const STORE_CASES: u64 = 6_000;
 /// Generated requests to HTTP endpoints.
 const HTTP_CASES: u64 = 3_000;
+/// Generated requests to extensions.
+const EXTENSION_CASES: u64 = 3_000;
 /// The rules that must all allow a request.
 #[derive(Debug)]
 struct Rules {

@@ -214,7 +214,7 @@ fn permits(
 }
 
 /// By trying every place where a star may end.
-fn matches(pattern: &str, text: &str) -> bool {
+pub fn matches(pattern: &str, text: &str) -> bool {
     match pattern.chars().next() {
         None => text.is_empty(),
         Some('*') => {

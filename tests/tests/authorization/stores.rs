@@ -83,6 +83,11 @@ impl SecretStore for Recorded {
         Ok((secret(), false))
     }
 
+    async fn update(&self, name: &str, _: u64, _: Document) -> Result<(Secret, bool), Fault> {
+        self.0.lock().unwrap().push(name.to_owned());
+        Ok((secret(), true))
+    }
+
     async fn delete(&self, name: &str) -> Result<bool, Fault> {
         self.0.lock().unwrap().push(name.to_owned());
         Ok(true)
@@ -352,7 +357,7 @@ async fn the_secret_store_is_asked_for_nothing_that_no_rule_allows() {
                 chance.pick(&[OWN, OF_NAMESPACES, "configurator.dev", "namespaces", "pod-"]),
             );
         }
-        let verb = SecretVerb::ALL[chance.below(3)];
+        let verb = SecretVerb::ALL[chance.below(SecretVerb::ALL.len())];
         let named = partition(&mut chance);
         let rules = Rules::new(&mut chance, |chance| {
             let rule = |chance: &mut Chance| SecretstoreRule {
@@ -387,6 +392,7 @@ async fn the_secret_store_is_asked_for_nothing_that_no_rule_allows() {
             name: name.clone(),
             verb,
             value: None,
+            version: (verb == SecretVerb::Update).then_some(3),
             partition: named.clone(),
         });
         let answer = execute(&sink, &request, &rules, &scope).await;

@@ -331,6 +331,7 @@ async fn an_operation_for_another_sink_is_refused_and_a_probe_asks_nobody() {
         name: "a".into(),
         verb: SecretVerb::Get,
         value: None,
+        version: None,
         partition: None,
     });
     let fault = execute(&sink, &operation, &scope()).await.unwrap_err();

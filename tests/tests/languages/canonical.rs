@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use configurator_core::desired::Content;
 use configurator_core::document::Document;
 use configurator_core::handler::HandlerOutput;
 use configurator_core::request::Operation;
@@ -9,10 +10,17 @@ use serde_json::value::RawValue;
 
 /// An output whose documents are all in that form.
 pub fn output(mut output: HandlerOutput) -> HandlerOutput {
-    for request in &mut output.requests.resource_requests {
+    let reads = output.reads.iter_mut();
+    let pre_terminate = output
+        .desired
+        .iter_mut()
+        .flat_map(|set| &mut set.pre_terminate);
+    let requests = output.requests.resource_requests.iter_mut();
+    for request in requests.chain(reads).chain(pre_terminate) {
         match &mut request.operation {
             Operation::Kubernetes(request) => each(request.body.as_mut()),
             Operation::Secret(request) => each(request.value.as_mut()),
+            Operation::Extension(request) => each(request.body.as_mut()),
             Operation::Config(_) | Operation::Http(_) => {}
         }
     }
@@ -21,8 +29,12 @@ pub fn output(mut output: HandlerOutput) -> HandlerOutput {
     each(output.data.as_mut());
     each(output.output.as_mut());
     each(output.details.as_mut());
-    if let Some(desired) = &mut output.desired {
-        each(desired.objects.iter_mut().map(|one| &mut one.object));
+    for entry in output.desired.iter_mut().flat_map(|set| &mut set.entries) {
+        match &mut entry.content {
+            Content::Kubernetes(object) => each([object]),
+            Content::Secret(secret) => each(secret.value.as_mut()),
+            Content::Config(_) => {}
+        }
     }
     output
 }

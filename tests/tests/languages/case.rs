@@ -8,6 +8,7 @@ use configurator_core::handler::{
 };
 use configurator_core::request::SinkName;
 use configurator_core::result::{HttpResponse, RequestResult, ResultEntry};
+use configurator_tests::pipeline_plan::Planned;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -36,6 +37,8 @@ pub struct Case {
     last: Option<Last>,
     #[serde(default)]
     cause: Option<Value>,
+    #[serde(default)]
+    plan: Option<Planned>,
     #[serde(default)]
     pub seed: u64,
     /// Documents that are passed on are told as they stand.
@@ -69,6 +72,8 @@ struct Answer {
     response: Option<Response>,
     #[serde(default)]
     declarative: bool,
+    #[serde(default)]
+    sink: Option<SinkName>,
 }
 
 #[derive(Deserialize, Clone)]
@@ -123,6 +128,7 @@ impl Case {
             outputs: Vec::new(),
             last: None,
             cause: None,
+            plan: None,
             seed,
             as_written: false,
         }
@@ -135,7 +141,7 @@ impl Case {
             pass_through_args: documents(&self.args),
             last: self.last.as_ref().map(state),
             outputs: documents(&self.outputs),
-            plan: None,
+            plan: self.plan.as_ref().map(Planned::plan),
             context: Context {
                 configurator: "conformance".into(),
                 phase: "install".into(),
@@ -206,9 +212,10 @@ fn entries(entries: &[(String, Entry)]) -> Vec<(String, ResultEntry)> {
 }
 
 fn result(answer: &Answer) -> RequestResult {
-    let sink = match answer.response {
-        Some(_) => SinkName::Http,
-        None => SinkName::Kubernetes,
+    let sink = match (answer.sink, &answer.response) {
+        (Some(sink), _) => sink,
+        (None, Some(_)) => SinkName::Http,
+        (None, None) => SinkName::Kubernetes,
     };
     RequestResult {
         request_name: answer.name.clone(),

@@ -105,7 +105,7 @@ fn a_new_module_has_a_name_a_language_and_a_place() -> Result<()> {
         &folder,
         expect![[r#"
             … zig 0.17.1
-            error: no space is left for CACHE/build/other-DIGEST/wit/handler.wit: File too large (os error 27). Free some and try again
+            error: no space is left for CACHE/build/other-DIGEST/wit/desired.wit: File too large (os error 27). Free some and try again
         "#]],
     )
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
+use configurator_core::desired::DesiredSet;
 use configurator_core::document::Document;
 use configurator_core::handler::{
     CallFault, CallLimits, HandlerOutput, ModuleDescription, Outcome,
@@ -94,6 +95,8 @@ fn told(text: &mut String, output: HandlerOutput) {
         output,
         details,
         desired,
+        remove_from_plan,
+        reads,
     } = canonical::output(output);
     if !requests.resource_requests.is_empty() {
         let (execute, batch) = (requests.execute_strategy, requests.batch_error_strategy);
@@ -101,6 +104,12 @@ fn told(text: &mut String, output: HandlerOutput) {
     }
     for request in requests.resource_requests {
         writeln!(text, "{request:?}").unwrap();
+    }
+    for request in reads {
+        writeln!(text, "reads {request:?}").unwrap();
+    }
+    if !remove_from_plan.is_empty() {
+        writeln!(text, "removes from the plan {remove_from_plan:?}").unwrap();
     }
     for (name, value) in pass_through_args {
         writeln!(text, "pass {name} = {}", shortened(value.as_str())).unwrap();
@@ -114,13 +123,32 @@ fn told(text: &mut String, output: HandlerOutput) {
     for event in events {
         writeln!(text, "{event:?}").unwrap();
     }
+    if let Some(desired) = desired {
+        let DesiredSet {
+            entries,
+            allow_empty,
+            termination_policy,
+            orders,
+            pre_terminate,
+        } = desired;
+        writeln!(
+            text,
+            "desired: allow_empty {allow_empty}, {termination_policy:?}, {orders:?}"
+        )
+        .unwrap();
+        for entry in entries {
+            writeln!(text, "  {entry:?}").unwrap();
+        }
+        for request in pre_terminate {
+            writeln!(text, "  before a deletion {request:?}").unwrap();
+        }
+    }
     let rest = [
         ("next", next),
         ("data", data.map(|data| data.to_string())),
         ("progress", progress.map(|progress| format!("{progress:?}"))),
         ("output", output.map(|output| output.to_string())),
         ("details", details.map(|details| details.to_string())),
-        ("desired", desired.map(|desired| format!("{desired:?}"))),
     ];
     for (name, value) in rest {
         if let Some(value) = value {

@@ -6,6 +6,7 @@
 #include "error.h"
 #include "json.h"
 #include "kubernetes.h"
+#include "plan.h"
 #include "result.h"
 
 /* Why an object is in the run. Several changes since the last run are one `modified`. */
@@ -127,6 +128,8 @@ typedef struct cfgr_input {
     const cfgr_handler_state *last;
     /* What earlier steps of the same flow have left, by path. */
     cfgr_documents outputs;
+    /* In a pipeline: what the handlers before this one have planned, and what this one has. NULL elsewhere. */
+    const cfgr_plan *plan;
     cfgr_context context;
 } cfgr_input;
 

@@ -5,7 +5,8 @@
  *
  * - in a chain: cfgr_output_again, cfgr_output_again_after, cfgr_output_wait, the field `next_phase`;
  * - in chains and machines, today: cfgr_output_stop; the strategy `graph`, with `depends_on` and `ready_when`, which make any other output invalid;
- *   `once`, in whose place a node of a machine is marked `once`; cfgr_output_desired.
+ *   `once`, in whose place a node of a machine is marked `once`; cfgr_output_desired, cfgr_output_desired_entry and
+ *   cfgr_output_pre_terminate; cfgr_output_read and cfgr_output_remove_from_plan, which need a pipeline.
  *
  * In a chain, the fields `data`, `progress`, `output` and `details` are checked and then left unread.
  */
@@ -13,31 +14,11 @@
 #define CONFIGURATOR_OUTPUT_H
 
 #include "compiler.h"
+#include "desired.h"
 #include "error.h"
 #include "input.h"
 #include "json.h"
 #include "request.h"
-
-typedef enum cfgr_execute_strategy {
-    /* As CFGR_PARALLEL. */
-    CFGR_EXECUTE_UNSAID,
-    /* In order; the first failure that nothing catches (`on_error`, `group_by`) stops the rest. */
-    CFGR_SERIAL,
-    /* Side by side, within the configurator's concurrency limit. */
-    CFGR_PARALLEL,
-    /* Each when what it names in `depends_on` is ready. */
-    CFGR_GRAPH,
-} cfgr_execute_strategy;
-
-/* What becomes of a failed request that has a `group_by` and says no `on_error`. */
-typedef enum cfgr_batch_error_strategy {
-    /* As CFGR_BATCH_CATCH_ERROR. */
-    CFGR_BATCH_UNSAID,
-    /* Its result is left out of the group. */
-    CFGR_BATCH_DROP_ERROR,
-    /* Its result joins the group with `error` set. */
-    CFGR_BATCH_CATCH_ERROR,
-} cfgr_batch_error_strategy;
 
 typedef enum cfgr_event_type {
     CFGR_EVENT_NORMAL,
@@ -105,26 +86,12 @@ typedef struct cfgr_outcome {
     const cfgr_error *error;
 } cfgr_outcome;
 
-/* One object that the owner is to have. */
-typedef struct cfgr_desired_object {
-    const char *name;
-    const char *object;
-    /* Names of others that must be ready first. */
-    cfgr_names depends_on;
-    cfgr_readiness ready_when;
-    /* Kept when the owner goes, whatever the termination policy says. */
-    bool retain;
-} cfgr_desired_object;
-
 /*
  * What a handler returns: begins with `{0}`, which asks for nothing and is done. Lists are filled by the functions below. The other fields are
  * set; a text that is set must live until the call ends, as literals and all texts of the SDK do.
  */
 typedef struct cfgr_output {
-    struct {
-        cfgr_request *items;
-        size_t count, capacity;
-    } requests;
+    cfgr_requests requests;
     struct {
         cfgr_document *items;
         size_t count, capacity;
@@ -137,11 +104,12 @@ typedef struct cfgr_output {
         cfgr_event *items;
         size_t count, capacity;
     } events;
+    cfgr_desired_set desired;
     struct {
-        cfgr_desired_object *items;
+        const char **items;
         size_t count, capacity;
-        bool is_said, allow_empty;
-    } desired;
+    } remove_from_plan;
+    cfgr_requests reads;
     cfgr_outcome outcome;
     cfgr_execute_strategy execute_strategy;
     cfgr_batch_error_strategy batch_error_strategy;
@@ -194,7 +162,7 @@ void cfgr_output_again_after(cfgr_output *output, uint64_t milliseconds);
 #define cfgr_output_wait(to, ...) cfgr_output_wait_for((to), (cfgr_wake){__VA_ARGS__})
 
 /*
- * Fail, but keep statuses, events, data and progress. Requests are dropped: the contract allows none here. In a chain this is an error
+ * Fail, but keep statuses, events, data and progress. Requests and reads are dropped: the contract allows none here. In a chain this is an error
  * of the handler whose statuses and events are published all the same.
  */
 void cfgr_output_failed(cfgr_output *output, const cfgr_error *error);
@@ -203,21 +171,44 @@ void cfgr_output_failed(cfgr_output *output, const cfgr_error *error);
 void cfgr_output_stop(cfgr_output *output);
 
 /*
- * Says that the objects which are added by cfgr_output_desired_object are all that the owner is to have; what is missing is pruned. Without
- * `allow_empty`, none at all is an error.
+ * Says that the entries of the output are all that the owner is to have, even if there are none; the host deletes what is missing. In a
+ * pipeline, the entries join the plan. Options: the fields of cfgr_desired_options. A later call replaces them.
+ *
+ *     cfgr_output_desired(output, .provision = CFGR_GROUPS(CFGR_NAMES("a"), CFGR_NAMES("b", "c")));
  */
-void cfgr_output_desired(cfgr_output *output, bool allow_empty);
+#define cfgr_output_desired(to, ...) cfgr_output_desired_with((to), (cfgr_desired_options){__VA_ARGS__})
 
-/* Adds an object that the owner is to have. What may be said: `.depends_on`, `.ready_when`, `.retain`. */
-#define cfgr_output_desired_object(to, named, document, ...) \
-    cfgr_output_add_desired(                                 \
-        (to), (cfgr_desired_object){.name = (named), .object = cfgr_json_text(document) __VA_OPT__(, ) __VA_ARGS__})
+/*
+ * Adds an entry to the set: its name, and its content, which is a Kubernetes object, or made by a macro of content.h. Options: the fields of
+ * cfgr_desired_entry.
+ *
+ *     cfgr_output_desired_entry(output, "database", stateful_set, .depends_on = CFGR_NAMES("password"));
+ */
+#define cfgr_output_desired_entry(to, named, what, ...) \
+    cfgr_output_add_desired_entry((to), (cfgr_desired_entry){.name = (named), .content = CFGR_CONTENT(what) __VA_OPT__(, ) __VA_ARGS__})
 
-/* What the macros call. */
+/* Adds a request to the set that is executed when the owner is being deleted, before any member is. Options as for cfgr_output_request. */
+#define cfgr_output_pre_terminate(to, named, what, ...) \
+    cfgr_output_add_pre_terminate((to), (cfgr_request){.name = (named), .operation = CFGR_OPERATION(what) __VA_OPT__(, ) __VA_ARGS__})
+
+/* In a pipeline: the plan loses the request or entry of this name. */
+void cfgr_output_remove_from_plan(cfgr_output *output, const char *name);
+
+/*
+ * In a pipeline: adds a request that only reads, and enters this handler again with its result, by cfgr_input_answer. Options as for
+ * cfgr_output_request.
+ */
+#define cfgr_output_read(to, named, what, ...) \
+    cfgr_output_add_read((to), (cfgr_request){.name = (named), .operation = CFGR_OPERATION(what) __VA_OPT__(, ) __VA_ARGS__})
+
+/* What the macros call. Requests and entries of a plan are added with these, too. */
 void cfgr_output_add_request(cfgr_output *output, cfgr_request request);
 void cfgr_output_add_status(cfgr_output *output, cfgr_status_update update);
 void cfgr_output_add_event(cfgr_output *output, cfgr_event event);
 void cfgr_output_wait_for(cfgr_output *output, cfgr_wake wake);
-void cfgr_output_add_desired(cfgr_output *output, cfgr_desired_object object);
+void cfgr_output_desired_with(cfgr_output *output, cfgr_desired_options options);
+void cfgr_output_add_desired_entry(cfgr_output *output, cfgr_desired_entry entry);
+void cfgr_output_add_pre_terminate(cfgr_output *output, cfgr_request request);
+void cfgr_output_add_read(cfgr_output *output, cfgr_request request);
 
 #endif

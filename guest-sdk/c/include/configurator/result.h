@@ -13,6 +13,7 @@ typedef enum cfgr_sink {
     CFGR_SINK_CONFIGSTORE,
     CFGR_SINK_SECRETSTORE,
     CFGR_SINK_HTTP,
+    CFGR_SINK_EXTENSION,
 } cfgr_sink;
 
 /* What went wrong, in the words that every sink shares. */
@@ -28,6 +29,7 @@ typedef enum cfgr_error_kind {
     CFGR_CONFIGSTORE_UNAVAILABLE,
     CFGR_SECRETSTORE_UNAVAILABLE,
     CFGR_HTTP_UNAVAILABLE,
+    CFGR_EXTENSION_UNAVAILABLE,
     CFGR_OUTCOME_UNKNOWN,
     CFGR_NOT_SENT,
 } cfgr_error_kind;
@@ -56,7 +58,7 @@ const char *cfgr_response_header(const cfgr_http_response *response, const char 
 CFGR_MUST_USE const cfgr_error *cfgr_response_json(const cfgr_http_response *response, cfgr_json *json);
 
 typedef struct cfgr_result {
-    /* The request that this answers; tells the results of a group apart. */
+    /* The request that this answers, or the entry of a set; tells the results of a group apart. */
     const char *request_name;
     cfgr_sink sink;
     bool is_declarative;

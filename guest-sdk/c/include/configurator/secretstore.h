@@ -8,6 +8,7 @@
 typedef enum cfgr_secret_verb {
     CFGR_SECRET_GET,
     CFGR_SECRET_CREATE,
+    CFGR_SECRET_UPDATE,
     CFGR_SECRET_DELETE,
 } cfgr_secret_verb;
 
@@ -17,6 +18,8 @@ typedef struct cfgr_secret {
     const char *name;
     /* A document, or NULL. */
     const char *value;
+    /* Of CFGR_SECRET_UPDATE: the version that is stored; 0: there is none. */
+    uint64_t version;
 } cfgr_secret;
 
 /*
@@ -31,6 +34,14 @@ cfgr_secret cfgr_secret_create(const char *name);
 /* Creates the secret with this value; one that exists is success and keeps its value. A value that is absent is a mistake of the handler, and
  * ends the call: cfgr_null() is one. */
 cfgr_secret cfgr_secret_create_with(const char *name, cfgr_json value);
+
+/* Writes a value that the host generates in the place of this version; 0 stands for a secret that is absent. Another version is a
+ * conflict. */
+cfgr_secret cfgr_secret_update(const char *name, uint64_t version);
+
+/* Writes this value in the place of this version; 0 stands for a secret that is absent. Another version is a conflict, unless it has the
+ * value already. A value that is absent is a mistake, as for cfgr_secret_create_with. */
+cfgr_secret cfgr_secret_update_with(const char *name, uint64_t version, cfgr_json value);
 
 /* Deletes the secret. One that is absent is success. */
 cfgr_secret cfgr_secret_delete(const char *name);

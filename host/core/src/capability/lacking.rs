@@ -17,6 +17,7 @@ impl Capabilities {
             .or_else(|| self.lacking_config(wanted))
             .or_else(|| self.lacking_secret(wanted))
             .or_else(|| self.lacking_http(wanted))
+            .or_else(|| self.lacking_extension(wanted))
     }
 
     fn lacking_kubernetes(&self, wanted: &Self) -> Option<String> {
@@ -142,6 +143,27 @@ impl Capabilities {
             })
         })
     }
+
+    fn lacking_extension(&self, wanted: &Self) -> Option<String> {
+        let lacks = |extension: &str, target: &str, verb: &str| {
+            !self.extension.iter().any(|rule| {
+                any(&rule.extensions, extension)
+                    && any(&rule.targets, target)
+                    && any(&rule.verbs, verb)
+            })
+        };
+        wanted.extension.iter().find_map(|rule| {
+            rule.extensions.iter().find_map(|extension| {
+                rule.targets.iter().find_map(|target| {
+                    let mut verbs = rule.verbs.iter();
+                    let verb = verbs.find(|verb| lacks(extension, target, verb))?;
+                    Some(format!(
+                        "extension: {{extensions: [{extension:?}], targets: [{target:?}], verbs: [{verb:?}]}}"
+                    ))
+                })
+            })
+        })
+    }
 }
 
 /// Returns the first partition, text and verb of a rule for a store that `is` holds for. The texts are prefixes of keys, or names.
@@ -201,7 +223,7 @@ impl Place<'_> {
 mod tests {
     use expect_test::{Expect, expect};
 
-    use super::super::{HttpRule, KubernetesRule};
+    use super::super::{ExtensionRule, HttpRule, KubernetesRule};
     use super::*;
 
     fn texts(texts: &[&str]) -> Vec<String> {
@@ -244,6 +266,11 @@ mod tests {
             http: vec![HttpRule {
                 hosts: texts(&["*.example.com"]),
                 methods: texts(&["POST"]),
+            }],
+            extension: vec![ExtensionRule {
+                extensions: texts(&["dns"]),
+                targets: texts(&["example.org/*"]),
+                verbs: texts(&["upsert"]),
             }],
         }
     }
@@ -362,6 +389,19 @@ mod tests {
                 ..Capabilities::default()
             },
             expect![[r#"http: {hosts: ["*"], methods: [POST]}"#]],
+        );
+        check(
+            Capabilities {
+                extension: vec![ExtensionRule {
+                    extensions: texts(&["dns"]),
+                    targets: texts(&["example.org/www", "example.com/www"]),
+                    verbs: texts(&["upsert"]),
+                }],
+                ..Capabilities::default()
+            },
+            expect![[
+                r#"extension: {extensions: ["dns"], targets: ["example.com/www"], verbs: ["upsert"]}"#
+            ]],
         );
     }
 

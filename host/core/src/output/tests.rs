@@ -5,9 +5,10 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
+use crate::desired::DesiredSet;
 use crate::document::Document;
 use crate::fixtures::{apply, asks, document, get, key, kubernetes, post, put, secret};
-use crate::handler::{DesiredSet, Event, EventType, HandlerError, Progress, StatusUpdate, Wake};
+use crate::handler::{Event, EventType, HandlerError, Progress, StatusUpdate, Wake};
 use crate::request::{
     ConfigAppConf, ConfigBasic, ConfigRequest, ConfigResource, ConfigTwoLayers, ConfigType,
     HttpRequest, Readiness, SecretVerb,
@@ -291,6 +292,20 @@ fn the_outcome_is_done_or_failed_without_requests() {
                     ..HandlerOutput::default()
                 },
             ),
+            (
+                "a removal from a plan",
+                HandlerOutput {
+                    remove_from_plan: vec!["a".into()],
+                    ..HandlerOutput::default()
+                },
+            ),
+            (
+                "a read",
+                HandlerOutput {
+                    reads: vec![get("a")],
+                    ..HandlerOutput::default()
+                },
+            ),
         ],
         expect![[r#"
             done: ok
@@ -302,6 +317,8 @@ fn the_outcome_is_done_or_failed_without_requests() {
             stop: UnsupportedResourceOperation: the output asks for too much: the outcome `stop` is not valid outside a pipeline
             next: UnsupportedResourceOperation: the output asks for too much: `next` is not valid in a chain: the phases follow one another
             desired: UnsupportedResourceOperation: the output asks for too much: `desired` needs the object graph, which this host does not offer
+            a removal from a plan: UnsupportedResourceOperation: the output asks for too much: `remove-from-plan` and `reads` are not valid outside a pipeline
+            a read: UnsupportedResourceOperation: the output asks for too much: `remove-from-plan` and `reads` are not valid outside a pipeline
         "#]],
     );
 }

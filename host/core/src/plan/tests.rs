@@ -632,6 +632,7 @@ fn an_outage_of_a_store_is_not_caught_but_that_of_an_endpoint_is() {
         (FaultKind::ConfigstoreUnavailable, false),
         (FaultKind::SecretstoreUnavailable, false),
         (FaultKind::HttpUnavailable, true),
+        (FaultKind::ExtensionUnavailable, true),
         (FaultKind::ResourceNotFound, true),
     ] {
         assert_eq!(

@@ -9,7 +9,7 @@ use configurator_core::fault::{Fault, FaultKind};
 use configurator_store::{OpenError, Store, StoreError, StoreOptions, Transaction, WriteError};
 use serde::{Deserialize, Serialize};
 
-use super::{SealingKey, Secret, SecretStore, generic};
+use super::{SealingKey, Secret, SecretStore, generic, other_version};
 use crate::cipher::Cipher;
 
 /// A secret store in one file, or in memory. Values are sealed with XChaCha20-Poly1305; their names are not secret,
@@ -143,6 +143,24 @@ impl EmbeddedSecretStore {
         Ok(Secret { version, value })
     }
 
+    /// Writes a secret with this version.
+    fn put(
+        &self,
+        transaction: &mut Transaction<'_>,
+        name: &str,
+        version: u64,
+        value: Document,
+    ) -> Result<Secret, Fault> {
+        let sealed = self
+            .cipher
+            .seal(name, value.as_str().as_bytes())
+            .map_err(generic)?;
+        let text = serde_json::to_string(&Stored { version, sealed })
+            .map_err(|error| generic(error.to_string()))?;
+        transaction.put(key_of(name), text);
+        Ok(Secret { version, value })
+    }
+
     /// The secret of this name, in one state of the store.
     fn look_up(
         &self,
@@ -190,14 +208,30 @@ impl SecretStore for EmbeddedSecretStore {
                 return Ok((secret, false));
             }
             let version = highest_deleted(transaction)? + 1;
-            let sealed = this
-                .cipher
-                .seal(&name, value.as_str().as_bytes())
-                .map_err(generic)?;
-            let text = serde_json::to_string(&Stored { version, sealed })
-                .map_err(|error| generic(error.to_string()))?;
-            transaction.put(key_of(&name), text);
-            Ok((Secret { version, value }, true))
+            Ok((this.put(transaction, &name, version, value)?, true))
+        };
+        self.store.write(write).await.map_err(fault_of)
+    }
+
+    async fn update(
+        &self,
+        name: &str,
+        version: u64,
+        value: Document,
+    ) -> Result<(Secret, bool), Fault> {
+        let this = self.clone();
+        let name = name.to_owned();
+        let write = move |transaction: &mut Transaction<'_>| {
+            let stored = this.look_up(transaction, &name)?;
+            let stored_version = stored.as_ref().map_or(0, |secret| secret.version);
+            if stored_version != version {
+                return match stored {
+                    Some(secret) if secret.value == value => Ok((secret, false)),
+                    _ => Err(other_version(&name, version, stored_version)),
+                };
+            }
+            let version = highest_deleted(transaction)?.max(stored_version) + 1;
+            Ok((this.put(transaction, &name, version, value)?, true))
         };
         self.store.write(write).await.map_err(fault_of)
     }

@@ -16,7 +16,7 @@ use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::partition::Partition;
-use configurator_core::request::{Operation, SecretVerb, SinkName};
+use configurator_core::request::{Operation, SecretRequest, SecretVerb, SinkName};
 use configurator_core::result::Answer;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -54,7 +54,8 @@ impl std::fmt::Debug for Secret {
 /// Keeps secrets.
 ///
 /// # Guarantees
-/// - A secret is never overwritten: of two that create it at the same time, both get what the first wrote.
+/// - Of two that create a secret at the same time, both get what the first wrote. Only an update overwrites a secret, and of two updates of the
+///   same version one wins.
 /// - A write that was acknowledged survives a crash.
 #[async_trait]
 pub trait SecretStore: Send + Sync + 'static {
@@ -63,6 +64,18 @@ pub trait SecretStore: Send + Sync + 'static {
 
     /// Writes the secret if there is none. Returns what is stored afterwards, and whether that is new.
     async fn create(&self, name: &str, value: Document) -> Result<(Secret, bool), Fault>;
+
+    /// Writes another value in the place of this version; 0 stands for a secret that is absent. Returns what is stored afterwards, and
+    /// whether that is new: a secret that has the value already is success, whatever its version, so an update may be repeated.
+    ///
+    /// # Errors
+    /// [`FaultKind::ResourceConflict`] where another version with another value is stored.
+    async fn update(
+        &self,
+        name: &str,
+        version: u64,
+        value: Document,
+    ) -> Result<(Secret, bool), Fault>;
 
     /// Removes the secret; an absent one is success. Returns whether there was one.
     async fn delete(&self, name: &str) -> Result<bool, Fault>;
@@ -87,6 +100,15 @@ impl SecretStore for Arc<dyn SecretStore> {
 
     async fn create(&self, name: &str, value: Document) -> Result<(Secret, bool), Fault> {
         (**self).create(name, value).await
+    }
+
+    async fn update(
+        &self,
+        name: &str,
+        version: u64,
+        value: Document,
+    ) -> Result<(Secret, bool), Fault> {
+        (**self).update(name, version, value).await
     }
 
     async fn delete(&self, name: &str) -> Result<bool, Fault> {
@@ -150,13 +172,8 @@ impl SecretstoreSink {
         Self { partitions, ..self }
     }
 
-    async fn run(
-        &self,
-        partition: &Partition,
-        name: &str,
-        verb: SecretVerb,
-        value: Option<&Document>,
-    ) -> Result<Answer, Fault> {
+    async fn run(&self, partition: &Partition, request: &SecretRequest) -> Result<Answer, Fault> {
+        let name = request.name.as_str();
         let stored = partition.secret(name);
         if name.len() > MAX_NAME {
             return Err(generic(format!(
@@ -164,7 +181,7 @@ impl SecretstoreSink {
                 name.len()
             )));
         }
-        match verb {
+        match request.verb {
             SecretVerb::Get => {
                 let secret = self.store.as_ref().get(&stored).await?.ok_or_else(|| {
                     Fault::new(
@@ -176,17 +193,15 @@ impl SecretstoreSink {
             }
             SecretVerb::Create => {
                 // Whether there is one is for the store to see: asked here as well, it would be two requests.
-                let value = match value {
-                    Some(value) if value.size() > MAX_VALUE => {
-                        return Err(generic(format!(
-                            "the value of the secret {name:?} has {} bytes; {MAX_VALUE} are allowed",
-                            value.size()
-                        )));
-                    }
-                    Some(value) => value.clone(),
-                    None => self.generator.generate(name)?,
-                };
+                let value = self.value(request)?;
                 let (secret, changed) = self.store.as_ref().create(&stored, value).await?;
+                answer(name, &secret, changed)
+            }
+            SecretVerb::Update => {
+                let value = self.value(request)?;
+                let version = request.version.unwrap_or_default();
+                let updating = self.store.as_ref().update(&stored, version, value);
+                let (secret, changed) = updating.await?;
                 answer(name, &secret, changed)
             }
             SecretVerb::Delete => {
@@ -196,6 +211,19 @@ impl SecretstoreSink {
                     ..Answer::default()
                 })
             }
+        }
+    }
+
+    /// The value that a request gives a secret.
+    fn value(&self, request: &SecretRequest) -> Result<Document, Fault> {
+        let name = request.name.as_str();
+        match &request.value {
+            Some(value) if value.size() > MAX_VALUE => Err(generic(format!(
+                "the value of the secret {name:?} has {} bytes; {MAX_VALUE} are allowed",
+                value.size()
+            ))),
+            Some(value) => Ok(value.clone()),
+            None => self.generator.generate(name),
         }
     }
 }
@@ -214,9 +242,7 @@ impl Sink for SecretstoreSink {
         let running = async {
             let named = request.partition.as_deref();
             let partition = partition(&*self.partitions, named, &scope.partition).await?;
-            let value = request.value.as_ref();
-            self.run(&partition, &request.name, request.verb, value)
-                .await
+            self.run(&partition, request).await
         };
         tokio::time::timeout(timeout, running)
             .await
@@ -254,6 +280,18 @@ fn answer(name: &str, secret: &Secret, changed: bool) -> Result<Answer, Fault> {
         changed,
         http_response: None,
     })
+}
+
+/// The fault of an update whose version is not the stored one. `0` stands for a secret that is absent.
+fn other_version(name: &str, wanted: u64, stored: u64) -> Fault {
+    let stored = match stored {
+        0 => "the secret store has no such secret".to_owned(),
+        version => format!("the secret store has version {version}"),
+    };
+    Fault::new(
+        FaultKind::ResourceConflict,
+        format!("the secret {name:?} was to be updated from version {wanted}, and {stored}"),
+    )
 }
 
 fn generic(message: String) -> Fault {

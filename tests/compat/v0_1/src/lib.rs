@@ -11,12 +11,13 @@ wit_bindgen::generate!({
     generate_all,
 });
 
+use configurator::handler::desired as set;
 use configurator::handler::log::{Level, log};
 use configurator::handler::requests as wit;
 use configurator::handler::types::{ObjectKey, ObjectRef};
 use exports::configurator::handler::handler::{
-    Accepts, DesiredObject, DesiredSet, Event, EventType, Guest, HandlerDescription, HandlerError,
-    HandlerInput, HandlerOutput, ModuleDescription, Outcome, Progress, StatusUpdate, View, Wake,
+    Accepts, Event, EventType, Guest, HandlerDescription, HandlerError, HandlerInput,
+    HandlerOutput, ModuleDescription, Outcome, Progress, StatusUpdate, View, Wake,
 };
 
 struct Module;
@@ -93,6 +94,8 @@ fn output(requests: wit::Requests) -> HandlerOutput {
         output: None,
         details: None,
         desired: None,
+        remove_from_plan: Vec::new(),
+        reads: Vec::new(),
     }
 }
 
@@ -321,17 +324,25 @@ fn every_request() -> wit::Requests {
             ],
         },
     )));
-    for verb in [SecretVerb::Get, SecretVerb::Create, SecretVerb::Delete] {
+    for verb in [
+        SecretVerb::Get,
+        SecretVerb::Create,
+        SecretVerb::Update,
+        SecretVerb::Delete,
+    ] {
+        let is_written = matches!(verb, SecretVerb::Create | SecretVerb::Update);
         all.push(request(Operation::Secret(wit::SecretRequest {
             secret_name: "login".into(),
             verb,
-            value: (verb == SecretVerb::Create).then(|| r#""a value""#.to_owned()),
+            value: is_written.then(|| r#""a value""#.to_owned()),
+            version: (verb == SecretVerb::Update).then_some(3),
         })));
     }
     let mut in_partition = request(Operation::Secret(wit::SecretRequest {
         secret_name: "login".into(),
         verb: SecretVerb::Get,
         value: None,
+        version: None,
     }));
     in_partition.partition = some("team-a");
     all.push(in_partition);
@@ -341,6 +352,14 @@ fn every_request() -> wit::Requests {
         headers: vec![("content-type".into(), "text/plain".into())],
         body: Some(vec![0, 1, 254, 255]),
     })));
+    for body in [None, some("{}")] {
+        all.push(request(Operation::Extension(wit::ExtensionRequest {
+            extension: "dns".into(),
+            verb: "upsert".into(),
+            target: "example.org/www".into(),
+            body,
+        })));
+    }
     for on_error in [OnError::Fail, OnError::CatchError, OnError::DropError] {
         let mut with_error = request(Operation::Http(wit::HttpRequest {
             method: "GET".into(),
@@ -371,6 +390,7 @@ fn every_field() -> HandlerOutput {
     let ready = [
         wit::Readiness::Exists,
         wit::Readiness::Observed,
+        wit::Readiness::Healthy,
         wit::Readiness::Expression("object.status.ready".into()),
     ];
     let mut before = Vec::new();
@@ -384,13 +404,6 @@ fn every_field() -> HandlerOutput {
         before = vec![one.request_name.clone()];
         requests.push(one);
     }
-    let desired = ready.into_iter().map(|ready_when| DesiredObject {
-        name: format!("{ready_when:?}"),
-        object: r#"{"kind":"ConfigMap"}"#.into(),
-        depends_on: vec!["other".into()],
-        ready_when: Some(ready_when),
-        retain: true,
-    });
     HandlerOutput {
         requests: wit::Requests {
             execute_strategy: Some(wit::ExecuteStrategy::Graph),
@@ -419,11 +432,131 @@ fn every_field() -> HandlerOutput {
         }),
         output: some(r#"{"left":1}"#),
         details: some(r#"{"seen":1}"#),
-        desired: Some(DesiredSet {
-            objects: desired.collect(),
-            allow_empty: true,
-        }),
+        desired: Some(every_entry(ready.into())),
+        remove_from_plan: vec!["old".into()],
+        reads: vec![request(wit::Operation::Kubernetes(kubernetes(
+            wit::KubernetesVerb::Get,
+        )))],
     }
+}
+
+/// A set with every content and every policy of an entry at least once.
+fn every_entry(ready: Vec<wit::Readiness>) -> set::DesiredSet {
+    let entry = |name: &str, content| set::DesiredEntry {
+        name: name.to_owned(),
+        content,
+        depends_on: Vec::new(),
+        ready_when: None,
+        failed_when: None,
+        timeout: None,
+        on_existing: None,
+        on_conflict: None,
+        on_immutable: None,
+        ignored_paths: Vec::new(),
+        on_delete: None,
+    };
+    let object = || set::Content::Kubernetes(r#"{"kind":"ConfigMap"}"#.to_owned());
+    let keys = [
+        set::ConfigKey::Resource(set::ConfigResourceKey {
+            config_type: wit::ConfigType::Workload,
+            resource_name: "web".into(),
+            resource_uid: some("u1"),
+            namespace: some("shop"),
+            workload_kind: some("Deployment"),
+        }),
+        set::ConfigKey::AppConf(set::ConfigAppConfKey {
+            pod_name: "web-0".into(),
+            namespace: some("shop"),
+            key: "level".into(),
+        }),
+        set::ConfigKey::Basic("key".into()),
+        set::ConfigKey::TwoLayers(set::ConfigTwoLayersKey {
+            second_path: "second".into(),
+            third_path: "third".into(),
+        }),
+    ];
+    let mut entries = vec![entry("defaults", object())];
+    for ready_when in ready {
+        let mut one = entry(&format!("{ready_when:?}"), object());
+        one.depends_on = vec!["other".into()];
+        one.ready_when = Some(ready_when);
+        entries.push(one);
+    }
+    for on_existing in [
+        set::OnExisting::Refuse,
+        set::OnExisting::Adopt,
+        set::OnExisting::CreateOnly,
+    ] {
+        let mut one = entry(&format!("{on_existing:?}"), object());
+        one.on_existing = Some(on_existing);
+        entries.push(one);
+    }
+    for on_delete in [
+        set::OnDelete::WithOwner,
+        set::OnDelete::Retain,
+        set::OnDelete::OnlyUnderWipeOut,
+    ] {
+        let mut one = entry(&format!("{on_delete:?}"), object());
+        one.on_delete = Some(on_delete);
+        entries.push(one);
+    }
+    let conflicts = [
+        (set::OnConflict::Fail, set::OnImmutable::Fail),
+        (set::OnConflict::Force, set::OnImmutable::Recreate),
+    ];
+    for (on_conflict, on_immutable) in conflicts {
+        let mut one = entry(&format!("{on_conflict:?} {on_immutable:?}"), object());
+        one.on_conflict = Some(on_conflict);
+        one.on_immutable = Some(on_immutable);
+        one.ignored_paths = vec![".spec.replicas".into()];
+        one.failed_when = some("object.status.failed");
+        one.timeout = Some(2_000);
+        entries.push(one);
+    }
+    for key in keys {
+        let name = format!("{key:?}");
+        let content = set::Content::Config(set::ConfigContent {
+            key,
+            value: "value".into(),
+            partition: some("team-a"),
+        });
+        entries.push(entry(&name, content));
+    }
+    for value in [None, some(r#""a value""#)] {
+        let name = format!("secret {value:?}");
+        let content = set::Content::Secret(set::SecretContent {
+            secret_name: "login".into(),
+            value,
+            partition: some("team-a"),
+        });
+        entries.push(entry(&name, content));
+    }
+    set::DesiredSet {
+        entries,
+        allow_empty: true,
+        termination_policy: Some(set::Termination::Path(".spec.policy".into())),
+        orders: Some(set::Orders {
+            provision: vec![vec!["a".into()], vec!["b".into(), "c".into()]],
+            update: vec![vec!["b".into()]],
+            terminate: vec![vec!["c".into()], vec!["a".into()]],
+        }),
+        pre_terminate: vec![request(wit::Operation::Kubernetes(kubernetes(
+            wit::KubernetesVerb::Get,
+        )))],
+    }
+}
+
+/// Nothing but a termination policy.
+fn terminates(policy: set::TerminationPolicy) -> HandlerOutput {
+    let mut output = output(nothing());
+    output.desired = Some(set::DesiredSet {
+        entries: Vec::new(),
+        allow_empty: false,
+        termination_policy: Some(set::Termination::Policy(policy)),
+        orders: None,
+        pre_terminate: Vec::new(),
+    });
+    output
 }
 
 /// All that it was given, as its own types show it; and a line of each level.
@@ -461,6 +594,10 @@ fn quoted(text: &str) -> String {
 fn outcome(input: &HandlerInput) -> Result<HandlerOutput, HandlerError> {
     let mut output = output(nothing());
     output.outcome = match input.context.parameters.trim_matches('"') {
+        "do-not-terminate" => return Ok(terminates(set::TerminationPolicy::DoNotTerminate)),
+        "keep-volumes" => return Ok(terminates(set::TerminationPolicy::KeepVolumes)),
+        "delete" => return Ok(terminates(set::TerminationPolicy::Delete)),
+        "wipe-out" => return Ok(terminates(set::TerminationPolicy::WipeOut)),
         "done" => Outcome::Done,
         "again" => Outcome::Again(None),
         "again-after" => Outcome::Again(Some(250)),

@@ -9,7 +9,8 @@ cfgr_handle config_entries, config_app_conf, config_basic, config_two_layers, co
 cfgr_handle http, options, strategy, graph;
 cfgr_handle object, numbers, unicode, deep, large, nested_json;
 cfgr_handle results, groups, reads, arguments, context, state;
-cfgr_handle statuses, error, panic, outcome, desired, log_lines, clock_of_language, chance, random_number;
+cfgr_handle statuses, error, panic, outcome, log_lines, clock_of_language, chance, random_number;
+cfgr_handle desired, plan, plan_reads, extension;
 cfgr_handle batch, either;
 
 /* A text of the parameters. Fatal where it is missing. */

@@ -62,22 +62,6 @@ const cfgr_error *outcome(const cfgr_input *input, cfgr_output *output) {
     return NULL;
 }
 
-static cfgr_json config_map(const char *name) {
-    return CFGR_OBJECT(
-        {"apiVersion", cfgr_string("v1")},
-        {"kind", cfgr_string("ConfigMap")},
-        {"metadata", CFGR_OBJECT({"namespace", cfgr_string("shop")}, {"name", cfgr_string(name)})});
-}
-
-const cfgr_error *desired(const cfgr_input *input, cfgr_output *output) {
-    (void)input;
-    cfgr_output_desired(output, true);
-    cfgr_output_desired_object(output, "a", config_map("a"));
-    cfgr_output_desired_object(output, "b", config_map("b"), .depends_on = CFGR_NAMES("a"), .ready_when = cfgr_when_exists(),
-                               .retain = true);
-    return NULL;
-}
-
 const cfgr_error *log_lines(const cfgr_input *input, cfgr_output *output) {
     (void)input;
     (void)output;

@@ -26,6 +26,8 @@ static const char *kind_of(cfgr_error_kind kind) {
         return "secretstore-unavailable";
     case CFGR_HTTP_UNAVAILABLE:
         return "http-unavailable";
+    case CFGR_EXTENSION_UNAVAILABLE:
+        return "extension-unavailable";
     case CFGR_OUTCOME_UNKNOWN:
         return "outcome-unknown";
     case CFGR_NOT_SENT:

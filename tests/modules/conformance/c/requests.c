@@ -59,5 +59,6 @@ const cfgr_error *graph(const cfgr_input *input, cfgr_output *output) {
     cfgr_output_request(output, "b", apply("b"), .ready_when = cfgr_when_observed(), .depends_on = CFGR_NAMES("a"));
     cfgr_output_request(output, "c", apply("c"), .ready_when = cfgr_when("object.data.ready == 'yes'"),
                         .depends_on = CFGR_NAMES("a", "b"));
+    cfgr_output_request(output, "d", apply("d"), .ready_when = cfgr_when_healthy(), .depends_on = CFGR_NAMES("c"));
     return NULL;
 }

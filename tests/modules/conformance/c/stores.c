@@ -55,6 +55,8 @@ const cfgr_error *secrets(const cfgr_input *input, cfgr_output *output) {
     cfgr_output_request(output, "get", cfgr_secret_get("db"));
     cfgr_output_request(output, "create", cfgr_secret_create("db"));
     cfgr_output_request(output, "create-with", cfgr_secret_create_with("db", value));
+    cfgr_output_request(output, "update", cfgr_secret_update("db", 3));
+    cfgr_output_request(output, "update-with", cfgr_secret_update_with("db", 0, cfgr_string("p")));
     cfgr_output_request(output, "delete", cfgr_secret_delete("db"));
     return NULL;
 }

@@ -25,7 +25,7 @@ func init() {
 		configurator.Handler{Name: "config-transaction", Run: configTransaction, Description: "All or nothing."},
 		configurator.Handler{
 			Name: "secrets", Run: secrets, Description: "Secrets.",
-			Capabilities: object{"secretstore": []any{object{"names": []any{"*"}, "verbs": []any{"get", "create", "delete"}}}},
+			Capabilities: object{"secretstore": list{object{"names": list{"*"}, "verbs": list{"get", "create", "update", "delete"}}}},
 		},
 		configurator.Handler{Name: "http", Run: endpoints, Description: "HTTP endpoints."},
 		configurator.Handler{Name: "options", Run: options, Description: "What every request can have."},
@@ -55,7 +55,10 @@ func init() {
 		configurator.Handler{
 			Name: "outcome", Run: outcome, Description: "Every way to end.", View: configurator.ViewObjectDetail,
 		},
-		configurator.Handler{Name: "desired", Run: desired, Description: "All objects of an owner."},
+		configurator.Handler{Name: "desired", Run: desired, Description: "All that an owner is to have."},
+		configurator.Handler{Name: "plan", Run: plan, Description: "Changes the plan of a pipeline."},
+		configurator.Handler{Name: "plan-reads", Run: planReads, Description: "Reads before it plans."},
+		configurator.Handler{Name: "extension", Run: extensions, Description: "Requests to an extension."},
 		configurator.Handler{Name: "log", Run: lines, Description: "Logs at every level."},
 		configurator.Handler{Name: "clock", Run: clock, Description: "The language's clock."},
 		configurator.Handler{Name: "chance", Run: chance, Description: "Numbers made of the seed."},

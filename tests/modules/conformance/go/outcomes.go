@@ -71,19 +71,6 @@ func outcome(input *configurator.Input) (*configurator.Output, error) {
 	return output, nil
 }
 
-func desired(*configurator.Input) (*configurator.Output, error) {
-	of := func(name string) object {
-		return object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"namespace": "shop", "name": name}}
-	}
-	return &configurator.Output{Desired: &configurator.DesiredSet{
-		Objects: []configurator.DesiredObject{
-			{Name: "a", Object: of("a")},
-			{Name: "b", Object: of("b"), DependsOn: []string{"a"}, ReadyWhen: configurator.WhenExists(), Retain: true},
-		},
-		AllowEmpty: true,
-	}}, nil
-}
-
 func lines(*configurator.Input) (*configurator.Output, error) {
 	log.Trace("one")
 	log.Debug("two")

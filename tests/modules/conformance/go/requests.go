@@ -66,6 +66,9 @@ func graph(*configurator.Input) (*configurator.Output, error) {
 			Name: "c", Operation: apply("c"), ReadyWhen: configurator.When("object.data.ready == 'yes'"),
 			DependsOn: []string{"a", "b"},
 		},
+		configurator.Request{
+			Name: "d", Operation: apply("d"), ReadyWhen: configurator.WhenHealthy(), DependsOn: []string{"c"},
+		},
 	)
 	output.Strategy = configurator.Graph
 	return output, nil

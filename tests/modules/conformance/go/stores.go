@@ -63,6 +63,8 @@ func secrets(*configurator.Input) (*configurator.Output, error) {
 		configurator.Request{Name: "get", Operation: db.Get()},
 		configurator.Request{Name: "create", Operation: db.Create()},
 		configurator.Request{Name: "create-with", Operation: db.CreateWith(object{"user": "app", "password": `p"w`})},
+		configurator.Request{Name: "update", Operation: db.Update(3)},
+		configurator.Request{Name: "update-with", Operation: db.UpdateWith(0, "p")},
 		configurator.Request{Name: "delete", Operation: db.Delete()},
 	), nil
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use configurator_sdk::configstore::{AppConf, Basic};
+use configurator_sdk::extension::Extension;
 use configurator_sdk::http::Http;
 use configurator_sdk::kubernetes::{Kubernetes, Resource};
 use configurator_sdk::secretstore::Secret;
@@ -122,6 +123,14 @@ enum ScriptedOperation {
         headers: BTreeMap<String, String>,
         #[serde(default)]
         body: String,
+    },
+    /// Sends a request to an extension.
+    Extension {
+        extension: String,
+        verb: String,
+        target: String,
+        #[serde(default)]
+        body: Value,
     },
 }
 
@@ -411,6 +420,14 @@ fn operation(scripted: ScriptedOperation, input: &Input) -> Result<Operation, Ha
                 })
                 .into()
         }
+        ScriptedOperation::Extension {
+            extension,
+            verb,
+            target,
+            body,
+        } => Extension::new(extension)
+            .request_with(verb, target, body)
+            .into(),
     })
 }
 

@@ -26,7 +26,7 @@ use self::name::{is_path, path_of, plain};
 pub use self::options::{SecretText, VaultAuth, VaultOptions};
 use self::session::Sessions;
 use self::trouble::{Said, Step, Trouble};
-use super::{Secret, SecretStore, generic, sealing_key};
+use super::{Secret, SecretStore, generic, other_version, sealing_key};
 use crate::clock::{Clock, SystemClock};
 
 /// How often a secret is looked at anew because others wrote it meanwhile.
@@ -51,6 +51,14 @@ enum Found {
     Secret(Secret),
     /// None; the last one had this version, or there never was one.
     None { last: u64 },
+}
+
+/// The result of a write with check-and-set.
+enum Written {
+    /// It has this version.
+    Version(u64),
+    /// Somebody else wrote first.
+    Conflict(Fault),
 }
 
 #[derive(Deserialize)]
@@ -261,6 +269,40 @@ impl VaultSecretStore {
     }
 
     /// The keys in a folder. Those that are folders end with a `/`.
+    /// Writes a value after the version `last`.
+    async fn write(
+        &self,
+        what: &str,
+        name: &str,
+        last: u64,
+        value: &Document,
+    ) -> Result<Written, Fault> {
+        let body = json!({"options": {"cas": last}, "data": {"json": value.as_str()}});
+        let path = self.path("data", name);
+        let reply = self
+            .ask(what, &Method::POST, &path, Some(&body.to_string()))
+            .await?;
+        if reply.status == 204 {
+            // The answer of version 1, which was mounted here since.
+            return Err(self.no_versions(what));
+        }
+        let failed = |trouble: Trouble| trouble.fault(Step::Request, what);
+        if reply.is_success() {
+            let written: Data<Metadata> = reply.read().map_err(failed)?;
+            return match written.data {
+                Some(Metadata { version }) => Ok(Written::Version(version)),
+                None => Err(failed(reply.unreadable())),
+            };
+        }
+        match reply.said() {
+            Said::CheckAndSet => Ok(Written::Conflict(failed(reply.trouble()))),
+            Said::NoHandler => Err(self.no_mount(what)),
+            Said::Upgrading | Said::NoActiveNode | Said::LifeIsOver | Said::Nothing => {
+                Err(refusal(what, &reply))
+            }
+        }
+    }
+
     async fn list(&self, what: &str, folder: &str) -> Result<Vec<String>, Fault> {
         let list = Method::from_bytes(b"LIST").map_err(|error| generic(error.to_string()))?;
         let reply = self.ask(what, &list, folder, None).await?;
@@ -330,35 +372,32 @@ impl SecretStore for VaultSecretStore {
                 Found::Secret(secret) => return Ok((secret, false)),
                 Found::None { last } => last,
             };
-            let body = json!({"options": {"cas": last}, "data": {"json": value.as_str()}});
-            let path = self.path("data", name);
-            let reply = self
-                .ask(&what, &Method::POST, &path, Some(&body.to_string()))
-                .await?;
-            if reply.status == 204 {
-                // The answer of version 1, which was mounted here since.
-                return Err(self.no_versions(&what));
-            }
-            let failed = |trouble: Trouble| trouble.fault(Step::Request, &what);
-            if reply.is_success() {
-                let written: Data<Metadata> = reply.read().map_err(failed)?;
-                let Some(Metadata { version }) = written.data else {
-                    return Err(failed(reply.unreadable()));
-                };
-                return Ok((Secret { version, value }, true));
-            }
-            match reply.said() {
-                Said::CheckAndSet => conflict = Some(reply.trouble()),
-                Said::NoHandler => return Err(self.no_mount(&what)),
-                Said::Upgrading | Said::NoActiveNode | Said::LifeIsOver | Said::Nothing => {
-                    return Err(refusal(&what, &reply));
-                }
+            match self.write(&what, name, last, &value).await? {
+                Written::Version(version) => return Ok((Secret { version, value }, true)),
+                Written::Conflict(fault) => conflict = Some(fault),
             }
         }
-        Err(match conflict {
-            Some(trouble) => trouble.fault(Step::Request, &what),
-            None => generic(what),
-        })
+        Err(conflict.unwrap_or_else(|| generic(what)))
+    }
+
+    async fn update(
+        &self,
+        name: &str,
+        version: u64,
+        value: Document,
+    ) -> Result<(Secret, bool), Fault> {
+        let what = format!("update secret {name:?}");
+        let last = match self.read(&what, name).await? {
+            Found::Secret(secret) if secret.version == version => version,
+            Found::Secret(secret) if secret.value == value => return Ok((secret, false)),
+            Found::Secret(secret) => return Err(other_version(name, version, secret.version)),
+            Found::None { last } if version == 0 => last,
+            Found::None { .. } => return Err(other_version(name, version, 0)),
+        };
+        match self.write(&what, name, last, &value).await? {
+            Written::Version(version) => Ok((Secret { version, value }, true)),
+            Written::Conflict(fault) => Err(fault),
+        }
     }
 
     async fn delete(&self, name: &str) -> Result<bool, Fault> {

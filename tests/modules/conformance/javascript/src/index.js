@@ -5,9 +5,10 @@ import { handlers } from 'configurator-sdk';
 import { batch, either } from './batch.js';
 import { deep, large, nestedJson, numbers, object, unicode } from './documents.js';
 import { deletes, patches, reads, types, writes } from './kubernetes.js';
-import { chance, clock, desired, error, lines, outcome, panic, random, statuses } from './outcomes.js';
+import { chance, clock, error, lines, outcome, panic, random, statuses } from './outcomes.js';
 import { args, context, groups, read, results, state } from './reading.js';
 import { endpoints, graph, options, strategy } from './requests.js';
+import { desired, extension, plan, planReads } from './sets.js';
 import { allOrNothing, appConf, basic, entries, secrets, twoLayers } from './stores.js';
 
 export default handlers({
@@ -24,7 +25,7 @@ export default handlers({
   secrets: {
     run: secrets,
     description: 'Secrets.',
-    capabilities: { secretstore: [{ names: ['*'], verbs: ['get', 'create', 'delete'] }] },
+    capabilities: { secretstore: [{ names: ['*'], verbs: ['get', 'create', 'update', 'delete'] }] },
   },
   http: { run: endpoints, description: 'HTTP endpoints.' },
   options: { run: options, description: 'What every request can have.' },
@@ -46,7 +47,10 @@ export default handlers({
   error: { run: error, description: 'Errors of all kinds.', parametersSchema: { type: 'object' } },
   panic: { run: panic, description: 'Fails as no handler should.' },
   outcome: { run: outcome, description: 'Every way to end.', view: 'object-detail' },
-  desired: { run: desired, description: 'All objects of an owner.' },
+  desired: { run: desired, description: 'All that an owner is to have.' },
+  plan: { run: plan, description: 'Changes the plan of a pipeline.' },
+  'plan-reads': { run: planReads, description: 'Reads before it plans.' },
+  extension: { run: extension, description: 'Requests to an extension.' },
   log: { run: lines, description: 'Logs at every level.' },
   clock: { run: clock, description: "The language's clock." },
   chance: { run: chance, description: 'Numbers made of the seed.' },

@@ -60,15 +60,6 @@ export function outcome(input) {
   }
 }
 
-export function desired() {
-  const object = (name) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'shop', name } });
-  const objects = [
-    { name: 'a', object: object('a') },
-    { name: 'b', object: object('b'), dependsOn: ['a'], readyWhen: 'exists', retain: true },
-  ];
-  return new Output().desired(objects, { allowEmpty: true });
-}
-
 export function lines() {
   log.trace('one');
   log.debug('two');

@@ -53,5 +53,6 @@ export function graph() {
     request('a', apply('a'), { readyWhen: 'exists' }),
     request('b', apply('b'), { readyWhen: 'observed', dependsOn: ['a'] }),
     request('c', apply('c'), { readyWhen: isReady, dependsOn: ['a', 'b'] }),
+    request('d', apply('d'), { readyWhen: 'healthy', dependsOn: ['c'] }),
   ).graph();
 }

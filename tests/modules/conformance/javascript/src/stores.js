@@ -57,6 +57,8 @@ export function secrets() {
     request('get', db.get()),
     request('create', db.create()),
     request('create-with', db.createWith({ user: 'app', password: 'p"w' })),
+    request('update', db.update(3)),
+    request('update-with', db.updateWith(0, 'p')),
     request('delete', db.delete()),
   );
 }

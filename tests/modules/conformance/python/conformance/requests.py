@@ -69,4 +69,5 @@ def graph(input: Input) -> Output:
         request("a", apply("a"), ready_when=Readiness.EXISTS),
         request("b", apply("b"), ready_when=Readiness.OBSERVED, depends_on=["a"]),
         request("c", apply("c"), ready_when=is_ready, depends_on=["a", "b"]),
+        request("d", apply("d"), ready_when=Readiness.HEALTHY, depends_on=["c"]),
     ).graph()

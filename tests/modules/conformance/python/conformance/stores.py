@@ -60,7 +60,7 @@ def all_or_nothing(input: Input) -> Output:
 @handler(
     "secrets",
     description="Secrets.",
-    capabilities={"secretstore": [{"names": ["*"], "verbs": ["get", "create", "delete"]}]},
+    capabilities={"secretstore": [{"names": ["*"], "verbs": ["get", "create", "update", "delete"]}]},
 )
 def secrets(input: Input) -> Output:
     db = Secret("db")
@@ -68,5 +68,7 @@ def secrets(input: Input) -> Output:
         request("get", db.get()),
         request("create", db.create()),
         request("create-with", db.create_with({"user": "app", "password": 'p"w'})),
+        request("update", db.update(3)),
+        request("update-with", db.update_with(0, "p")),
         request("delete", db.delete()),
     )

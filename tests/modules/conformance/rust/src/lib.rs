@@ -13,6 +13,7 @@ mod kubernetes;
 mod outcomes;
 mod reading;
 mod requests;
+mod sets;
 mod stores;
 
 use configurator_sdk::{Accepts, Handler, HandlerError, Input, View};
@@ -32,7 +33,7 @@ configurator_sdk::module! {
         Handler::new("config-transaction", stores::transaction).description("All or nothing."),
         Handler::new("secrets", stores::secrets)
             .description("Secrets.")
-            .capabilities(r#"{"secretstore":[{"names":["*"],"verbs":["get","create","delete"]}]}"#),
+            .capabilities(r#"{"secretstore":[{"names":["*"],"verbs":["get","create","update","delete"]}]}"#),
         Handler::new("http", requests::http).description("HTTP endpoints."),
         Handler::new("options", requests::options).description("What every request can have."),
         Handler::new("strategy", requests::strategy).description("Orders of execution."),
@@ -53,7 +54,10 @@ configurator_sdk::module! {
         Handler::new("error", outcomes::error).description("Errors of all kinds.").parameters_schema(r#"{"type":"object"}"#),
         Handler::new("panic", outcomes::panic).description("Fails as no handler should."),
         Handler::new("outcome", outcomes::outcome).description("Every way to end.").view(View::ObjectDetail),
-        Handler::new("desired", outcomes::desired).description("All objects of an owner."),
+        Handler::new("desired", sets::desired).description("All that an owner is to have."),
+        Handler::new("plan", sets::plan).description("Changes the plan of a pipeline."),
+        Handler::new("plan-reads", sets::plan_reads).description("Reads before it plans."),
+        Handler::new("extension", sets::extension).description("Requests to an extension."),
         Handler::new("log", outcomes::log).description("Logs at every level."),
         Handler::new("clock", outcomes::clock).description("The language's clock."),
         Handler::new("chance", outcomes::chance).description("Numbers made of the seed."),

@@ -5,9 +5,7 @@ use std::time::Duration;
 use configurator_sdk::configstore::Basic;
 use configurator_sdk::kubernetes::{CONFIG_MAP, POD};
 use configurator_sdk::log::{self, Level};
-use configurator_sdk::{
-    DesiredObject, DesiredSet, EventType, HandlerError, Input, Output, Readiness, Request, Wake,
-};
+use configurator_sdk::{EventType, HandlerError, Input, Output, Request, Wake};
 use serde_json::{Value, json};
 
 use crate::parameter;
@@ -60,32 +58,6 @@ pub fn outcome(input: &Input) -> Result<Output, HandlerError> {
             .stop(),
         _ => output,
     })
-}
-
-pub fn desired(_: &Input) -> Result<Output, HandlerError> {
-    let object = |name: &str| {
-        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": name}});
-        object.to_string()
-    };
-    Ok(Output::new().desired(DesiredSet {
-        objects: vec![
-            DesiredObject {
-                name: "a".to_owned(),
-                object: object("a"),
-                depends_on: vec![],
-                ready_when: None,
-                retain: false,
-            },
-            DesiredObject {
-                name: "b".to_owned(),
-                object: object("b"),
-                depends_on: vec!["a".to_owned()],
-                ready_when: Some(Readiness::Exists),
-                retain: true,
-            },
-        ],
-        allow_empty: true,
-    }))
 }
 
 pub fn log(_: &Input) -> Result<Output, HandlerError> {

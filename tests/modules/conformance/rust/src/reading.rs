@@ -51,6 +51,7 @@ fn kind(kind: configurator_sdk::ErrorKind) -> &'static str {
         Kind::ConfigstoreUnavailable => "configstore-unavailable",
         Kind::SecretstoreUnavailable => "secretstore-unavailable",
         Kind::HttpUnavailable => "http-unavailable",
+        Kind::ExtensionUnavailable => "extension-unavailable",
         Kind::OutcomeUnknown => "outcome-unknown",
         Kind::NotSent => "not-sent",
     }

@@ -81,5 +81,10 @@ pub fn graph(_: &Input) -> Result<Output, HandlerError> {
                 ))
                 .depends_on("a")
                 .depends_on("b"),
+        )
+        .request(
+            Request::new("d", apply("d"))
+                .ready_when(Readiness::Healthy)
+                .depends_on("c"),
         ))
 }

@@ -89,5 +89,10 @@ pub fn secrets(_: &Input) -> Result<Output, HandlerError> {
             "create-with",
             Secret::new("db").create_with(json!({"user": "app", "password": "p\"w"})),
         ))
+        .request(Request::new("update", Secret::new("db").update(3)))
+        .request(Request::new(
+            "update-with",
+            Secret::new("db").update_with(0, json!("p")),
+        ))
         .request(Request::new("delete", Secret::new("db").delete())))
 }
