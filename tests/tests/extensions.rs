@@ -16,9 +16,14 @@ use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::Operation;
 use configurator_core::result::Answer;
+use configurator_guest::options::GuestOptions;
+use configurator_host::simulator::Simulator;
+use configurator_host::simulator::scenario::Scenario;
 use configurator_host::sinks::{Scope, Sink};
 use configurator_tests::configurator;
+use configurator_tests::guests;
 use configurator_tests::world::{Place, World};
+use expect_test::expect;
 use serde_json::{Value, json};
 
 /// Zones of a name server that remembers what it was asked.
@@ -166,4 +171,76 @@ async fn an_extension_that_is_away_delays_only_what_needs_it() -> Result<()> {
     let parked = world.metric("configurator_sink_parked{sink=\"kubernetes\"}");
     assert!(!parked.ends_with(" 1"), "{parked}");
     world.stop().await
+}
+
+/// A scenario says what extensions answer, and which there are.
+#[test]
+fn a_scenario_answers_for_extensions() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("extended.yaml");
+    let mut request = upsert("dns");
+    request["onError"] = "fail".into();
+    let scenario = json!({
+        "configurator": sender(&request, rule()),
+        "objects": [object()],
+        "extensions": [
+            {"extension": "dns", "verb": "upsert", "target": "example.org/*", "objects": [{"serial": 7}], "times": 1},
+        ],
+        "faults": [{"request": "upsert", "kind": "ExtensionUnavailable", "times": 2}],
+    });
+    std::fs::write(&file, scenario.to_string())?;
+    let mut scenario = Scenario::read(&file)?;
+    scenario.modules.push(guests::folder()?);
+    let simulator = Simulator::with_options(GuestOptions {
+        parallel_calls: 1,
+        module_cache: Some(guests::cache()?.join("modules")),
+        ..GuestOptions::default()
+    })?;
+    expect![[r#"
+        end:
+          config:
+            basic/www: "[{\"body\":null,\"error\":null,\"name\":\"upsert\",\"objects\":[\"{\\\"serial\\\":7}\"],\"status\":null}]"
+          events: []
+          objects: []
+          secrets: []
+        runs:
+        - calls:
+          - attempt: 1
+            phase: root
+            requests:
+            - body:
+                a: 1
+              extension: dns upsert example.org/www
+              name: upsert
+              onError: Fail
+          - attempt: 1
+            phase: root
+            requests:
+            - body:
+                a: 1
+              extension: dns upsert example.org/www
+              name: upsert
+              onError: Fail
+          - attempt: 1
+            phase: root
+            requests:
+            - body:
+                a: 1
+              extension: dns upsert example.org/www
+              name: upsert
+              onError: Fail
+          - attempt: 1
+            phase: second
+            requests:
+            - config:
+                put basic www: "[{\"body\":null,\"error\":null,\"name\":\"upsert\",\"objects\":[\"{\\\"serial\\\":7}\"],\"status\":null}]"
+              name: seen
+          ends:
+          - "parked for the extension sink: ExtensionUnavailable: the scenario says so"
+          - "parked for the extension sink: ExtensionUnavailable: the scenario says so"
+          - succeeded
+          objects:
+          - Added default/www
+    "#]].assert_eq(&simulator.play(&scenario)?.golden()?);
+    Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use configurator_core::document::Document;
-use configurator_core::fault::Fault;
+use configurator_core::fault::{Fault, FaultKind};
 use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey, SecretStore as _};
 use configurator_store::Store;
 use configurator_store::testing::{Dice, Disk};
@@ -33,6 +33,8 @@ struct Secrets {
 #[derive(Debug, Clone)]
 enum Operation {
     Create(u64, u64),
+    /// Of a name, from a version, to a number.
+    Update(u64, u64, u64),
     Get(u64),
     Delete(u64),
     Names,
@@ -44,6 +46,8 @@ type Secret = (u64, u64);
 #[derive(Debug, Clone)]
 enum Answer {
     Created(Secret, bool),
+    /// `None`: another version was stored.
+    Updated(Option<Secret>),
     Got(Option<Secret>),
     Deleted(bool),
     Names(Vec<u64>),
@@ -71,6 +75,32 @@ impl Names {
             _ => false,
         }
     }
+
+    /// Whether this version can be the stored one; 0 stands for none.
+    fn can_be(&self, name: u64, version: u64) -> bool {
+        let newest = self.versions.get(&name).copied().unwrap_or_default();
+        match self.secrets.get(&name) {
+            None => version == 0,
+            Some((Some(known), _)) => *known == version,
+            Some((None, _)) => version > newest,
+        }
+    }
+
+    /// Whether this version can be another than the stored one.
+    fn can_differ(&self, name: u64, version: u64) -> bool {
+        match self.secrets.get(&name) {
+            None => version != 0,
+            Some((Some(known), _)) => *known != version,
+            Some((None, _)) => true,
+        }
+    }
+
+    /// Replaces a version.
+    fn update(&mut self, name: u64, version: u64, number: u64) {
+        let newest = self.versions.entry(name).or_default();
+        *newest = version.max(*newest);
+        self.secrets.insert(name, (None, number));
+    }
 }
 
 impl Model for Names {
@@ -86,6 +116,23 @@ impl Model for Names {
                 match answer {
                     None => true,
                     Some(Answer::Created(secret, new)) => *new == is_new && next.is(*name, *secret),
+                    Some(_) => false,
+                }
+            }
+            (Operation::Update(name, version, number), answer) => {
+                let can_be = next.can_be(*name, *version);
+                match answer {
+                    None => {
+                        if can_be {
+                            next.update(*name, *version, *number);
+                        }
+                        true
+                    }
+                    Some(Answer::Updated(None)) => next.can_differ(*name, *version),
+                    Some(Answer::Updated(Some(secret))) => {
+                        next.update(*name, *version, *number);
+                        can_be && next.is(*name, *secret)
+                    }
                     Some(_) => false,
                 }
             }
@@ -121,6 +168,16 @@ impl Secrets {
                 let (secret, is_new) = self.secrets.create(&name(at), value).await?;
                 Answer::Created(read(secret), is_new)
             }
+            Operation::Update(at, version, number) => {
+                let value = Document::of(&format!("{number:<2000}")).unwrap();
+                match self.secrets.update(&name(at), *version, value).await {
+                    Ok((secret, _)) => Answer::Updated(Some(read(secret))),
+                    Err(fault) if fault.kind == FaultKind::ResourceConflict => {
+                        Answer::Updated(None)
+                    }
+                    Err(fault) => return Err(fault),
+                }
+            }
             Operation::Get(at) => Answer::Got(self.secrets.get(&name(at)).await?.map(read)),
             Operation::Delete(at) => Answer::Deleted(self.secrets.delete(&name(at)).await?),
             Operation::Names => {
@@ -153,10 +210,11 @@ impl Subject for Secrets {
 
     fn generate(dice: &mut Dice, number: u64) -> Operation {
         let name = dice.below(3);
-        match dice.below(7) {
+        match dice.below(9) {
             0..3 => Operation::Create(name, number),
-            3 | 4 => Operation::Delete(name),
-            5 => Operation::Get(name),
+            3 | 4 => Operation::Update(name, dice.below(5), number),
+            5 | 6 => Operation::Delete(name),
+            7 => Operation::Get(name),
             _ => Operation::Names,
         }
     }

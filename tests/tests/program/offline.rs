@@ -19,7 +19,7 @@ fn inspect_shows_what_a_module_offers() -> Result<()> {
     );
     expect![[r#"
         world   configurator:handler@0.1.0
-        imports configurator:handler/log@0.1.0, configurator:handler/types@0.1.0, configurator:handler/requests@0.1.0
+        imports configurator:handler/log@0.1.0, configurator:handler/types@0.1.0, configurator:handler/requests@0.1.0, configurator:handler/desired@0.1.0
         handlers
           root (one object) Asks for the Pod's Node, Namespace, workload and stored configuration.
           write-config (one object) Writes the Pod's effective configuration, its secret and its ConfigMap.

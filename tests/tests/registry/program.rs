@@ -137,7 +137,8 @@ async fn what_was_pushed_is_a_wasm_artifact() -> Result<()> {
               "imports": [
                 "configurator:handler/log@0.1.0",
                 "configurator:handler/types@0.1.0",
-                "configurator:handler/requests@0.1.0"
+                "configurator:handler/requests@0.1.0",
+                "configurator:handler/desired@0.1.0"
               ],
               "target": null
             },
