@@ -11,6 +11,7 @@ pub mod entry;
 mod explain;
 pub mod health;
 pub mod member;
+pub mod members;
 pub mod object;
 pub mod observation;
 pub mod order;
@@ -34,7 +35,6 @@ pub const MAX_DEPENDENCIES: usize = 1_000_000;
 #[derive(Debug, Clone)]
 pub struct Graph {
     entries: Vec<Entry>,
-    indexes: HashMap<MemberKey, usize>,
     /// Each entry after those that it depends on.
     depends_on: Order,
     /// Each entry after those that must be ready before it is created, where an order replaces dependencies.
@@ -43,8 +43,8 @@ pub struct Graph {
     update: Option<Order>,
     /// The facts that the inventory records of each entry.
     facts: Vec<MemberFacts>,
-    /// The kinds whose definitions are entries.
-    kinds: HashSet<Provides>,
+    /// The groups and kinds whose definitions are entries.
+    kinds: HashSet<(String, String)>,
 }
 
 /// The reason that entries form no graph.
@@ -141,9 +141,9 @@ impl Graph {
             depends_on: &entry.depends_on,
         });
         let declared = Order::of(nodes).map_err(GraphError::Order)?;
-        let mut indexes = HashMap::with_capacity(entries.len());
+        let mut indexes: HashMap<&MemberKey, usize> = HashMap::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {
-            if let Some(first) = indexes.insert(entry.key.clone(), index) {
+            if let Some(first) = indexes.insert(&entry.key, index) {
                 return Err(GraphError::SameMember {
                     first: name_of(&entries, first),
                     second: entry.name.clone(),
@@ -183,12 +183,13 @@ impl Graph {
         let waves = terminate.map_or_else(|| depends_on.deletion_waves(), |order| order.waves());
         let facts = facts(&entries, &waves);
         let kinds = (entries.iter())
-            .filter_map(|entry| entry.provides.clone())
-            .filter(|provides| matches!(provides, Provides::Kind { .. }))
+            .filter_map(|entry| match &entry.provides {
+                Some(Provides::Kind { group, kind }) => Some((group.clone(), kind.clone())),
+                _ => None,
+            })
             .collect();
         Ok(Self {
             entries,
-            indexes,
             depends_on,
             provision,
             update,
@@ -201,12 +202,6 @@ impl Graph {
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
-    }
-
-    /// The index of the entry that describes a member.
-    #[must_use]
-    pub fn index_of(&self, key: &MemberKey) -> Option<usize> {
-        self.indexes.get(key).copied()
     }
 
     /// The order in which entries are created.
@@ -234,7 +229,12 @@ impl Graph {
 
     /// Whether the definition of a member's kind is an entry.
     pub(crate) fn provides_kind_of(&self, key: &MemberKey) -> bool {
-        key.needs().iter().any(|need| self.kinds.contains(need))
+        match key {
+            MemberKey::Kubernetes { group, kind, .. } => {
+                self.kinds.contains(&(group.clone(), kind.clone()))
+            }
+            MemberKey::Config { .. } | MemberKey::Secret { .. } => false,
+        }
     }
 }
 
@@ -267,20 +267,58 @@ fn names_of(entries: &[Entry], path: &[usize]) -> Vec<String> {
     path.iter().map(|index| name_of(entries, *index)).collect()
 }
 
+/// The entries that others need before the server accepts them.
+#[derive(Default)]
+struct Providers<'e> {
+    /// By the group and the kind that each defines.
+    definitions: HashMap<(&'e str, &'e str), usize>,
+    namespaces: HashMap<&'e str, usize>,
+}
+
+impl<'e> Providers<'e> {
+    fn of(entries: &'e [Entry]) -> Self {
+        let mut providers = Self::default();
+        for (index, entry) in entries.iter().enumerate() {
+            match &entry.provides {
+                Some(Provides::Kind { group, kind }) => {
+                    let definitions = &mut providers.definitions;
+                    definitions.entry((group, kind)).or_insert(index);
+                }
+                Some(Provides::Namespace(name)) => {
+                    providers.namespaces.entry(name).or_insert(index);
+                }
+                None => {}
+            }
+        }
+        providers
+    }
+
+    /// Returns the entries with the definition and the Namespace that a member needs.
+    fn needed_by(&self, key: &MemberKey) -> [Option<usize>; 2] {
+        let MemberKey::Kubernetes {
+            group,
+            kind,
+            namespace,
+            ..
+        } = key
+        else {
+            return [None, None];
+        };
+        [
+            self.definitions.get(&(&**group, &**kind)).copied(),
+            self.namespaces.get(&**namespace).copied(),
+        ]
+    }
+}
+
 /// Adds the definitions and Namespaces that entries need to what they depend on.
 fn with_providers(entries: &[Entry], declared: &Order) -> Vec<Vec<usize>> {
-    let mut providers: HashMap<&Provides, usize> = HashMap::new();
-    for (index, entry) in entries.iter().enumerate() {
-        if let Some(provides) = &entry.provides {
-            providers.entry(provides).or_insert(index);
-        }
-    }
+    let providers = Providers::of(entries);
     (entries.iter().enumerate())
         .map(|(index, entry)| {
             let mut own = declared.dependencies(index).to_vec();
-            let needs = entry.key.needs();
-            let providers = needs.iter().filter_map(|need| providers.get(need));
-            own.extend(providers.filter(|provider| **provider != index));
+            let needed = providers.needed_by(&entry.key).into_iter().flatten();
+            own.extend(needed.filter(|provider| *provider != index));
             own.sort_unstable();
             own.dedup();
             own

@@ -7,6 +7,7 @@ use configurator_core::graph::Graph;
 use configurator_core::graph::deletion::TerminationPolicy;
 use configurator_core::graph::entry::{Entry, OnDelete, OnExisting, OnImmutable, Orders};
 use configurator_core::graph::member::{Inventory, Member, MemberKey};
+use configurator_core::graph::members::Members;
 use configurator_core::graph::observation::{
     Found, Health, MemberOwner, Observation, Observations, Present,
 };
@@ -67,21 +68,21 @@ fn plan_ms(size: usize) -> f64 {
         };
         inventory.insert(entry.key.clone(), member);
     }
+    let mut members = Members::new(inventory, observations);
     let mut took = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
         let entries = entries.clone();
         let since = Instant::now();
         let graph = Graph::new(entries, &Orders::default()).unwrap();
-        let plan = plan(&PlanInput {
+        let input = PlanInput {
             graph: &graph,
             version: 1,
-            inventory: &inventory,
-            observations: &observations,
             policy: TerminationPolicy::Delete,
             parallel: 16,
             pruning: Pruning::Confirmed,
             now: Timestamp::default(),
-        });
+        };
+        let plan = plan(&input, &mut members);
         took.push(since.elapsed().as_secs_f64() * 1e3);
         assert_eq!(plan.state, SetState::Ready);
         black_box(plan);

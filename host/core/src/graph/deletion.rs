@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::member::{Inventory, MemberKey};
-use super::observation::Observations;
+use super::member::MemberKey;
+use super::members::Members;
 use super::plan::{Action, Budget, Wake};
 use super::removal::Removal;
 pub use super::removal::RemovalState;
@@ -27,9 +27,7 @@ pub enum TerminationPolicy {
 #[derive(Debug, Clone, Copy)]
 pub struct DeletionInput<'a> {
     /// The members of the set.
-    pub inventory: &'a Inventory,
-    /// The state of members.
-    pub observations: &'a Observations,
+    pub members: &'a Members,
     /// The policy that the owner states now.
     pub policy: TerminationPolicy,
     /// Whether requests that come before the deletion have succeeded or were skipped.
@@ -74,9 +72,9 @@ pub struct Deletion {
 /// deleted only if its uid and its nonce prove that it belongs to the set; otherwise it is forgotten and left alone.
 #[must_use]
 pub fn delete(input: &DeletionInput<'_>) -> Deletion {
-    let mut removal = Removal::new(input.observations, input.policy, input.now, false);
-    for (key, member) in input.inventory {
-        removal.push(key, member);
+    let mut removal = Removal::new(input.policy, input.now, false);
+    for (key, known) in input.members.all() {
+        removal.push(key, known);
     }
     let held = |removal: Removal<'_>, state| Deletion {
         actions: Vec::new(),
@@ -91,7 +89,7 @@ pub fn delete(input: &DeletionInput<'_>) -> Deletion {
         return held(removal, DeletionState::Preparing);
     }
     let (mut actions, mut wake) = (Vec::new(), Wake::default());
-    let mut budget = Budget::new(input.parallel, input.observations);
+    let mut budget = Budget::new(input.parallel, input.members);
     let members = removal.run(&mut actions, &mut budget, &mut wake);
     let is_moving = members
         .iter()

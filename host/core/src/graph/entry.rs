@@ -65,7 +65,7 @@ pub enum OnDelete {
 }
 
 /// A kind or a namespace that other entries can use once an entry is ready.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Provides {
     /// A CustomResourceDefinition provides a kind.
     Kind {

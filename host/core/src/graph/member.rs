@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{OnDelete, Provides};
+use super::entry::OnDelete;
 
 /// The identity of a member. It does not change with the API version that an author writes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -39,27 +39,6 @@ pub enum MemberKey {
 }
 
 impl MemberKey {
-    /// Returns what the API server must have before it accepts the object.
-    pub(super) fn needs(&self) -> Vec<Provides> {
-        let Self::Kubernetes {
-            group,
-            kind,
-            namespace,
-            ..
-        } = self
-        else {
-            return Vec::new();
-        };
-        let mut needs = vec![Provides::Kind {
-            group: group.clone(),
-            kind: kind.clone(),
-        }];
-        if !namespace.is_empty() {
-            needs.push(Provides::Namespace(namespace.clone()));
-        }
-        needs
-    }
-
     /// Whether the member holds data that outlives the workload which uses it: volumes, volume claims and their snapshots.
     #[must_use]
     pub fn is_volume(&self) -> bool {

@@ -6,9 +6,10 @@ use super::Graph;
 use super::contradiction::{self, Wait};
 use super::deletion::TerminationPolicy;
 use super::entry::{Entry, OnExisting, OnImmutable};
-use super::member::{Inventory, Member, MemberFacts, MemberKey};
+use super::member::{Member, MemberFacts, MemberKey};
+use super::members::Members;
 use super::observation::{
-    Found, Health, MemberOwner, Observation, Observations, Present, RejectionKind, Standing,
+    Found, Health, MemberOwner, Observation, Present, RejectionKind, Standing,
 };
 use super::removal::{Removal, RemovalState};
 use crate::time::Timestamp;
@@ -20,10 +21,6 @@ pub struct PlanInput<'a> {
     pub graph: &'a Graph,
     /// The version of the desired set: a later set has a higher one.
     pub version: u64,
-    /// The members recorded so far.
-    pub inventory: &'a Inventory,
-    /// The state of members.
-    pub observations: &'a Observations,
     /// The policy of the owner, for members that only [`TerminationPolicy::WipeOut`] deletes.
     pub policy: TerminationPolicy,
     /// The most actions at servers at one time, those under way included.
@@ -150,20 +147,20 @@ pub struct Plan {
 /// - A failed entry stops the entries that depend on it and all pruning, and nothing else.
 /// - Members without an entry are deleted after all entries are ready, wave by wave, each wave after the one before it is absent.
 /// - A member is written or deleted only if its uid or nonce proves that it belongs to this set. Deletion needs both.
+///
+/// The members are [arranged](Members::arrange) for the graph.
 #[must_use]
-pub fn plan(input: &PlanInput<'_>) -> Plan {
+pub fn plan(input: &PlanInput<'_>, members: &mut Members) -> Plan {
     let graph = input.graph;
-    let nothing = Observation::default();
-    let observe = |key: &MemberKey| input.observations.get(key).unwrap_or(&nothing);
-    let mut budget = Budget::new(input.parallel, input.observations);
+    members.arrange(graph);
+    let members = &*members;
+    let mut budget = Budget::new(input.parallel, members);
     let mut wake = Wake::default();
     let mut actions = Vec::new();
     let mut steps: Vec<Step> = Vec::with_capacity(graph.entries().len());
-    let mut described = 0;
-    for (index, entry) in graph.entries().iter().enumerate() {
-        let member = input.inventory.get(&entry.key);
-        described += usize::from(member.is_some());
-        let observation = observe(&entry.key);
+    let known = members.of_entries();
+    for (index, (entry, known)) in graph.entries().iter().zip(known).enumerate() {
+        let (member, observation) = (known.member.as_ref(), &known.observation);
         if let Some(facts) = graph.facts(index) {
             update_inventory(entry, facts, member, observation, &mut actions);
         }
@@ -217,21 +214,12 @@ pub fn plan(input: &PlanInput<'_>) -> Plan {
         });
     }
     let is_ready = entries.iter().all(|state| *state == EntryState::Ready);
-    let mut removal = Removal::new(input.observations, input.policy, input.now, true);
-    // Usually an entry describes each member, and no member has to be looked up.
-    let removed = match described == input.inventory.len() {
-        true => None,
-        false => Some(input.inventory),
-    };
-    for (key, member) in removed.into_iter().flatten() {
-        if graph.index_of(key).is_none() {
-            if member.removed_in.is_none() {
-                actions.push(Action::Remove(key.clone(), input.version));
-            }
-            removal.push(key, member);
-        }
+    let mut removal = Removal::new(input.policy, input.now, true);
+    for (key, known) in members.without_entry() {
+        removal.push(key, known);
     }
-    let members = input.inventory.len();
+    actions.extend(removal.records(input.version));
+    let members = members.inventory().count();
     let is_allowed = input.pruning.allows(removal.len(), members);
     let removals = if is_ready && is_allowed {
         removal.run(&mut actions, &mut budget, &mut wake)
@@ -301,11 +289,8 @@ impl Pruning {
 pub(super) struct Budget(usize);
 
 impl Budget {
-    pub(super) fn new(parallel: usize, observations: &Observations) -> Self {
-        let busy = observations
-            .values()
-            .filter(|observation| observation.is_busy);
-        Self(parallel.saturating_sub(busy.count()))
+    pub(super) fn new(parallel: usize, members: &Members) -> Self {
+        Self(parallel.saturating_sub(members.busy()))
     }
 
     /// Adds an action if one may still begin.

@@ -3,7 +3,8 @@
 use super::deletion::TerminationPolicy;
 use super::entry::OnDelete;
 use super::member::{Member, MemberKey};
-use super::observation::{Found, Observation, Observations, Standing};
+use super::members::KnownMember;
+use super::observation::{Found, Observation, Standing};
 use super::plan::{Action, Budget, Wake};
 use crate::time::Timestamp;
 
@@ -27,23 +28,16 @@ pub enum RemovalState {
 
 /// Members that are to go.
 pub(super) struct Removal<'a> {
-    observations: &'a Observations,
     policy: TerminationPolicy,
     now: Timestamp,
     /// Whether members are marked before they are deleted.
     marks: bool,
-    members: Vec<(&'a MemberKey, &'a Member)>,
+    members: Vec<(&'a MemberKey, &'a Member, &'a Observation)>,
 }
 
 impl<'a> Removal<'a> {
-    pub(super) fn new(
-        observations: &'a Observations,
-        policy: TerminationPolicy,
-        now: Timestamp,
-        marks: bool,
-    ) -> Self {
+    pub(super) fn new(policy: TerminationPolicy, now: Timestamp, marks: bool) -> Self {
         Self {
-            observations,
             policy,
             now,
             marks,
@@ -51,8 +45,23 @@ impl<'a> Removal<'a> {
         }
     }
 
-    pub(super) fn push(&mut self, key: &'a MemberKey, member: &'a Member) {
-        self.members.push((key, member));
+    /// Adds a member, if the inventory has it.
+    pub(super) fn push(&mut self, key: &'a MemberKey, known: &'a KnownMember) {
+        if let Some(member) = &known.member {
+            self.members.push((key, member, &known.observation));
+        }
+    }
+
+    /// Returns the writes that record in the inventory that members have no entry any more, in the order of their keys.
+    pub(super) fn records(&self, version: u64) -> Vec<Action> {
+        let members = self.members.iter();
+        let mut keys: Vec<&MemberKey> = members
+            .filter(|(_, member, _)| member.removed_in.is_none())
+            .map(|(key, ..)| *key)
+            .collect();
+        keys.sort_unstable();
+        let remove = |key: &MemberKey| Action::Remove(key.clone(), version);
+        keys.into_iter().map(remove).collect()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -64,7 +73,7 @@ impl<'a> Removal<'a> {
         self.sort();
         let members = self.members.iter();
         members
-            .map(|(key, _)| ((*key).clone(), RemovalState::Held))
+            .map(|(key, ..)| ((*key).clone(), RemovalState::Held))
             .collect()
     }
 
@@ -79,16 +88,16 @@ impl<'a> Removal<'a> {
         let mut deleted = self
             .members
             .iter()
-            .filter(|(key, member)| !is_kept(key, member.facts.on_delete, self.policy));
-        let first = deleted.next().map(|(key, member)| (*key, member.rank()));
+            .filter(|(key, member, _)| !is_kept(key, member.facts.on_delete, self.policy));
+        let first = deleted.next().map(|(key, member, _)| (*key, member.rank()));
         let mut states = Vec::with_capacity(self.members.len());
-        for (key, member) in &self.members {
+        for (key, member, observation) in &self.members {
             let keeps = is_kept(key, member.facts.on_delete, self.policy);
             let state = match first {
                 Some((blocker, rank)) if !keeps && member.rank() > rank => RemovalState::Blocked {
                     by: blocker.clone(),
                 },
-                _ => self.step(key, member, keeps, actions, budget, wake),
+                _ => self.step((key, member, observation), keeps, actions, budget, wake),
             };
             states.push(((*key).clone(), state));
         }
@@ -97,20 +106,17 @@ impl<'a> Removal<'a> {
 
     fn sort(&mut self) {
         self.members
-            .sort_by_key(|(key, member)| (member.rank(), *key));
+            .sort_by_key(|(key, member, _)| (member.rank(), *key));
     }
 
     fn step(
         &self,
-        key: &MemberKey,
-        member: &Member,
+        (key, member, observation): (&MemberKey, &Member, &Observation),
         keeps: bool,
         actions: &mut Vec<Action>,
         budget: &mut Budget,
         wake: &mut Wake,
     ) -> RemovalState {
-        let nothing = Observation::default();
-        let observation = self.observations.get(key).unwrap_or(&nothing);
         if observation.is_busy {
             return RemovalState::Busy;
         }

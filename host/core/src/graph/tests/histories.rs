@@ -208,8 +208,7 @@ impl History {
 
     fn deletion(&self) -> (Vec<Action>, DeletionState) {
         let deletion = delete(&DeletionInput {
-            inventory: &self.server.inventory,
-            observations: &self.server.observations,
+            members: &self.server.members(),
             policy: self.server.policy,
             is_prepared: true,
             parallel: self.server.parallel,

@@ -9,6 +9,7 @@ use crate::graph::deletion::{
 };
 use crate::graph::entry::{Entry, OnDelete, OnExisting, OnImmutable, Orders};
 use crate::graph::member::{Inventory, Member, MemberKey};
+use crate::graph::members::Members;
 use crate::graph::observation::{
     Found, Health, MemberOwner, Observation, Observations, Present, Rejection, RejectionKind,
 };
@@ -180,16 +181,19 @@ impl Server {
     }
 
     pub(super) fn plan(&self, graph: &Graph) -> Plan {
-        plan(&PlanInput {
+        let input = PlanInput {
             graph,
             version: self.version,
-            inventory: &self.inventory,
-            observations: &self.observations,
             policy: self.policy,
             parallel: self.parallel,
             pruning: self.pruning,
             now: self.now,
-        })
+        };
+        plan(&input, &mut self.members())
+    }
+
+    pub(super) fn members(&self) -> Members {
+        Members::new(self.inventory.clone(), self.observations.clone())
     }
 
     /// Executes an action. A rejected one changes nothing.
@@ -333,8 +337,7 @@ impl Server {
         let mut text = String::new();
         loop {
             let deletion = delete(&DeletionInput {
-                inventory: &self.inventory,
-                observations: &self.observations,
+                members: &self.members(),
                 policy: self.policy,
                 is_prepared: true,
                 parallel: self.parallel,

@@ -1,0 +1,109 @@
+//! The members of a set, as the host knows them.
+
+use indexmap::IndexMap;
+use indexmap::map::Entry as At;
+
+use super::Graph;
+use super::member::{Inventory, Member, MemberKey};
+use super::observation::{Observation, Observations};
+
+/// The inventory of a set, and what was observed of its members.
+///
+/// The members that entries describe come first, in the order of the entries, so that a plan looks up none of them.
+#[derive(Debug, Clone, Default)]
+pub struct Members {
+    known: IndexMap<MemberKey, KnownMember>,
+    /// The number of entries that the members were arranged for.
+    entries: usize,
+}
+
+/// A member, as the host knows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KnownMember {
+    /// The inventory's record. `None`: the inventory does not have it.
+    pub member: Option<Member>,
+    /// The state that was observed last.
+    pub observation: Observation,
+}
+
+impl Members {
+    /// Joins an inventory with observations.
+    #[must_use]
+    pub fn new(inventory: Inventory, observations: Observations) -> Self {
+        let mut members = Self::default();
+        members.known.reserve(inventory.len());
+        for (key, member) in inventory {
+            members.known.entry(key).or_default().member = Some(member);
+        }
+        for (key, observation) in observations {
+            members.known.entry(key).or_default().observation = observation;
+        }
+        members
+    }
+
+    /// The member of this key, if the host knows it.
+    #[must_use]
+    pub fn get(&self, key: &MemberKey) -> Option<&KnownMember> {
+        self.known.get(key)
+    }
+
+    /// The member of this key, to change it. One that is unknown begins without record and observation.
+    pub fn get_mut(&mut self, key: MemberKey) -> &mut KnownMember {
+        self.known.entry(key).or_default()
+    }
+
+    /// The members of the inventory, in no particular order.
+    pub fn inventory(&self) -> impl Iterator<Item = (&MemberKey, &Member)> {
+        let known = self.known.iter();
+        known.filter_map(|(key, known)| Some((key, known.member.as_ref()?)))
+    }
+
+    /// Arranges the members for the entries of a graph, and drops all others that the inventory does not have. The time is linear; where the
+    /// members are arranged already, no key is looked up.
+    pub fn arrange(&mut self, graph: &Graph) {
+        let entries = graph.entries();
+        for (index, entry) in entries.iter().enumerate() {
+            let is_there = |(key, _): (&MemberKey, &KnownMember)| *key == entry.key;
+            if self.known.get_index(index).is_some_and(is_there) {
+                continue;
+            }
+            let at = match self.known.entry(entry.key.clone()) {
+                At::Occupied(found) => found.index(),
+                At::Vacant(vacant) => {
+                    let at = vacant.index();
+                    vacant.insert(KnownMember::default());
+                    at
+                }
+            };
+            self.known.swap_indices(at, index);
+        }
+        self.entries = entries.len();
+        for index in (self.entries..self.known.len()).rev() {
+            let is_unknown = |(_, known): (&MemberKey, &KnownMember)| known.member.is_none();
+            if self.known.get_index(index).is_some_and(is_unknown) {
+                self.known.swap_remove_index(index);
+            }
+        }
+    }
+
+    /// The members that entries describe, in the order of the entries, for members that were arranged.
+    pub(super) fn of_entries(&self) -> impl Iterator<Item = &KnownMember> {
+        self.known.values().take(self.entries)
+    }
+
+    /// The members of the inventory without an entry, for members that were arranged.
+    pub(super) fn without_entry(&self) -> impl Iterator<Item = (&MemberKey, &KnownMember)> {
+        self.known.iter().skip(self.entries)
+    }
+
+    /// All members that the host knows.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&MemberKey, &KnownMember)> {
+        self.known.iter()
+    }
+
+    /// How many actions are under way.
+    pub(super) fn busy(&self) -> usize {
+        let known = self.known.values();
+        known.filter(|known| known.observation.is_busy).count()
+    }
+}
