@@ -113,6 +113,7 @@ mod request_line;
 
 pub mod configstore;
 mod desired;
+mod desired_line;
 pub mod extension;
 pub mod http;
 pub mod kubernetes;

@@ -276,11 +276,20 @@ impl Default for Output {
     }
 }
 
-/// One line a request, then one for each argument: made for golden tests. Not a stable format.
+/// One line a request, then the set, then one line for each argument: made for golden tests. Not a stable format.
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for request in &self.requests.resource_requests {
             writeln!(f, "{request}")?;
+        }
+        for request in &self.reads {
+            writeln!(f, "read {request}")?;
+        }
+        if let Some(desired) = &self.desired {
+            desired.fmt(f)?;
+        }
+        for name in &self.remove_from_plan {
+            writeln!(f, "remove-from-plan {name}")?;
         }
         for (key, value) in &self.pass_through_args {
             writeln!(f, "pass {key} = {value}")?;
