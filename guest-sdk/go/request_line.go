@@ -3,14 +3,25 @@ package configurator
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
-// String has one line a request, then one for each argument: made for tests that compare a whole output. Not a stable format.
+// String has one line for each request and each read, then the set, the names that the plan loses, and the arguments: made for tests that
+// compare a whole output. Not a stable format.
 func (o *Output) String() string {
 	var text strings.Builder
 	for _, request := range o.Requests {
 		text.WriteString(request.String())
 		text.WriteByte('\n')
+	}
+	for _, request := range o.Reads {
+		text.WriteString("read " + request.String() + "\n")
+	}
+	if o.Desired != nil {
+		text.WriteString(o.Desired.String())
+	}
+	for _, name := range o.RemovedFromPlan {
+		text.WriteString("remove-from-plan " + name + "\n")
 	}
 	for _, arg := range o.Args {
 		fmt.Fprintf(&text, "pass %s = %s\n", arg.Name, shown(arg.Value))
@@ -31,10 +42,8 @@ func (r Request) String() string {
 	for _, name := range r.DependsOn {
 		line.option("depends-on", name)
 	}
-	line.option("ready-when", word(r.ReadyWhen.Kind, "", "exists", "observed", "healthy", r.ReadyWhen.Expression))
-	if r.Timeout > 0 {
-		line.add(fmt.Sprintf(", timeout %d ms", r.Timeout.Milliseconds()))
-	}
+	line.readiness(r.ReadyWhen)
+	line.timeout(r.Timeout)
 	line.option("partition", r.Partition)
 	line.flag("declarative", r.Declarative)
 	line.flag("bootstrap-dep", r.BootstrapDep)
@@ -55,6 +64,16 @@ func (l *line) option(name, value string) {
 func (l *line) flag(name string, is bool) {
 	if is {
 		l.add(", " + name)
+	}
+}
+
+func (l *line) readiness(when Readiness) {
+	l.option("ready-when", word(when.Kind, "", "exists", "observed", "healthy", when.Expression))
+}
+
+func (l *line) timeout(timeout time.Duration) {
+	if timeout > 0 {
+		l.add(fmt.Sprintf(", timeout %d ms", timeout.Milliseconds()))
 	}
 }
 
@@ -128,35 +147,23 @@ func (l *line) kubernetes(operation KubernetesOperation) {
 }
 
 func (l *line) config(operation ConfigOperation) {
-	verb := func(verb ConfigVerb) string {
-		return "config " + word(verb, "get", "delete", "update", "create", "put")
+	add := func(verb ConfigVerb, key ConfigKey, value *string) {
+		l.add("config " + word(verb, "get", "delete", "update", "create", "put") + " ")
+		l.configKey(key)
+		l.value(value)
 	}
 	switch operation := operation.(type) {
 	case ConfigResourceOperation:
-		l.add(verb(operation.Verb) + " " + word(operation.Type, "pod", "node", "namespace", "workload") + " ")
-		for _, part := range []string{operation.Namespace, operation.WorkloadKind} {
-			if part != "" {
-				l.add(part + "/")
-			}
-		}
-		l.add(operation.Name)
-		if operation.UID != "" {
-			l.add(" (" + operation.UID + ")")
-		}
-		l.value(operation.Value)
+		add(operation.Verb, ConfigResourceKey{
+			Type: operation.Type, Name: operation.Name, UID: operation.UID,
+			Namespace: operation.Namespace, WorkloadKind: operation.WorkloadKind,
+		}, operation.Value)
 	case AppConfOperation:
-		l.add(verb(operation.Verb) + " app-conf ")
-		if operation.Namespace != "" {
-			l.add(operation.Namespace + "/")
-		}
-		l.add(operation.Pod + " " + operation.Key)
-		l.value(operation.Value)
+		add(operation.Verb, AppConfKey{Pod: operation.Pod, Namespace: operation.Namespace, Key: operation.Key}, operation.Value)
 	case BasicOperation:
-		l.add(verb(operation.Verb) + " basic " + operation.Key)
-		l.value(operation.Value)
+		add(operation.Verb, BasicKey(operation.Key), operation.Value)
 	case TwoLayersOperation:
-		l.add(verb(operation.Verb) + " two-layers " + operation.Second + " " + operation.Third)
-		l.value(operation.Value)
+		add(operation.Verb, TwoLayersKey{Second: operation.Second, Third: operation.Third}, operation.Value)
 	}
 }
 

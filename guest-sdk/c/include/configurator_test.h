@@ -66,7 +66,7 @@ cfgr_result cfgr_test_failed(const char *request_name, cfgr_sink sink, cfgr_erro
 
 /* --- Outputs --- */
 
-/* One line a request, then one for each argument. Not a stable format. */
+/* One line for each request and each read, then the set, the names that the plan loses, and the arguments. Not a stable format. */
 const char *cfgr_test_lines(const cfgr_output *output);
 
 /* --- Expectations --- */

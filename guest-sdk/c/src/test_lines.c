@@ -1,10 +1,11 @@
-/* A request in one line, for tests: name, operation, target, body, and the options that differ from the defaults. */
+/* An output in lines, for tests. A request has one line: name, operation, target, body, and the options that differ from the defaults. */
 #ifndef __wasm__
 
-#include "configurator_test.h"
-#include "internal.h"
+#include "test_lines.h"
 
-static void text(cfgr_buffer *line, const char *before, const char *text, const char *after) {
+#include "configurator_test.h"
+
+void cfgr_line_text(cfgr_buffer *line, const char *before, const char *text, const char *after) {
     if (text != NULL) {
         cfgr_buffer_text(line, before);
         cfgr_buffer_text(line, text);
@@ -13,7 +14,7 @@ static void text(cfgr_buffer *line, const char *before, const char *text, const 
 }
 
 static void flag(cfgr_buffer *line, bool is_set, const char *name) {
-    text(line, ", ", is_set ? name : NULL, "");
+    cfgr_line_text(line, ", ", is_set ? name : NULL, "");
 }
 
 /* Not where it is empty. */
@@ -45,71 +46,87 @@ static const char *kubernetes_verb(const cfgr_kubernetes *request) {
 
 static void kubernetes(cfgr_buffer *line, const cfgr_kubernetes *request) {
     static const char *const propagation[] = {NULL, "background", "foreground", "orphan"};
-    text(line, "kubernetes ", kubernetes_verb(request), " ");
+    cfgr_line_text(line, "kubernetes ", kubernetes_verb(request), " ");
     cfgr_buffer_text(line, request->resource.plural);
-    text(line, ".", some(request->resource.group), "");
-    text(line, "/", request->subresource, "");
+    cfgr_line_text(line, ".", some(request->resource.group), "");
+    cfgr_line_text(line, "/", request->subresource, "");
     if (some(request->namespace) != NULL || some(request->name) != NULL) {
         cfgr_buffer_text(line, " ");
-        text(line, "", some(request->namespace), "/");
+        cfgr_line_text(line, "", some(request->namespace), "/");
         cfgr_buffer_text(line, request->name);
     }
-    text(line, " ", request->body, "");
-    text(line, ", fields ", request->field_selector, "");
-    text(line, ", labels ", request->label_selector, "");
+    cfgr_line_text(line, " ", request->body, "");
+    cfgr_line_text(line, ", fields ", request->field_selector, "");
+    cfgr_line_text(line, ", labels ", request->label_selector, "");
     flag(line, request->cached, "cached");
     flag(line, request->force, "forced");
     flag(line, request->must_not_exist, "no precheck");
-    text(line, ", propagation ", propagation[request->propagation], "");
-    text(line, ", uid ", request->uid, "");
-    text(line, ", resource-version ", request->resource_version, "");
+    cfgr_line_text(line, ", propagation ", propagation[request->propagation], "");
+    cfgr_line_text(line, ", uid ", request->uid, "");
+    cfgr_line_text(line, ", resource-version ", request->resource_version, "");
+}
+
+void cfgr_line_entry(cfgr_buffer *line, const cfgr_entry *entry) {
+    static const char *const types[] = {"pod", "node", "namespace", "workload"};
+    cfgr_line_text(line, "", types[entry->type], " ");
+    cfgr_line_text(line, "", entry->namespace, "/");
+    cfgr_line_text(line, "", entry->workload_kind, "/");
+    cfgr_buffer_text(line, entry->name);
+    cfgr_line_text(line, " (", entry->uid, ")");
+}
+
+void cfgr_line_app_conf(cfgr_buffer *line, const cfgr_app_conf *key) {
+    cfgr_buffer_text(line, "app-conf ");
+    cfgr_line_text(line, "", key->namespace, "/");
+    cfgr_line_text(line, "", key->pod, " ");
+    cfgr_buffer_text(line, key->key);
+}
+
+void cfgr_line_basic(cfgr_buffer *line, const char *key) {
+    cfgr_line_text(line, "basic ", key, "");
+}
+
+void cfgr_line_two_layers(cfgr_buffer *line, const cfgr_two_layers *leaf) {
+    cfgr_line_text(line, "two-layers ", leaf->second, " ");
+    cfgr_buffer_text(line, leaf->third);
 }
 
 static void config(cfgr_buffer *line, const cfgr_config *request) {
     static const char *const verbs[] = {"get", "create", "update", "delete"};
-    static const char *const types[] = {"pod", "node", "namespace", "workload"};
     bool is_put = request->kind == CFGR_CONFIG_BASIC && request->verb == CFGR_CONFIG_UPDATE;
-    text(line, "config ", is_put ? "put" : verbs[request->verb], " ");
+    cfgr_line_text(line, "config ", is_put ? "put" : verbs[request->verb], " ");
     switch (request->kind) {
     case CFGR_CONFIG_ENTRY:
-        text(line, "", types[request->entry.type], " ");
-        text(line, "", request->entry.namespace, "/");
-        text(line, "", request->entry.workload_kind, "/");
-        cfgr_buffer_text(line, request->entry.name);
-        text(line, " (", request->entry.uid, ")");
+        cfgr_line_entry(line, &request->entry);
         break;
     case CFGR_CONFIG_APP_CONF:
-        cfgr_buffer_text(line, "app-conf ");
-        text(line, "", request->app_conf.namespace, "/");
-        text(line, "", request->app_conf.pod, " ");
-        cfgr_buffer_text(line, request->app_conf.key);
+        cfgr_line_app_conf(line, &request->app_conf);
         break;
     case CFGR_CONFIG_BASIC:
-        text(line, "basic ", request->basic, "");
+        cfgr_line_basic(line, request->basic);
         break;
     case CFGR_CONFIG_TWO_LAYERS:
-        text(line, "two-layers ", request->two_layers.second, " ");
-        cfgr_buffer_text(line, request->two_layers.third);
+        cfgr_line_two_layers(line, &request->two_layers);
         break;
     }
-    text(line, " = ", request->value, "");
+    cfgr_line_text(line, " = ", request->value, "");
 }
 
 static void secret(cfgr_buffer *line, const cfgr_secret *request) {
     static const char *const verbs[] = {"get", "create", "update", "delete"};
-    text(line, "secret ", verbs[request->verb], " ");
+    cfgr_line_text(line, "secret ", verbs[request->verb], " ");
     cfgr_buffer_text(line, request->name);
-    text(line, "", request->value == NULL ? NULL : " = (a value)", "");
+    cfgr_line_text(line, "", request->value == NULL ? NULL : " = (a value)", "");
     if (request->verb == CFGR_SECRET_UPDATE) {
-        text(line, ", version ", cfgr_decimal_unsigned(request->version), "");
+        cfgr_line_text(line, ", version ", cfgr_decimal_unsigned(request->version), "");
     }
 }
 
 static void extension(cfgr_buffer *line, const cfgr_extension *request) {
-    text(line, "extension ", request->extension, " ");
-    text(line, "", request->verb, " ");
+    cfgr_line_text(line, "extension ", request->extension, " ");
+    cfgr_line_text(line, "", request->verb, " ");
     cfgr_buffer_text(line, request->target);
-    text(line, " ", request->body, "");
+    cfgr_line_text(line, " ", request->body, "");
 }
 
 static void operation(cfgr_buffer *line, const cfgr_operation *operation) {
@@ -131,7 +148,7 @@ static void operation(cfgr_buffer *line, const cfgr_operation *operation) {
         secret(line, &operation->secret);
         break;
     case CFGR_OPERATION_HTTP:
-        text(line, "http ", operation->http.method, " ");
+        cfgr_line_text(line, "http ", operation->http.method, " ");
         cfgr_buffer_text(line, operation->http.url);
         break;
     case CFGR_OPERATION_EXTENSION:
@@ -140,23 +157,37 @@ static void operation(cfgr_buffer *line, const cfgr_operation *operation) {
     }
 }
 
-static void request_line(cfgr_buffer *line, const cfgr_request *request) {
+void cfgr_line_names(cfgr_buffer *line, const char *before, cfgr_names names) {
+    for (size_t i = 0; i < names.count; i++) {
+        cfgr_line_text(line, before, names.items[i], "");
+    }
+}
+
+void cfgr_line_readiness(cfgr_buffer *line, cfgr_readiness ready_when) {
+    const char *const names[] = {NULL, "exists", "observed", "healthy", ready_when.expression};
+    cfgr_line_text(line, ", ready-when ", names[ready_when.kind], "");
+}
+
+void cfgr_line_timeout(cfgr_buffer *line, uint64_t timeout_ms) {
+    if (timeout_ms != 0) {
+        cfgr_line_text(line, ", timeout ", cfgr_decimal_unsigned(timeout_ms), " ms");
+    }
+}
+
+void cfgr_line_request(cfgr_buffer *line, const cfgr_request *request) {
     static const char *const on_error[] = {NULL, "fail", "catch-error", "drop-error"};
-    text(line, "", request->name, ": ");
+    cfgr_line_text(line, "", request->name, ": ");
     operation(line, &request->operation);
-    text(line, ", group-by ", request->group_by, "");
+    cfgr_line_text(line, ", group-by ", request->group_by, "");
     if (request->of.name != NULL) {
-        text(line, ", of ", request->of.namespace == NULL ? "" : request->of.namespace, "/");
+        cfgr_line_text(line, ", of ", request->of.namespace == NULL ? "" : request->of.namespace, "/");
         cfgr_buffer_text(line, request->of.name);
     }
-    text(line, ", on-error ", on_error[request->on_error], "");
-    for (size_t i = 0; i < request->depends_on.count; i++) {
-        text(line, ", depends-on ", request->depends_on.items[i], "");
-    }
-    if (request->timeout_ms != 0) {
-        text(line, ", timeout ", cfgr_decimal_unsigned(request->timeout_ms), " ms");
-    }
-    text(line, ", partition ", request->partition, "");
+    cfgr_line_text(line, ", on-error ", on_error[request->on_error], "");
+    cfgr_line_names(line, ", depends-on ", request->depends_on);
+    cfgr_line_readiness(line, request->ready_when);
+    cfgr_line_timeout(line, request->timeout_ms);
+    cfgr_line_text(line, ", partition ", request->partition, "");
     flag(line, request->is_declarative, "declarative");
     flag(line, request->bootstrap_dep, "bootstrap-dep");
     flag(line, request->once, "once");
@@ -166,11 +197,19 @@ static void request_line(cfgr_buffer *line, const cfgr_request *request) {
 const char *cfgr_test_lines(const cfgr_output *output) {
     cfgr_buffer lines = {0};
     for (size_t i = 0; i < output->requests.count; i++) {
-        request_line(&lines, &output->requests.items[i]);
+        cfgr_line_request(&lines, &output->requests.items[i]);
+    }
+    for (size_t i = 0; i < output->reads.count; i++) {
+        cfgr_buffer_text(&lines, "read ");
+        cfgr_line_request(&lines, &output->reads.items[i]);
+    }
+    cfgr_lines_desired(&lines, &output->desired);
+    for (size_t i = 0; i < output->remove_from_plan.count; i++) {
+        cfgr_line_text(&lines, "remove-from-plan ", output->remove_from_plan.items[i], "\n");
     }
     for (size_t i = 0; i < output->arguments.count; i++) {
-        text(&lines, "pass ", output->arguments.items[i].name, " = ");
-        text(&lines, "", output->arguments.items[i].text, "\n");
+        cfgr_line_text(&lines, "pass ", output->arguments.items[i].name, " = ");
+        cfgr_line_text(&lines, "", output->arguments.items[i].text, "\n");
     }
     return cfgr_buffer_end(&lines);
 }

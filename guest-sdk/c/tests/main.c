@@ -12,6 +12,7 @@ int main(void) {
     test_inputs();
     test_outputs();
     test_desired();
+    test_desired_lines();
     test_plans();
     test_handlers();
     return cfgr_test_end();

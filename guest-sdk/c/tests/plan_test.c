@@ -29,7 +29,10 @@ static void requests_and_entries_of_a_plan_are_added_again(void) {
     cfgr_output_desired_with(&output, input.plan->desired.options);
     CFGR_EXPECT_TEXT(cfgr_test_lines(&output),
                      "read: config get basic k, on-error catch-error, timeout 1500 ms, partition team-a\n"
-                     "all: config transaction\n  config put basic k = 1\n  config delete basic l, timeout 1500 ms\n");
+                     "all: config transaction\n  config put basic k = 1\n  config delete basic l, timeout 1500 ms\n"
+                     "desired a: kubernetes {}, depends-on b, on-delete retain\n"
+                     "desired set: allow-empty, update a\n"
+                     "pre-terminate pod: kubernetes delete pods shop/web\n");
     CFGR_EXPECT(earlier.requests.items[0].timeout_ms == 0);
     CFGR_EXPECT_TEXT(output.desired.entries.items[0].depends_on.items[0], "b");
     CFGR_EXPECT(output.desired.entries.items[0].on_delete == CFGR_ON_DELETE_RETAIN && output.desired.options.allow_empty);

@@ -130,7 +130,7 @@ static void options_are_said_by_name(void) {
     strcpy(name, "b");
     cfgr_output_request(&output, name, cfgr_basic_get("k"));
     CFGR_EXPECT_TEXT(cfgr_test_lines(&output),
-                     "a: config get basic k, group-by g, of shop/web, on-error drop-error, depends-on x, depends-on y, timeout 1500 ms, "
+                     "a: config get basic k, group-by g, of shop/web, on-error drop-error, depends-on x, depends-on y, ready-when object.ready, timeout 1500 ms, "
                      "partition team-a, declarative, bootstrap-dep, once\nb: config get basic k\n");
     CFGR_EXPECT(output.requests.items[0].ready_when.kind == CFGR_READINESS_EXPRESSION);
     CFGR_EXPECT(output.requests.items[1].ready_when.kind == CFGR_READINESS_UNSAID);

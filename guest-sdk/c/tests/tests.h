@@ -12,6 +12,7 @@ void test_results(void);
 void test_inputs(void);
 void test_outputs(void);
 void test_desired(void);
+void test_desired_lines(void);
 void test_plans(void);
 void test_handlers(void);
 

@@ -6,9 +6,9 @@ use crate::bindings::configurator::handler::desired::{
     ConfigKey, ConfigResourceKey, Content, Orders, Termination,
 };
 use crate::bindings::configurator::handler::requests::ConfigType;
+use crate::request_line::ready_when;
 use crate::{
-    DesiredEntry, DesiredSet, OnConflict, OnDelete, OnExisting, OnImmutable, Readiness,
-    TerminationPolicy,
+    DesiredEntry, DesiredSet, OnConflict, OnDelete, OnExisting, OnImmutable, TerminationPolicy,
 };
 
 /// A line for each entry, one for the options of the set if it has any, and one for each request before a deletion. Not a stable format.
@@ -62,13 +62,7 @@ impl Display for DesiredEntry {
         for name in &self.depends_on {
             write!(f, ", depends-on {name}")?;
         }
-        match &self.ready_when {
-            Some(Readiness::Exists) => f.write_str(", ready-when exists")?,
-            Some(Readiness::Observed) => f.write_str(", ready-when observed")?,
-            Some(Readiness::Healthy) => f.write_str(", ready-when healthy")?,
-            Some(Readiness::Expression(text)) => write!(f, ", ready-when {text}")?,
-            None => {}
-        }
+        ready_when(f, self.ready_when.as_ref())?;
         if let Some(expression) = &self.failed_when {
             write!(f, ", failed-when {expression}")?;
         }
@@ -183,7 +177,7 @@ mod tests {
     use super::*;
     use crate::configstore::{AppConf, Basic, Entry, TwoLayers};
     use crate::secretstore::Secret;
-    use crate::{Output, Request};
+    use crate::{Output, Readiness, Request};
 
     #[test]
     fn a_set_has_a_line_for_each_entry() {

@@ -7,7 +7,7 @@ use crate::bindings::configurator::handler::requests::{
     ConfigResourceRequest, ConfigTwoLayersRequest, ConfigTwoLayersVerb, ConfigType, ConfigVerb,
     KubernetesResourceRequest, KubernetesVerb, PatchType, SecretVerb,
 };
-use crate::{OnError, Operation, Request};
+use crate::{OnError, Operation, Readiness, Request};
 
 /// Name, operation, target, body, and the options that differ from the defaults. Not a stable format.
 impl Display for Request {
@@ -68,6 +68,7 @@ impl Display for Request {
         for name in &self.depends_on {
             write!(f, ", depends-on {name}")?;
         }
+        ready_when(f, self.ready_when.as_ref())?;
         if let Some(timeout) = self.timeout {
             write!(f, ", timeout {timeout} ms")?;
         }
@@ -76,6 +77,17 @@ impl Display for Request {
         flag(f, "bootstrap-dep", self.bootstrap_dep)?;
         flag(f, "once", self.once)
     }
+}
+
+pub(crate) fn ready_when(f: &mut Formatter<'_>, readiness: Option<&Readiness>) -> fmt::Result {
+    let text = match readiness {
+        None => return Ok(()),
+        Some(Readiness::Exists) => "exists",
+        Some(Readiness::Observed) => "observed",
+        Some(Readiness::Healthy) => "healthy",
+        Some(Readiness::Expression(text)) => text,
+    };
+    write!(f, ", ready-when {text}")
 }
 
 fn kubernetes(f: &mut Formatter<'_>, request: &KubernetesResourceRequest) -> fmt::Result {
