@@ -150,11 +150,11 @@ fn one_that_cannot_be_read_or_played_holds_up_no_others() -> Result<()> {
     expect![[r#"
         ✓ a-pod-appears TIME A Pod takes its configuration from Node, Namespace, workload and itself
         ✗ b-is-no-scenario TIME
-          scenarios/b-is-no-scenario.yaml: error: line 1 column 1: unknown field `surprise`, expected one of description, configurator, modules, start, limit, manifests, objects, config, secrets, http, faults, steps, expect
+          scenarios/b-is-no-scenario.yaml: error: line 1 column 1: unknown field `surprise`, expected one of description, configurator, modules, start, limit, manifests, objects, config, secrets, http, extensions, faults, steps, expect
            --> <input>:1:1
             |
           1 | surprise: 1
-            | ^ unknown field `surprise`, expected one of description, configurator, modules, start, limit, manifests, objects, config, secrets, http, faults, steps, expect
+            | ^ unknown field `surprise`, expected one of description, configurator, modules, start, limit, manifests, objects, config, secrets, http, extensions, faults, steps, expect
         ✗ c-has-no-world TIME A Pod takes its configuration from Node, Namespace, workload and itself
           scenarios/c-has-no-world.yaml: cannot apply Nomespace "shop": the API has no kind Nomespace in v1
         ✓ someone-else-was-faster TIME A conflict begins the run again from the root phase
