@@ -1,44 +1,28 @@
 //! Extensions that answer as a scenario says.
 
-use std::sync::{Arc, Mutex};
-
 use async_trait::async_trait;
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::glob;
-use configurator_core::request::{ExtensionRequest, Operation};
+use configurator_core::request::{Operation, SinkName};
 use configurator_core::result::Answer;
 
-use super::faults::lock;
+use super::answers::Answers;
 use super::scenario::ExtensionAnswer;
-use crate::sinks::{Scope, Sink};
+use crate::sinks::{Scope, Sink, misrouted};
 
-/// The extensions of a scenario. Each gives the first of its answers that fits and was not given often enough.
+/// The extensions of a scenario.
 #[derive(Clone)]
 pub(super) struct ScriptedExtensions {
-    answers: Arc<Mutex<Vec<ExtensionAnswer>>>,
+    answers: Answers<ExtensionAnswer>,
 }
 
 impl ScriptedExtensions {
     pub(super) fn new(answers: &[ExtensionAnswer]) -> Self {
         Self {
-            answers: Arc::new(Mutex::new(answers.to_vec())),
+            answers: Answers::new(answers),
         }
-    }
-
-    fn next(&self, request: &ExtensionRequest) -> Option<ExtensionAnswer> {
-        let mut answers = lock(&self.answers);
-        let answer = answers.iter_mut().find(|answer| {
-            answer.times != Some(0)
-                && answer.extension == request.extension
-                && glob::matches(&answer.verb, &request.verb)
-                && glob::matches(&answer.target, &request.target)
-        })?;
-        if let Some(times) = &mut answer.times {
-            *times -= 1;
-        }
-        Some(answer.clone())
     }
 }
 
@@ -47,10 +31,14 @@ impl Sink for ScriptedExtensions {
     async fn execute(&self, operation: &AuthorizedOperation, _: &Scope) -> Result<Answer, Fault> {
         let generic = |message: String| Fault::new(FaultKind::ResourceGeneric, message);
         let Operation::Extension(request) = operation.operation() else {
-            return Err(generic("not a request to an extension".to_owned()));
+            return Err(misrouted(operation, SinkName::Extension));
         };
-        let answer = self
-            .next(request)
+        let fits = |answer: &ExtensionAnswer| {
+            answer.extension == request.extension
+                && glob::matches(&answer.verb, &request.verb)
+                && glob::matches(&answer.target, &request.target)
+        };
+        let answer = (self.answers.next(fits))
             .ok_or_else(|| generic(format!("the scenario has no answer for {operation}")))?;
         let objects = answer.objects.iter().map(Document::of);
         Ok(Answer {

@@ -15,6 +15,7 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
 
+use super::answers::Answers;
 use super::scenario::{HttpAnswer, InjectedAnswer, InjectedFault};
 use crate::objects;
 use crate::sinks::{Scope, Sink, Sinks, is_safe};
@@ -294,27 +295,14 @@ impl Sink for FaultySink {
 /// HTTP endpoints that answer what the scenario says, as far as it is still to come.
 #[derive(Clone)]
 pub(super) struct ScriptedHttp {
-    answers: Arc<Mutex<Vec<HttpAnswer>>>,
+    answers: Answers<HttpAnswer>,
 }
 
 impl ScriptedHttp {
     pub(super) fn new(answers: &[HttpAnswer]) -> Self {
         Self {
-            answers: Arc::new(Mutex::new(answers.to_vec())),
+            answers: Answers::new(answers),
         }
-    }
-
-    fn next(&self, method: &str, url: &str) -> Option<HttpAnswer> {
-        let mut answers = lock(&self.answers);
-        let answer = answers.iter_mut().find(|answer| {
-            answer.times != Some(0)
-                && glob::matches(&answer.method, method)
-                && glob::matches(&answer.url, url)
-        })?;
-        if let Some(times) = &mut answer.times {
-            *times -= 1;
-        }
-        Some(answer.clone())
     }
 }
 
@@ -327,7 +315,11 @@ impl Sink for ScriptedHttp {
                 "not an HTTP request",
             ));
         };
-        let Some(answer) = self.next(&request.method, &request.url) else {
+        let fits = |answer: &HttpAnswer| {
+            glob::matches(&answer.method, &request.method)
+                && glob::matches(&answer.url, &request.url)
+        };
+        let Some(answer) = self.answers.next(fits) else {
             let message = format!(
                 "the scenario has no answer for {} {}",
                 request.method, request.url

@@ -16,6 +16,7 @@
 //! # }
 //! ```
 
+mod answers;
 pub mod explore;
 mod extensions;
 mod faults;

@@ -123,7 +123,7 @@ pub(crate) fn is_safe(method: &str) -> bool {
 }
 
 /// The fault of an operation that was handed to the wrong sink.
-fn misrouted(operation: &AuthorizedOperation, sink: SinkName) -> Fault {
+pub(crate) fn misrouted(operation: &AuthorizedOperation, sink: SinkName) -> Fault {
     Fault::new(
         FaultKind::UnsupportedResourceOperation,
         format!(
