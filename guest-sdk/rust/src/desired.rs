@@ -1,4 +1,4 @@
-//! Building what an owner is to have.
+//! Builders of desired sets.
 
 use std::time::Duration;
 

@@ -26,7 +26,7 @@ impl Extension {
         Extension { name: name.into() }
     }
 
-    /// Does what the verb of the extension says to this target.
+    /// Makes a request with this verb, which the extension defines, for this target.
     pub fn request(self, verb: impl Into<String>, target: impl Into<String>) -> ExtensionRequest {
         ExtensionRequest {
             extension: self.name,

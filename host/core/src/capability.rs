@@ -130,6 +130,19 @@ pub struct ExtensionRule {
     pub verbs: Vec<String>,
 }
 
+impl ExtensionRule {
+    fn covers(&self, extension: &str, target: &str, verb: &str) -> bool {
+        any(&self.extensions, extension) && any(&self.targets, target) && any(&self.verbs, verb)
+    }
+
+    /// Returns the rule that covers this alone, as it is written.
+    fn text(extension: &str, target: &str, verb: &str) -> String {
+        format!(
+            "extension: {{extensions: [{extension:?}], targets: [{target:?}], verbs: [{verb:?}]}}"
+        )
+    }
+}
+
 impl Capabilities {
     /// Rules that allow everything: a ceiling for a host whose operator trusts the authors of its Configurators.
     #[must_use]
@@ -419,15 +432,11 @@ impl Capabilities {
             target,
             ..
         } = request;
-        let allowed = self.extension.iter().any(|rule| {
-            any(&rule.extensions, extension) && any(&rule.targets, target) && any(&rule.verbs, verb)
-        });
-        if allowed {
+        let covers = |rule: &ExtensionRule| rule.covers(extension, target, verb);
+        if self.extension.iter().any(covers) {
             return Ok(());
         }
-        Err(missing(&format!(
-            "extension: {{extensions: [{extension:?}], targets: [{target:?}], verbs: [{verb:?}]}}"
-        )))
+        Err(missing(&ExtensionRule::text(extension, target, verb)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an owner is to have. The types mirror `wit/desired.wit`.
+//! Desired sets: the members that owners are to have. The types mirror `wit/desired.wit`.
 
 pub mod check;
 
@@ -11,7 +11,7 @@ use crate::graph::deletion::TerminationPolicy;
 use crate::graph::entry::{OnDelete, OnExisting, OnImmutable, Orders};
 use crate::request::{ConfigOperation, Readiness, Request, Requests};
 
-/// All that an owner is to have.
+/// All members that an owner is to have.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DesiredSet {
@@ -130,7 +130,7 @@ pub enum Termination {
     Path(String),
 }
 
-/// What the handlers of a pipeline have planned so far.
+/// The requests and the set that the handlers of a pipeline have planned so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PipelinePlan {

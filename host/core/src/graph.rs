@@ -151,12 +151,17 @@ impl Graph {
                 });
             }
         }
-        let dependencies = with_providers(&entries, &declared);
-        let depends_on = Order::of_indexes(dependencies).map_err(|path| {
-            GraphError::Order(OrderError::Cycle {
-                path: names_of(&entries, &path),
-            })
-        })?;
+        let providers = Providers::of(&entries);
+        let depends_on = if providers.is_empty() {
+            declared
+        } else {
+            let dependencies = with_providers(&entries, &providers, &declared);
+            Order::of_indexes(dependencies).map_err(|path| {
+                GraphError::Order(OrderError::Cycle {
+                    path: names_of(&entries, &path),
+                })
+            })?
+        };
         let names: HashMap<&str, usize> = match orders.is_empty() {
             true => HashMap::new(),
             false => (entries.iter().enumerate())
@@ -293,6 +298,10 @@ impl<'e> Providers<'e> {
         providers
     }
 
+    fn is_empty(&self) -> bool {
+        self.definitions.is_empty() && self.namespaces.is_empty()
+    }
+
     /// Returns the entries with the definition and the Namespace that a member needs.
     fn needed_by(&self, key: &MemberKey) -> [Option<usize>; 2] {
         let MemberKey::Kubernetes {
@@ -312,8 +321,11 @@ impl<'e> Providers<'e> {
 }
 
 /// Adds the definitions and Namespaces that entries need to what they depend on.
-fn with_providers(entries: &[Entry], declared: &Order) -> Vec<Vec<usize>> {
-    let providers = Providers::of(entries);
+fn with_providers(
+    entries: &[Entry],
+    providers: &Providers<'_>,
+    declared: &Order,
+) -> Vec<Vec<usize>> {
     (entries.iter().enumerate())
         .map(|(index, entry)| {
             let mut own = declared.dependencies(index).to_vec();

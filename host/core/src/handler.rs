@@ -255,7 +255,7 @@ pub struct HandlerOutput {
     pub output: Option<Document>,
     /// What a person sees.
     pub details: Option<Document>,
-    /// All that the owner is to have.
+    /// All members that the owner is to have.
     pub desired: Option<DesiredSet>,
     /// In a pipeline: names of requests and entries that the plan loses.
     pub remove_from_plan: Vec<String>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::fault::{Fault, FaultKind};
 use crate::handler::{HandlerOutput, Outcome};
 use crate::layers;
-use crate::partition::is_namespace;
+use crate::partition;
 use crate::plan::{InvalidRequest, Plan, namespace_of};
 use crate::request::{
     ConfigOperation, ConfigVerb, ExecuteStrategy, ExtensionRequest, KubernetesRequest,
@@ -238,13 +238,13 @@ fn check_request(
         ));
     }
     check_of(request.of.as_ref(), rules).map_err(invalid)?;
-    if let Some(namespace) = request.operation.partition()
-        && !is_namespace(namespace)
-    {
-        return Err(invalid(format!(
-            "`partition` is no name of a namespace: {}",
-            quoted(namespace)
-        )));
+    check_operation(request, default_namespace)
+}
+
+/// Checks what a request asks for, whatever the output is.
+pub(crate) fn check_operation(request: &Request, default_namespace: &str) -> Result<(), Fault> {
+    if let Some(namespace) = request.operation.partition() {
+        partition::check_name(namespace).map_err(invalid)?;
     }
     match &request.operation {
         // Checked when it is prepared to be sent.

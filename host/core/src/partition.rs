@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::layers::{Read, Write};
+use crate::text::quoted;
 
 /// The prefix of the partitions of namespaces. No key of the other partition begins with it, and no request may name a secret that does.
 pub const NAMESPACES: &str = "namespaces/";
@@ -78,6 +79,20 @@ impl Partition {
             Some((key.to_owned(), value.clone()))
         });
         Cow::Owned(own.collect())
+    }
+}
+
+/// Checks the namespace that a request or an entry names in `partition`.
+///
+/// # Errors
+/// The text for a person, if no namespace can have this name.
+pub(crate) fn check_name(namespace: &str) -> Result<(), String> {
+    match is_namespace(namespace) {
+        true => Ok(()),
+        false => Err(format!(
+            "`partition` is no name of a namespace: {}",
+            quoted(namespace)
+        )),
     }
 }
 

@@ -163,7 +163,7 @@ pub struct Requests {
     pub batch_error_strategy: BatchErrorStrategy,
 }
 
-/// When a thing is ready, so that what depends on it may go on.
+/// The condition for an object to be ready, so that what depends on it may go on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Readiness {
@@ -744,7 +744,7 @@ pub struct SecretRequest {
     pub verb: SecretVerb,
     /// For `create` and `update`; without it the host generates a value.
     pub value: Option<Document>,
-    /// For `update`: the version that is stored; 0: there is none.
+    /// Required for `update`: the version that is stored, or 0 if the secret does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
     /// The namespace whose partition is meant. `None`: the Configurator's own partition.
@@ -773,11 +773,11 @@ pub struct HttpRequest {
 pub struct ExtensionRequest {
     /// The name of the extension.
     pub extension: String,
-    /// What to do: a word of the extension.
+    /// A verb that the extension defines.
     pub verb: String,
-    /// What to do it to: an address within the extension.
+    /// An address within the extension. Rules of capabilities name it.
     pub target: String,
-    /// What the request carries.
+    /// A document that the extension reads.
     pub body: Option<Document>,
 }
 

@@ -13,6 +13,8 @@ use configurator_core::request::{
 };
 use configurator_core::result::{HttpResponse, RequestResult, ResultEntry};
 
+use crate::objects::text;
+
 /// A place of a call.
 pub enum Part<'p> {
     /// A document of any kind.
@@ -223,10 +225,7 @@ fn of_content<'p>(content: &'p mut Content, parts: &mut Vec<Part<'p>>) {
 /// Whether a document is a Secret of Kubernetes.
 fn is_secret(object: &Document) -> bool {
     let object = object.to_value();
-    object.get("kind").is_some_and(|kind| kind == "Secret")
-        && object
-            .get("apiVersion")
-            .is_some_and(|version| version == "v1")
+    text(&object, "/kind") == "Secret" && text(&object, "/apiVersion") == "v1"
 }
 
 fn of_config<'p>(operation: &'p mut ConfigOperation, parts: &mut Vec<Part<'p>>) {

@@ -1,6 +1,8 @@
 //! Whether rules allow all that other rules do.
 
-use super::{Capabilities, ConfigstoreRule, SecretstoreRule, any, is_for, namespaces_of};
+use super::{
+    Capabilities, ConfigstoreRule, ExtensionRule, SecretstoreRule, any, is_for, namespaces_of,
+};
 use crate::request::{ConfigVerb, KubernetesVerb, SecretVerb};
 
 /// How many combinations one rule may have; a module that says more is told to say it in other words.
@@ -146,20 +148,15 @@ impl Capabilities {
 
     fn lacking_extension(&self, wanted: &Self) -> Option<String> {
         let lacks = |extension: &str, target: &str, verb: &str| {
-            !self.extension.iter().any(|rule| {
-                any(&rule.extensions, extension)
-                    && any(&rule.targets, target)
-                    && any(&rule.verbs, verb)
-            })
+            let mut rules = self.extension.iter();
+            !rules.any(|rule| rule.covers(extension, target, verb))
         };
         wanted.extension.iter().find_map(|rule| {
             rule.extensions.iter().find_map(|extension| {
                 rule.targets.iter().find_map(|target| {
                     let mut verbs = rule.verbs.iter();
                     let verb = verbs.find(|verb| lacks(extension, target, verb))?;
-                    Some(format!(
-                        "extension: {{extensions: [{extension:?}], targets: [{target:?}], verbs: [{verb:?}]}}"
-                    ))
+                    Some(ExtensionRule::text(extension, target, verb))
                 })
             })
         })
@@ -223,7 +220,7 @@ impl Place<'_> {
 mod tests {
     use expect_test::{Expect, expect};
 
-    use super::super::{ExtensionRule, HttpRule, KubernetesRule};
+    use super::super::{HttpRule, KubernetesRule};
     use super::*;
 
     fn texts(texts: &[&str]) -> Vec<String> {

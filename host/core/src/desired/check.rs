@@ -1,20 +1,20 @@
-//! Whether a desired set is valid, before anything of it is written.
+//! The check of a desired set, before anything of it is written.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::{Content, DesiredEntry, DesiredSet, Termination};
 use crate::fault::{Fault, FaultKind};
+use crate::graph::Graph;
 use crate::graph::entry::{Entry, Provides};
 use crate::graph::member::MemberKey;
 use crate::graph::object;
 use crate::graph::order::{Node, Order};
-use crate::graph::{Graph, GraphError};
 use crate::layers;
-use crate::output::MAX_NAME;
-use crate::partition::is_namespace;
+use crate::output::{MAX_NAME, check_operation};
+use crate::partition;
 use crate::projection::Projection;
 use crate::text::quoted;
 
@@ -78,7 +78,7 @@ impl DesiredSet {
         }
         self.check_termination()?;
         self.check_names(rules.taken)?;
-        self.check_pre_terminate()?;
+        self.check_pre_terminate(rules.owner)?;
         let mut described = Vec::with_capacity(self.entries.len());
         for entry in &self.entries {
             let named = |fault: Fault| of_entry(&entry.name, fault);
@@ -103,7 +103,8 @@ impl DesiredSet {
             provides: described.provides,
         });
         let orders = self.orders.clone().unwrap_or_default();
-        let graph = Graph::new(entries.collect(), &orders).map_err(|error| of_graph(&error))?;
+        let graph = Graph::new(entries.collect(), &orders);
+        let graph = graph.map_err(|error| invalid(error.to_string()))?;
         Ok(CheckedSet { set: self, graph })
     }
 
@@ -135,8 +136,12 @@ impl DesiredSet {
         Ok(())
     }
 
-    fn check_pre_terminate(&self) -> Result<(), Fault> {
+    fn check_pre_terminate(&self, owner: Owner<'_>) -> Result<(), Fault> {
         for request in &self.pre_terminate {
+            check_operation(request, owner.namespace).map_err(|fault| Fault {
+                message: format!("request {:?}: {}", request.name, fault.message),
+                ..fault
+            })?;
             if request.is_declarative || request.group_by.is_some() || request.of.is_some() {
                 return Err(invalid(format!(
                     "the request {:?} of `pre-terminate` must not be declarative, and has no `group-by` and no `of`",
@@ -159,9 +164,8 @@ impl DesiredSet {
         described: &mut [Described],
         rules: SetRules<'_>,
     ) -> Result<(), Fault> {
-        let defined = defined_kinds(described);
-        // A set has many objects of few kinds.
-        let mut known: BTreeMap<(String, String), Option<bool>> = BTreeMap::new();
+        // A set has many objects of few kinds, so the server is asked once for each kind that the set does not define.
+        let mut known = defined_kinds(described);
         for (entry, described) in self.entries.iter().zip(described) {
             let MemberKey::Kubernetes {
                 group,
@@ -173,10 +177,9 @@ impl DesiredSet {
                 continue;
             };
             let at = (group.clone(), kind.clone());
-            let is_namespaced = *known.entry(at).or_insert_with_key(|at| {
-                let is_defined = defined.get(at).copied();
-                is_defined.or_else(|| (rules.is_namespaced)(&at.0, &at.1))
-            });
+            let is_namespaced = *known
+                .entry(at)
+                .or_insert_with(|| (rules.is_namespaced)(group, kind));
             let wrong = |fault: Fault| Err(of_entry(&entry.name, fault));
             match (is_namespaced, namespace.is_empty()) {
                 (Some(true), true) if rules.owner.namespace.is_empty() => {
@@ -223,10 +226,10 @@ impl Described {
 }
 
 /// The kinds that CustomResourceDefinitions of a set define, and whether their objects are in namespaces.
-fn defined_kinds(described: &[Described]) -> HashMap<(String, String), bool> {
+fn defined_kinds(described: &[Described]) -> HashMap<(String, String), Option<bool>> {
     let kinds = described.iter().filter_map(|one| match &one.provides {
         Some(Provides::Kind { group, kind }) => {
-            Some(((group.clone(), kind.clone()), one.defines_namespaced))
+            Some(((group.clone(), kind.clone()), Some(one.defines_namespaced)))
         }
         _ => None,
     });
@@ -249,12 +252,12 @@ fn describe(entry: &DesiredEntry, rules: SetRules<'_>) -> Result<Described, Faul
         Content::Config(config) => {
             let key = layers::key_of(&config.write, rules.owner.namespace)
                 .map_err(|error| invalid(error.to_string()))?;
-            let partition = partition(config.partition.as_deref(), rules)?;
+            let partition = partition_of(config.partition.as_deref(), rules)?;
             Ok(Described::of_store(MemberKey::Config { partition, key }))
         }
         Content::Secret(secret) if secret.name.is_empty() => Err(invalid("`secret-name` is empty")),
         Content::Secret(secret) => Ok(Described::of_store(MemberKey::Secret {
-            partition: partition(secret.partition.as_deref(), rules)?,
+            partition: partition_of(secret.partition.as_deref(), rules)?,
             name: secret.name.clone(),
         })),
     }
@@ -271,15 +274,11 @@ fn describe_object(object: &Value) -> Result<Described, Fault> {
 }
 
 /// The namespace whose partition an entry means.
-fn partition(named: Option<&str>, rules: SetRules<'_>) -> Result<String, Fault> {
-    match named {
-        Some(namespace) if !is_namespace(namespace) => Err(invalid(format!(
-            "`partition` is no name of a namespace: {}",
-            quoted(namespace)
-        ))),
-        Some(namespace) => Ok(namespace.to_owned()),
-        None => Ok(rules.partition.to_owned()),
+fn partition_of(named: Option<&str>, rules: SetRules<'_>) -> Result<String, Fault> {
+    if let Some(namespace) = named {
+        partition::check_name(namespace).map_err(invalid)?;
     }
+    Ok(named.unwrap_or(rules.partition).to_owned())
 }
 
 fn check_path(field: &str, path: &str) -> Result<(), Fault> {
@@ -327,10 +326,6 @@ fn kind_of(group: &str, kind: &str) -> String {
         "" => kind.to_owned(),
         group => format!("{kind}.{group}"),
     }
-}
-
-fn of_graph(error: &GraphError) -> Fault {
-    invalid(error.to_string())
 }
 
 fn of_entry(name: &str, fault: Fault) -> Fault {

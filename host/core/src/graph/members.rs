@@ -41,17 +41,6 @@ impl Members {
         members
     }
 
-    /// The member of this key, if the host knows it.
-    #[must_use]
-    pub fn get(&self, key: &MemberKey) -> Option<&KnownMember> {
-        self.known.get(key)
-    }
-
-    /// The member of this key, to change it. One that is unknown begins without record and observation.
-    pub fn get_mut(&mut self, key: MemberKey) -> &mut KnownMember {
-        self.known.entry(key).or_default()
-    }
-
     /// The members of the inventory, in no particular order.
     pub fn inventory(&self) -> impl Iterator<Item = (&MemberKey, &Member)> {
         let known = self.known.iter();
@@ -101,7 +90,7 @@ impl Members {
         self.known.iter()
     }
 
-    /// How many actions are under way.
+    /// The number of actions under way.
     pub(super) fn busy(&self) -> usize {
         let known = self.known.values();
         known.filter(|known| known.observation.is_busy).count()

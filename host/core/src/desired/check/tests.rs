@@ -366,18 +366,18 @@ fn termination_is_checked() {
             r#"ResourceGeneric: `termination-policy`: "policy" is no path of the form .a.b, ['a.b'], [0] or [*] (at character 0)"#
         ]],
     );
-    let request = |name: &str, depends_on: &[&str]| {
-        let delete = Operation::Secret(SecretRequest {
-            name: "db".into(),
+    let delete = |secret: &str| {
+        Operation::Secret(SecretRequest {
+            name: secret.into(),
             verb: SecretVerb::Delete,
             value: None,
             version: None,
             partition: None,
-        });
-        Request {
-            depends_on: depends_on.iter().map(|name| (*name).to_owned()).collect(),
-            ..Request::new(name, delete)
-        }
+        })
+    };
+    let request = |name: &str, depends_on: &[&str]| Request {
+        depends_on: depends_on.iter().map(|name| (*name).to_owned()).collect(),
+        ..Request::new(name, delete("db"))
     };
     let before = |requests: Vec<Request>| DesiredSet {
         pre_terminate: requests,
@@ -396,6 +396,10 @@ fn termination_is_checked() {
     check(
         before(vec![request("a", &[])]),
         expect![[r#"ResourceGeneric: two entries or requests are named "a""#]],
+    );
+    check(
+        before(vec![Request::new("x", delete(""))]),
+        expect![[r#"ResourceGeneric: request "x": the output is invalid: `secret-name` is empty"#]],
     );
     let declarative = Request {
         is_declarative: true,

@@ -8,7 +8,7 @@ use configurator_core::graph::entry as graph;
 use configurator_core::request as req;
 
 use super::super::bindings::configurator::handler::desired as wit;
-use super::super::bindings::configurator::handler::requests::ConfigType;
+use super::requests::config_type;
 use super::{Read, Reader};
 
 impl Reader {
@@ -130,14 +130,5 @@ impl Reader {
 
     fn names(&mut self, names: Vec<String>) -> Read<Vec<String>> {
         self.list(names, Self::text)
-    }
-}
-
-pub(super) fn config_type(config_type: ConfigType) -> req::ConfigType {
-    match config_type {
-        ConfigType::Pod => req::ConfigType::Pod,
-        ConfigType::Node => req::ConfigType::Node,
-        ConfigType::Namespace => req::ConfigType::Namespace,
-        ConfigType::Workload => req::ConfigType::Workload,
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use configurator_core::request as req;
 
 use super::super::bindings::configurator::handler::requests as wit_requests;
-use super::desired::config_type;
 use super::{Read, Reader, invalid};
 
 impl Reader {
@@ -268,5 +267,14 @@ impl Reader {
             third_path: self.text(request.third_path)?,
             value: self.optional_text(request.value)?,
         }))
+    }
+}
+
+pub(super) fn config_type(config_type: wit_requests::ConfigType) -> req::ConfigType {
+    match config_type {
+        wit_requests::ConfigType::Pod => req::ConfigType::Pod,
+        wit_requests::ConfigType::Node => req::ConfigType::Node,
+        wit_requests::ConfigType::Namespace => req::ConfigType::Namespace,
+        wit_requests::ConfigType::Workload => req::ConfigType::Workload,
     }
 }

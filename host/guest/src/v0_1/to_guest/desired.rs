@@ -6,8 +6,7 @@ use configurator_core::graph::entry as graph;
 use configurator_core::request as req;
 
 use super::super::bindings::configurator::handler::desired as wit;
-use super::super::bindings::configurator::handler::requests::ConfigType;
-use super::requests::{readiness, request, requests};
+use super::requests::{config_type, readiness, request, requests};
 use super::{json, milliseconds};
 
 pub(super) fn plan(plan: &core::PipelinePlan) -> wit::Plan {
@@ -98,15 +97,6 @@ fn config_key(write: &req::ConfigOperation) -> wit::ConfigKey {
                 third_path: own.third_path.clone(),
             })
         }
-    }
-}
-
-pub(super) fn config_type(config_type: req::ConfigType) -> ConfigType {
-    match config_type {
-        req::ConfigType::Pod => ConfigType::Pod,
-        req::ConfigType::Node => ConfigType::Node,
-        req::ConfigType::Namespace => ConfigType::Namespace,
-        req::ConfigType::Workload => ConfigType::Workload,
     }
 }
 

@@ -3,7 +3,6 @@
 use configurator_core::request as req;
 
 use super::super::bindings::configurator::handler::requests as wit_requests;
-use super::desired::config_type;
 use super::{json, milliseconds, object_ref};
 
 pub(super) fn requests(requests: &req::Requests) -> wit_requests::Requests {
@@ -197,5 +196,14 @@ fn config_operation(operation: &req::ConfigOperation) -> wit_requests::ConfigOpe
                 value: request.value.clone(),
             })
         }
+    }
+}
+
+pub(super) fn config_type(config_type: req::ConfigType) -> wit_requests::ConfigType {
+    match config_type {
+        req::ConfigType::Pod => wit_requests::ConfigType::Pod,
+        req::ConfigType::Node => wit_requests::ConfigType::Node,
+        req::ConfigType::Namespace => wit_requests::ConfigType::Namespace,
+        req::ConfigType::Workload => wit_requests::ConfigType::Workload,
     }
 }

@@ -1,4 +1,4 @@
-//! What an owner is to have, and the plan of a pipeline.
+//! Desired sets, and the plan of a pipeline.
 
 use std::time::Duration;
 
