@@ -11,7 +11,7 @@ mod watch;
 use std::time::Duration;
 
 use configurator_core::backoff::RetryPolicy;
-use configurator_core::configurator::{Configurator, Deletion, DeletionBy};
+use configurator_core::configurator::{Configurator, Deletion, DeletionBy, SetOptions};
 use configurator_core::document::Document;
 use configurator_core::handler::CallLimits;
 use configurator_core::partition::Partition;
@@ -20,7 +20,9 @@ use kube::core::Selector;
 
 pub use self::capabilities::capabilities;
 pub use self::flows::{FlowSet, Flows};
-use crate::resource::{self, DeletionBySpec, InstancePolicySpec, LimitsSpec, ParametersSourceSpec};
+use crate::resource::{
+    self, DeletionBySpec, InstancePolicySpec, LimitsSpec, ParametersSourceSpec, SetsSpec,
+};
 
 /// The longest name of a Configurator. Kubernetes allows 63 characters in the last part of a finalizer's name.
 pub const MAX_NAME: usize = 63;
@@ -97,8 +99,11 @@ pub fn check(
             return Err(wrong("spec", "must have either a chain or a machine"));
         }
     };
+    let sets = spec.sets.as_ref().map(sets).transpose()?;
     let deletion = Deletion {
         by: match spec.deletion.by {
+            // Without a finalizer, an owner could go before its members.
+            _ if sets.is_some() => DeletionBy::Finalizer,
             DeletionBySpec::Ledger => DeletionBy::Ledger,
             DeletionBySpec::Finalizer => DeletionBy::Finalizer,
         },
@@ -120,6 +125,15 @@ pub fn check(
     }
     let is_shared =
         watch.group.is_empty() && matches!(watch.kind.as_str(), "Pod" | "Node" | "Namespace");
+    if sets.is_some() && (machine.is_some() || batch.is_some()) {
+        return Err(wrong("spec.sets", "needs a chain without batches"));
+    }
+    if sets.is_some() && is_shared {
+        return Err(wrong(
+            "spec.sets",
+            "Pods, Nodes and Namespaces cannot own a set, because they may carry no finalizer",
+        ));
+    }
     if deletion.by == DeletionBy::Finalizer && is_shared {
         return Err(wrong(
             "spec.deletion.by",
@@ -149,6 +163,7 @@ pub fn check(
         phases,
         machine,
         deletion,
+        sets,
         capabilities: rules,
         limits,
         max_requests: count("spec.limits.requests", spec.limits.requests)?,
@@ -237,6 +252,16 @@ fn check_name<'a>(
         return Err(wrong(path, &message));
     }
     Ok(())
+}
+
+fn sets(spec: &SetsSpec) -> Result<SetOptions, DeclarationError> {
+    let percent = u8::try_from(spec.max_prune_percent).ok();
+    let percent = percent.filter(|percent| *percent <= 100);
+    Ok(SetOptions {
+        max_prune_percent: percent
+            .ok_or_else(|| wrong("spec.sets.maxPrunePercent", "must be at most 100"))?,
+        prune_from: count("spec.sets.pruneFrom", spec.prune_from)?,
+    })
 }
 
 fn limits(spec: &LimitsSpec, instance: InstancePolicySpec) -> Result<CallLimits, DeclarationError> {

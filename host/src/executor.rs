@@ -301,17 +301,26 @@ fn owner<'a>(step: &PlannedStep, run: &'a Run) -> Option<&'a Member> {
 
 fn scope(step: &PlannedStep, run: &Run, keys: &IdempotencyKeys) -> Scope {
     Scope {
+        idempotency_key: keys.get(&step.request.name).cloned().unwrap_or_default(),
+        timeout: step.request.timeout,
+        ..scope_for(run, owner(step, run), &step.request.name)
+    }
+}
+
+/// The scope of a request of this name that a run makes for one of its objects.
+pub(crate) fn scope_for(run: &Run, object: Option<&Member>, request_name: &str) -> Scope {
+    Scope {
         configurator: run.configurator().key.clone(),
         partition: run.configurator().partition.clone(),
         service_account: run.configurator().service_account.clone(),
         owner: owner_of(&run.configurator().limits),
-        request_name: step.request.name.clone(),
-        object: owner(step, run)
+        request_name: request_name.to_owned(),
+        object: object
             .map(|member| member.key.to_string())
             .unwrap_or_default(),
         attempt: run.failures().saturating_add(1),
-        idempotency_key: keys.get(&step.request.name).cloned().unwrap_or_default(),
-        timeout: step.request.timeout,
+        idempotency_key: String::new(),
+        timeout: None,
         fences: Vec::new(),
         answer: AnswerRoom::default(),
     }

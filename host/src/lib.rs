@@ -22,6 +22,7 @@ pub mod ledger;
 pub mod recording;
 pub mod redaction;
 pub mod seal;
+mod sets;
 pub mod shards;
 
 pub mod clock;

@@ -12,9 +12,11 @@ pub mod flow;
 mod limits;
 pub mod machine;
 mod module;
+pub mod object_set;
 mod parameters;
 pub mod policy;
 mod scope;
+mod sets;
 mod status;
 mod watch;
 
@@ -38,6 +40,7 @@ pub use self::module::{
 };
 pub use self::parameters::{ParametersReference, ParametersSourceSpec};
 pub use self::scope::{get, is_configurator, kind_of, list, read, segment_of};
+pub use self::sets::SetsSpec;
 pub use self::status::{
     CanaryStatus, ConfiguratorStatus, CountsStatus, DegradedStatus, DelayStatus, FailureStatus,
     HostCanaryStatus, HostStatus, ModeStatus, RolledBackStatus,
@@ -72,7 +75,13 @@ pub use self::watch::{EventSpec, WatchSpec};
         .message("must have either a chain or a machine"),
     validation = Rule::new("self.deletion.by != 'Finalizer' || !(self.watch.apiVersion == 'v1' && self.watch.kind in ['Pod', 'Node', 'Namespace'])")
         .message("a finalizer is never placed on Pods, Nodes or Namespaces: use deletion.by: Ledger")
-        .field_path(".deletion.by")
+        .field_path(".deletion.by"),
+    validation = Rule::new("!has(self.sets) || has(self.chain) && !has(self.chain.batch)")
+        .message("sets need a chain without batches")
+        .field_path(".sets"),
+    validation = Rule::new("!has(self.sets) || !(self.watch.apiVersion == 'v1' && self.watch.kind in ['Pod', 'Node', 'Namespace'])")
+        .message("Pods, Nodes and Namespaces cannot own a set, because they may carry no finalizer")
+        .field_path(".sets")
 )]
 pub struct ConfiguratorSpec {
     /// Suspends the Configurator: no new runs start, except for deletions that a finalizer holds.
@@ -105,6 +114,10 @@ pub struct ConfiguratorSpec {
     /// How the deletion of objects is handled.
     #[serde(default)]
     pub deletion: DeletionSpec,
+    /// Lets handlers return desired sets: the objects that the handled object is to have. Needs `chain` without batches, and a watched kind that
+    /// may carry a finalizer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sets: Option<SetsSpec>,
     /// Rules that grant what requests may do, up to the policy of the host. Requests that no rule grants are refused.
     #[serde(default)]
     pub capabilities: CapabilitiesSpec,
@@ -139,6 +152,7 @@ pub fn definitions() -> Vec<serde_json::Value> {
         counterpart::definition::<flow::Flow, flow::ClusterFlow>(),
         command::Command::crd(),
         policy::ConfiguratorPolicy::crd(),
+        object_set::ObjectSet::crd(),
     ];
     let definitions = definitions.into_iter().map(|definition| {
         let mut definition = serde_json::to_value(definition).unwrap_or_default();

@@ -45,6 +45,8 @@ pub struct Configurator {
     pub machine: Option<MachineMode>,
     /// What happens when an object goes.
     pub deletion: Deletion,
+    /// The limits of desired sets. `None`: its handlers may not return one.
+    pub sets: Option<SetOptions>,
     /// What its requests may do.
     pub capabilities: Capabilities,
     /// Limits of one call.
@@ -109,6 +111,15 @@ pub struct BatchOptions {
     pub max_delay: Duration,
 }
 
+/// The limits of desired sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SetOptions {
+    /// The largest share of the members, in percent, that one change of a set may prune.
+    pub max_prune_percent: u8,
+    /// Fewer members than this may always be pruned.
+    pub prune_from: usize,
+}
+
 /// One stage of the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phase {
@@ -147,6 +158,14 @@ pub enum StatePlace {
     ConfigStore,
 }
 
+impl Configurator {
+    /// Whether the deletion of an object starts a run: for the phases of `deletion`, or for the object's set.
+    #[must_use]
+    pub fn handles_deletion(&self) -> bool {
+        self.deletion.is_handled() || self.sets.is_some()
+    }
+}
+
 /// What happens when an object goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deletion {
@@ -168,7 +187,7 @@ pub enum DeletionBy {
 }
 
 impl Deletion {
-    /// Whether a deletion starts a run.
+    /// Whether there are phases.
     #[must_use]
     pub fn is_handled(&self) -> bool {
         !self.phases.is_empty()

@@ -1,6 +1,9 @@
 //! Desired sets: the members that owners are to have. The types mirror `wit/desired.wit`.
 
 pub mod check;
+pub mod difference;
+pub mod managed_fields;
+pub mod marks;
 
 use std::time::Duration;
 

@@ -113,6 +113,17 @@ impl FaultKind {
         }
     }
 
+    /// Whether one of the host's own servers is unavailable. An HTTP endpoint or an extension is none of them.
+    #[must_use]
+    pub const fn is_outage(self) -> bool {
+        matches!(
+            self,
+            Self::ApiServerUnavailable
+                | Self::ConfigstoreUnavailable
+                | Self::SecretstoreUnavailable
+        )
+    }
+
     /// Whether it is the request that is wrong, and not the world that it meets.
     #[must_use]
     pub const fn is_of_request(self) -> bool {

@@ -12,12 +12,15 @@ const NAMESPACED: &str = "cfgr/";
 /// How the managers of ClusterConfigurators begin.
 const CLUSTER: &str = "ccfgr/";
 /// What the longest suffix leaves of the 128 characters that Kubernetes allows.
-const MAX_LENGTH: usize = 128 - STATUS.len();
+const MAX_LENGTH: usize = 128 - RELEASED.len();
 /// The characters of a name that is too long which remain before its digest.
 const SHOWN: usize = 80;
 
 const STATUS: &str = "/status";
 const STATE: &str = "/state";
+const SET: &str = "/set";
+const MARK: &str = "/mark";
+const RELEASED: &str = "/released";
 
 /// The field manager of the requests of a Configurator. At most 128 bytes: a name that is too long is cut, and ends with its digest.
 #[must_use]
@@ -53,6 +56,24 @@ pub fn of_states(configurator: &ObjectRef) -> String {
     of_requests(configurator) + STATE
 }
 
+/// The field manager of the members of the sets of a Configurator.
+#[must_use]
+pub fn of_sets(configurator: &ObjectRef) -> String {
+    of_requests(configurator) + SET
+}
+
+/// The field manager of the mark on members that are about to be pruned.
+#[must_use]
+pub fn of_marks(configurator: &ObjectRef) -> String {
+    of_requests(configurator) + MARK
+}
+
+/// The field manager of the fields of members that the sets of a Configurator have released.
+#[must_use]
+pub fn of_released(configurator: &ObjectRef) -> String {
+    of_requests(configurator) + RELEASED
+}
+
 /// Whether `manager` writes on behalf of any Configurator.
 #[must_use]
 pub fn is_of_any(manager: &str) -> bool {
@@ -64,7 +85,7 @@ pub fn is_of_any(manager: &str) -> bool {
 pub fn is_of(own: &str, manager: &str) -> bool {
     manager
         .strip_prefix(own)
-        .is_some_and(|rest| matches!(rest, "" | STATUS | STATE))
+        .is_some_and(|rest| matches!(rest, "" | STATUS | STATE | SET | MARK | RELEASED))
 }
 
 #[cfg(test)]
@@ -84,7 +105,14 @@ mod tests {
         assert_eq!(of_requests(&team), "cfgr/team-a/status");
         assert_eq!(of_status(&cluster), "ccfgr/team-a/status");
         for own in [&team, &cluster] {
-            for manager in [of_requests(own), of_status(own), of_states(own)] {
+            for manager in [
+                of_requests(own),
+                of_status(own),
+                of_states(own),
+                of_sets(own),
+                of_marks(own),
+                of_released(own),
+            ] {
                 assert!(is_of_any(&manager));
                 for other in [&team, &cluster] {
                     assert_eq!(is_of(&of_requests(other), &manager), own == other);
@@ -104,6 +132,6 @@ mod tests {
         assert_ne!(managers[0], managers[1]);
         let longest = key("", &"c".repeat(MAX_LENGTH - CLUSTER.len()));
         assert!(!of_requests(&longest).contains('~'));
-        assert!(of_status(&longest).len() <= 128);
+        assert!(of_released(&longest).len() <= 128);
     }
 }

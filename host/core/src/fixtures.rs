@@ -57,6 +57,7 @@ pub(crate) fn configurator() -> Configurator {
         parameters: Document::empty_object(),
         phases: vec![phase("root"), phase("write")],
         machine: None,
+        sets: None,
         deletion: Deletion {
             by: DeletionBy::Ledger,
             phases: vec![phase("cleanup")],

@@ -16,7 +16,7 @@ pub mod object;
 pub mod observation;
 pub mod order;
 pub mod plan;
-mod removal;
+pub mod removal;
 
 #[cfg(test)]
 mod tests;

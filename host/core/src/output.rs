@@ -36,6 +36,21 @@ pub struct OutputRules<'a> {
     pub applied: &'a Applied,
     /// Whether the handler is a leaf of a machine's tree: it may be entered again, wait, and name the next phase.
     pub is_leaf: bool,
+    /// Whether the handler may return a set.
+    pub sets: SetRule<'a>,
+}
+
+/// Whether a handler may return a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetRule<'a> {
+    /// It may.
+    Allowed,
+    /// The Configurator does not declare sets.
+    Undeclared,
+    /// The object is being deleted.
+    Deletion,
+    /// An earlier phase of the run, of this name, has returned one.
+    Taken(&'a str),
 }
 
 /// Checks an output.
@@ -46,6 +61,9 @@ pub struct OutputRules<'a> {
 /// retried.
 pub fn check(output: &HandlerOutput, rules: OutputRules<'_>) -> Result<(), Fault> {
     check_outcome(output, rules.is_leaf)?;
+    if output.desired.is_some() {
+        check_set(rules)?;
+    }
     let requests = &output.requests.resource_requests;
     if requests.len() > rules.max_requests {
         return Err(invalid(format!(
@@ -107,11 +125,6 @@ fn check_outcome(output: &HandlerOutput, is_leaf: bool) -> Result<(), Fault> {
             "`next` is not valid in a chain: the phases follow one another".to_owned(),
         ));
     }
-    if output.desired.is_some() {
-        return Err(unsupported(
-            "`desired` needs the object graph, which this host does not offer".to_owned(),
-        ));
-    }
     if !output.remove_from_plan.is_empty() || !output.reads.is_empty() {
         return Err(unsupported(
             "`remove-from-plan` and `reads` are not valid outside a pipeline".to_owned(),
@@ -133,6 +146,33 @@ fn check_outcome(output: &HandlerOutput, is_leaf: bool) -> Result<(), Fault> {
         Outcome::Stop => Err(unsupported(
             "the outcome `stop` is not valid outside a pipeline".to_owned(),
         )),
+    }
+}
+
+/// Checks that a set may be returned at all. Its content is checked later: that needs the API server.
+fn check_set(rules: OutputRules<'_>) -> Result<(), Fault> {
+    if rules.is_leaf {
+        return Err(unsupported(
+            "`desired` is not offered to handlers of a machine by this host".to_owned(),
+        ));
+    }
+    if rules.is_batch {
+        return Err(unsupported(
+            "`desired` is not valid with batches: a set belongs to one object".to_owned(),
+        ));
+    }
+    match rules.sets {
+        SetRule::Allowed => Ok(()),
+        SetRule::Undeclared => Err(unsupported(
+            "`desired` needs `spec.sets`, which the Configurator does not have".to_owned(),
+        )),
+        SetRule::Deletion => Err(unsupported(
+            "`desired` is not valid in the phases of a deletion: the host deletes the members"
+                .to_owned(),
+        )),
+        SetRule::Taken(phase) => Err(unsupported(format!(
+            "`desired` was returned by phase {phase:?} of this run, and a run has one set"
+        ))),
     }
 }
 

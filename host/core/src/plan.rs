@@ -307,7 +307,8 @@ pub fn conclude(
     for (step, result) in plan.steps.iter().zip(&results) {
         let Some(fault) = &result.error else { continue };
         let counts = match step.on_error {
-            _ if is_outage(fault.kind) => true,
+            // Whoever asks an HTTP endpoint may catch that it is away.
+            _ if fault.kind.is_outage() => true,
             OnError::Fail => true,
             OnError::CatchError => is_last,
             OnError::DropError => false,
@@ -351,16 +352,6 @@ pub fn conclude(
         charged,
         is_incomplete,
     }
-}
-
-/// Whether the host's own servers are away. An HTTP endpoint is none of them: whoever asks it may catch that.
-const fn is_outage(kind: FaultKind) -> bool {
-    matches!(
-        kind,
-        FaultKind::ApiServerUnavailable
-            | FaultKind::ConfigstoreUnavailable
-            | FaultKind::SecretstoreUnavailable
-    )
 }
 
 /// Keeps the stronger of the two. Every server that asked for patience gets it, so the longest wait counts.

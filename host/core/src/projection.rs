@@ -64,6 +64,23 @@ impl Projection {
         Ok(Self { paths: parsed })
     }
 
+    /// The first value that an object has at the paths that were given. `None`: it has none there.
+    #[must_use]
+    pub fn first<'v>(&self, object: &'v Value) -> Option<&'v Value> {
+        let named = self.paths.len().saturating_sub(ALWAYS.len());
+        let mut paths = self.paths.iter().take(named);
+        paths.find_map(|path| first(path, object))
+    }
+
+    /// Gives `to` the values that `from` has at the paths. Where `from` has nothing, nothing stays in `to`. Items of lists are told by their
+    /// place. What every projection keeps is not copied.
+    pub fn copy(&self, from: &Value, to: &mut Value) {
+        let named = self.paths.len().saturating_sub(ALWAYS.len());
+        for path in self.paths.iter().take(named) {
+            copy(path, from, to);
+        }
+    }
+
     /// Whether everything is kept.
     #[must_use]
     pub fn keeps_all(&self) -> bool {
@@ -93,6 +110,75 @@ impl Projection {
         }
         let below = Kept::below(self.paths.iter().map(Vec::as_slice), name);
         (!below.is_empty()).then_some(Kept(below))
+    }
+}
+
+fn first<'v>(path: &[Segment], value: &'v Value) -> Option<&'v Value> {
+    let Some((segment, rest)) = path.split_first() else {
+        return Some(value);
+    };
+    match (segment, value) {
+        (Segment::Field(name), Value::Object(fields)) => first(rest, fields.get(name)?),
+        (Segment::Index(index), Value::Array(items)) => first(rest, items.get(*index)?),
+        (Segment::Every, Value::Object(fields)) => {
+            fields.values().find_map(|value| first(rest, value))
+        }
+        (Segment::Every, Value::Array(items)) => items.iter().find_map(|item| first(rest, item)),
+        _ => None,
+    }
+}
+
+/// Gives `to` what `from` has at this path.
+fn copy(path: &[Segment], from: &Value, to: &mut Value) {
+    let Some((segment, rest)) = path.split_first() else {
+        to.clone_from(from);
+        return;
+    };
+    match (segment, from, to) {
+        (Segment::Field(name), Value::Object(from), Value::Object(to)) => {
+            copy_field(name, rest, from, to);
+        }
+        (Segment::Every, Value::Object(from), Value::Object(to)) => {
+            let names: Vec<String> = from.keys().chain(to.keys()).cloned().collect();
+            for name in names {
+                copy_field(&name, rest, from, to);
+            }
+        }
+        (Segment::Index(index), Value::Array(from), Value::Array(to)) => {
+            if let (Some(from), Some(to)) = (from.get(*index), to.get_mut(*index)) {
+                copy(rest, from, to);
+            }
+        }
+        (Segment::Every, Value::Array(from), Value::Array(to)) => {
+            for (from, to) in from.iter().zip(to) {
+                copy(rest, from, to);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn copy_field(
+    name: &str,
+    rest: &[Segment],
+    from: &Map<String, Value>,
+    to: &mut Map<String, Value>,
+) {
+    match (from.get(name), rest.is_empty()) {
+        (Some(from), true) => drop(to.insert(name.to_owned(), from.clone())),
+        (None, true) => drop(to.remove(name)),
+        (Some(from), false) => {
+            let is_list = matches!(from, Value::Array(_));
+            if !is_list || to.contains_key(name) {
+                let to = to.entry(name).or_insert_with(|| Value::Object(Map::new()));
+                copy(rest, from, to);
+            }
+        }
+        (None, false) => {
+            if let Some(to) = to.get_mut(name) {
+                copy(rest, &Value::Object(Map::new()), to);
+            }
+        }
     }
 }
 
@@ -310,6 +396,35 @@ mod tests {
             Err(error) => error.to_string(),
         };
         expected.assert_eq(&text);
+    }
+
+    #[test]
+    fn values_at_paths_are_copied() {
+        let copied = |paths: &[&str], from: serde_json::Value, mut to: serde_json::Value| {
+            Projection::parse(paths).unwrap().copy(&from, &mut to);
+            to.to_string()
+        };
+        let from = json!({"kind": "x", "spec": {"replicas": 5, "list": [{"image": "new"}], "labels": {"a": "1"}}});
+        let to = json!({"spec": {"replicas": 1, "list": [{"image": "old"}, {"image": "old"}], "labels": {"b": "2"}}});
+        let text = [
+            copied(&[".spec.replicas"], from.clone(), to.clone()),
+            copied(&[".spec.list[*].image"], from.clone(), to.clone()),
+            copied(
+                &[".spec.labels[*]", ".spec.list[7]"],
+                from.clone(),
+                to.clone(),
+            ),
+            copied(&[".spec.labels.b", ".spec.none.deep"], from.clone(), to),
+            copied(&[".spec.replicas", ".spec.list[0].image"], from, json!({})),
+        ];
+        expect![[r#"
+            {"spec":{"labels":{"b":"2"},"list":[{"image":"old"},{"image":"old"}],"replicas":5}}
+            {"spec":{"labels":{"b":"2"},"list":[{"image":"new"},{"image":"old"}],"replicas":1}}
+            {"spec":{"labels":{"a":"1"},"list":[{"image":"old"},{"image":"old"}],"replicas":1}}
+            {"spec":{"labels":{},"list":[{"image":"old"},{"image":"old"}],"replicas":1}}
+            {"spec":{"replicas":5}}
+        "#]]
+        .assert_eq(&(text.join("\n") + "\n"));
     }
 
     #[test]

@@ -165,8 +165,10 @@ struct PausedRun<R> {
     run: R,
     /// The server that it waits for.
     server: Option<Server>,
-    /// `None`: its own wait is over, but the server is unavailable.
+    /// `None`: its own wait is over, but the server is unavailable; or it waits for members without a time.
     timer: Option<TimerKey>,
+    /// Whether it waits for members of its set, and goes on with [`Queue::on_members`].
+    awaits_members: bool,
 }
 
 /// Which object gets its run when. `R` is what is needed to go on with a run that rests; the queue keeps it meanwhile.
@@ -340,6 +342,44 @@ impl<R> Queue<R> {
         self.finish_call(now)
     }
 
+    /// Members of the object's set have changed. A run that waits for them goes on, and an object that is in no run gets one. For an object
+    /// in a run that is under way nothing happens: the caller must ask again when the run has ended.
+    pub fn on_members(&mut self, key: &ObjectRef, now: Timestamp) -> Vec<Action<R>> {
+        match self.slots.get(key).map(|slot| slot.work) {
+            None | Some(Work::Running(_)) => {}
+            Some(Work::Paused(ticket)) => self.resume_awaiting(ticket, now),
+            Some(Work::Idle | Work::Queued(_) | Work::Delayed(_)) => {
+                if let Some(live) = self.live_mut(key) {
+                    let event = match live.is_deleting {
+                        true => WatchEvent::Deleted,
+                        false => WatchEvent::Resync,
+                    };
+                    if !live.deletion_done {
+                        live.pending.get_or_insert(event);
+                    }
+                }
+                self.wake(key, now);
+            }
+        }
+        self.finish_call(now)
+    }
+
+    /// Lets a run go on that waits for members. One that waits for something else is left alone.
+    fn resume_awaiting(&mut self, ticket: Ticket, now: Timestamp) {
+        let Some(paused) = self.paused.get_mut(&ticket) else {
+            return;
+        };
+        if !std::mem::take(&mut paused.awaits_members) {
+            return;
+        }
+        if let Some(timer) = paused.timer.take() {
+            self.timers.remove(&timer);
+        }
+        let keys: Vec<ObjectRef> = paused.members.iter().map(|one| one.key.clone()).collect();
+        let is_suspect = self.is_suspect(&keys, now);
+        self.lines.push_ready(ticket, is_suspect);
+    }
+
     /// Whether the object is in a run that is under way.
     #[must_use]
     pub fn is_running(&self, key: &ObjectRef) -> bool {
@@ -405,7 +445,7 @@ impl<R> Queue<R> {
 
     /// The chain that an object which is gone goes through, if any.
     fn deletion_chain(&self) -> Option<Chain> {
-        if self.configurator.deletion.is_handled() {
+        if self.configurator.handles_deletion() {
             Some(Chain::Deletion)
         } else {
             self.configurator

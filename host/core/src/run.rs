@@ -11,10 +11,11 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::authorization::held_by;
+use crate::authorization::{AuthorizedOperation, Caller, Denied, authorize, held_by};
 use crate::ceiling::Ceiling;
 use crate::configurator::{Configurator, Phase};
 use crate::content::ContentDigest;
+use crate::desired::DesiredSet;
 use crate::digest::digest_of;
 use crate::document::Document;
 use crate::fault::{Fault, FaultKind, Reaction};
@@ -26,7 +27,7 @@ use crate::machine::action::Entry;
 use crate::machine::event::{End, LeafFailure, LeafOutput};
 use crate::machine::state::NodeError;
 use crate::module::RunModule;
-use crate::output::{self, Applied, OutputRules};
+use crate::output::{self, Applied, OutputRules, SetRule};
 use crate::parking::Server;
 use crate::plan::{
     self, Conclusion, EntryId, Failure, Kept, Plan, PlanRules, PlannedAction, PlannedStep,
@@ -36,7 +37,7 @@ use crate::result::{RequestResult, ResultEntry};
 use crate::retry::{self, Decision, Tries, Verdict};
 use crate::time::Timestamp;
 
-pub use outcome::{Departed, Finish, Pause, RunEnd, RunOutcome};
+pub use outcome::{Departed, Finish, Pause, RunEnd, RunOutcome, SetOutcome};
 
 mod outcome;
 
@@ -99,10 +100,25 @@ pub enum Step {
     Call(Box<Call>),
     /// Execute the requests; then [`Run::on_results`].
     Execute(Arc<Plan>),
+    /// Bring the members of the object's set to what this says, as far as they let it; then [`Run::on_set`].
+    Reconcile(Arc<SetRequest>),
+    /// Delete the members of the object's set, as far as they let it; then [`Run::on_set`].
+    Dismantle,
     /// Keep the run, without a slot, until this is over; then [`Run::resume`].
     Pause(Pause),
     /// Nothing more; the run is over.
     Finish(Finish),
+}
+
+/// A set that a handler returned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SetRequest {
+    /// The set, which has not been checked.
+    pub set: DesiredSet,
+    /// The names of the requests and groups of the same output.
+    pub taken: Vec<String>,
+    /// Whether the next handler sees the members.
+    pub needs_results: bool,
 }
 
 /// A call of a handler.
@@ -175,6 +191,23 @@ pub struct Run {
     leaf: Option<Box<LeafRun>>,
     module: RunModule,
     attached: Option<Attachment>,
+    set: SetProgress,
+}
+
+/// How far a run has come with the object's set.
+#[derive(Debug, Clone, Default)]
+enum SetProgress {
+    /// No handler has returned a set.
+    #[default]
+    None,
+    /// The handler of the phase that the run is in returned this one. Its requests go first.
+    Returned(Arc<SetRequest>),
+    /// The members are being brought to what it says. The results are those of the requests.
+    Reconciling(Arc<SetRequest>, Vec<(String, ResultEntry)>),
+    /// The members are as the handler of this phase wants them. No other phase may return a set.
+    Ready(String),
+    /// The members of a deleted object are gone.
+    Dismantled,
 }
 
 /// A value of the host that goes with a run.
@@ -223,6 +256,7 @@ impl Run {
             module,
             leaf: None,
             attached: None,
+            set: SetProgress::default(),
         }
     }
 
@@ -321,7 +355,11 @@ impl Run {
         if self.leaf.is_some() {
             return match self.fail_leaf(failure) {
                 Step::Finish(finish) => finish,
-                Step::Call(_) | Step::Execute(_) | Step::Pause(_) => Finish::Succeeded,
+                Step::Call(_)
+                | Step::Execute(_)
+                | Step::Reconcile(_)
+                | Step::Dismantle
+                | Step::Pause(_) => Finish::Succeeded,
             };
         }
         if self.members.len() > 1 && failure.reaction != Reaction::Park {
@@ -441,6 +479,26 @@ impl Run {
         }
     }
 
+    /// Authorizes an operation on a member of the object's set, which this field manager sends.
+    ///
+    /// # Errors
+    /// As [`authorize`].
+    pub fn authorize_member(
+        &self,
+        operation: &Operation,
+        field_manager: &str,
+    ) -> Result<AuthorizedOperation, Denied> {
+        let first = self.members.first();
+        let caller = Caller {
+            field_manager,
+            namespace: first.map_or("", |member| &member.key.namespace),
+            partition: &self.configurator.key.namespace,
+            effect: &self.id,
+        };
+        let capabilities = &self.configurator.capabilities;
+        authorize(operation, caller, capabilities, &self.ceiling)
+    }
+
     /// Returns whether the run is an entry of a machine's leaf.
     #[must_use]
     pub fn is_of_leaf(&self) -> bool {
@@ -526,16 +584,23 @@ impl Run {
     /// Returns how a run ends that was to rest and cannot be kept meanwhile. Phases begin again after the same wait. An entry of a machine has
     /// failed, and is made again as its phase says.
     pub fn end_in_place_of(&mut self, pause: Pause) -> Finish {
-        let (Pause::Resend {
-            after,
-            failure,
-            tries,
-        }
-        | Pause::Park {
-            after,
-            failure,
-            tries,
-        }) = pause;
+        let (after, failure, tries) = match pause {
+            Pause::Resend {
+                after,
+                failure,
+                tries,
+            }
+            | Pause::Park {
+                after,
+                failure,
+                tries,
+            } => (after, failure, tries),
+            Pause::Members { .. } => {
+                let message = "the run cannot wait for members, because there is no memory for the answers that it would keep";
+                let fault = Fault::new(FaultKind::ResourceGeneric, message);
+                return self.begin_again(host_failure(fault, Reaction::Restart));
+            }
+        };
         match &mut self.leaf {
             None => Finish::Restart {
                 after,
@@ -546,9 +611,13 @@ impl Run {
         }
     }
 
-    /// Calls the handler once more with the same input, after a [`Step::Pause`].
+    /// Goes on after a [`Step::Pause`]: with the members of the set if the run waits for them, and with another call of the handler with the
+    /// same input otherwise.
     pub fn resume(&mut self) -> Step {
-        self.enter()
+        match &self.set {
+            SetProgress::Reconciling(request, _) => Step::Reconcile(request.clone()),
+            _ => self.enter(),
+        }
     }
 
     /// What the call came to.
@@ -568,6 +637,7 @@ impl Run {
             max_requests: self.configurator.max_requests,
             applied: &self.applied,
             is_leaf: self.leaf.is_some(),
+            sets: self.set_rule(),
         };
         if let Err(fault) = output::check(&output, rules) {
             return self.react(handler_failure(fault, Reaction::Fail));
@@ -595,6 +665,17 @@ impl Run {
         if let Outcome::Failed(error) = output.outcome {
             self.settle_effects();
             return self.on_call_fault(&CallFault::Handler(error));
+        }
+        if let Some(set) = output.desired {
+            let requests = &output.requests.resource_requests;
+            let names = requests
+                .iter()
+                .flat_map(|request| [Some(&request.name), request.group_by.as_ref()]);
+            self.set = SetProgress::Returned(Arc::new(SetRequest {
+                set,
+                taken: names.flatten().cloned().collect(),
+                needs_results: self.position + 1 < self.phases().len(),
+            }));
         }
         self.next_args = output.pass_through_args;
         let namespace = refs.first().map_or("", |key| key.namespace.as_str());
@@ -670,18 +751,65 @@ impl Run {
             return self.react(failure);
         }
         self.tries.refusals = 0;
-        self.settle_effects();
         for (_, request) in output::applies_of(&plan) {
             let phase = self.phase().to_owned();
             self.applied
                 .insert((request.object_key(), request.subresource.clone()), phase);
         }
+        self.kept.clear();
+        if let SetProgress::Returned(request) = &self.set {
+            let request = request.clone();
+            self.set = SetProgress::Reconciling(request.clone(), concluded.entries);
+            return Step::Reconcile(request);
+        }
+        self.leave(concluded.entries, now)
+    }
+
+    /// Goes on with the next phase, which gets these results.
+    fn leave(&mut self, results: Vec<(String, ResultEntry)>, now: Timestamp) -> Step {
+        self.settle_effects();
         self.position += 1;
         self.entered = now;
-        self.kept.clear();
-        self.results = concluded.entries;
+        self.results = results;
         self.args = std::mem::take(&mut self.next_args);
         self.enter()
+    }
+
+    /// What came of the object's set, after a [`Step::Reconcile`] or a [`Step::Dismantle`]. What the handler said of the object is published
+    /// whatever came of it.
+    pub fn on_set(&mut self, outcome: SetOutcome, now: Timestamp) -> Step {
+        self.settle_effects();
+        match outcome {
+            SetOutcome::Waiting { wake_at } => Step::Pause(Pause::Members {
+                after: wake_at.map(|at| at.since(now)),
+            }),
+            SetOutcome::Failed(failure) => {
+                self.set = SetProgress::None;
+                self.react(failure)
+            }
+            SetOutcome::Ready(members) => match std::mem::take(&mut self.set) {
+                SetProgress::Reconciling(_, mut results) => {
+                    self.set = SetProgress::Ready(self.phase().to_owned());
+                    self.tries.refusals = 0;
+                    results.extend(members);
+                    self.leave(results, now)
+                }
+                _ => {
+                    self.set = SetProgress::Dismantled;
+                    self.enter()
+                }
+            },
+        }
+    }
+
+    /// Whether the handler of the phase that the run is in may return a set.
+    fn set_rule(&self) -> SetRule<'_> {
+        match &self.set {
+            SetProgress::Ready(phase) => SetRule::Taken(phase),
+            _ if self.configurator.sets.is_none() => SetRule::Undeclared,
+            _ if self.chain == Chain::Deletion => SetRule::Deletion,
+            _ => SetRule::Allowed,
+        }
     }
 
     /// Where every object of a batch is refused for now, the batch waits as a whole.
@@ -727,12 +855,17 @@ impl Run {
     }
 
     fn enter(&self) -> Step {
-        let Some(phase) = self.phases().get(self.position) else {
-            return Step::Finish(Finish::Succeeded);
-        };
         if self.members.is_empty() {
             return Step::Finish(Finish::Succeeded);
         }
+        let Some(phase) = self.phases().get(self.position) else {
+            let is_dismantled = matches!(self.set, SetProgress::Dismantled);
+            let has_set = self.chain == Chain::Deletion && self.configurator.sets.is_some();
+            return match has_set && !is_dismantled {
+                true => Step::Dismantle,
+                false => Step::Finish(Finish::Succeeded),
+            };
+        };
         let mut objects = self.members.iter().map(|member| WatchedObject {
             object: member.object.clone(),
             event: member.event,

@@ -128,6 +128,9 @@ impl RunObserver for Terminal {
                 "↻",
                 format!(" {}; again in {after:.1?}", Escaped(&failure.fault)),
             ),
+            RunEnd::Paused(Pause::Members { .. }) => {
+                (WAITING, "…", " waits for members of its set".to_owned())
+            }
             RunEnd::Paused(Pause::Park { failure, .. }) => {
                 let sink = failure
                     .server

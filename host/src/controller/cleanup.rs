@@ -184,6 +184,12 @@ async fn remove_record(
             ledger.remove(recorded, Permit::fences_of(permit)).await
         }
         (None, _, Some(finalizer)) => {
+            // Members that are left, or are being looked at, hold their owner.
+            if let Some(sets) = &context.sets
+                && sets.has_inventory(key, uid).await?
+            {
+                return Ok(());
+            }
             if let Some(permit) = permit {
                 permit.ready(None).await;
             }

@@ -13,7 +13,9 @@ use configurator_core::handler::{
 use configurator_core::plan::{Failure, Plan, PlannedStep};
 use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::retry::Tries;
-use configurator_core::run::{Call, Chain, Finish, Run, RunEnd, RunOutcome, Step, host_failure};
+use configurator_core::run::{
+    Call, Chain, Finish, Pause, Run, RunEnd, RunOutcome, SetOutcome, SetRequest, Step, host_failure,
+};
 use configurator_guest::log::{LogLevel, LogLine, LogSink, no_log};
 use configurator_guest::module::Module;
 use configurator_guest::report::CallReport;
@@ -42,6 +44,7 @@ use crate::objects;
 use crate::observer::SharedObserver;
 use crate::recording::{Again, Recorder, Taking};
 use crate::redaction::Redactor;
+use crate::sets::{SetRun, Sets};
 use crate::shards::Permit;
 use crate::suspect_requests::SuspectRequests;
 
@@ -73,6 +76,8 @@ pub struct RunContext {
     pub(crate) effects: Effects,
     /// Holds the objects that are handled; with `deletion.by: Finalizer`.
     pub finalizer: Option<Finalizer>,
+    /// The sets of its objects; with `spec.sets`.
+    pub(crate) sets: Option<Sets>,
     /// What the machines of its objects share.
     pub(crate) machine: Option<Arc<MachineContext>>,
     /// Publishes Events.
@@ -213,7 +218,16 @@ impl Drive {
             step = match step {
                 Step::Call(call) => self.call(&call).await,
                 Step::Execute(plan) => self.execute(&plan).await,
+                Step::Reconcile(request) => self.reconcile(&request).await,
+                Step::Dismantle => self.dismantle().await,
                 Step::Pause(pause) => {
+                    // What a handler says of an object is seen while its set comes up.
+                    if let Pause::Members { .. } = pause
+                        && let Some(failure) = self.publish_statuses().await
+                    {
+                        step = Step::Finish(self.run.begin_again(failure));
+                        continue;
+                    }
                     let size = self.run.size_of_answers();
                     if let Some(kept) = self.answers.rest(size) {
                         self.run.attach(Arc::new(kept));
@@ -386,6 +400,43 @@ impl Drive {
         self.run.on_results(executed.results, context.clock.now())
     }
 
+    /// Brings the object's set to what its handler returned.
+    async fn reconcile(&mut self, request: &SetRequest) -> Step {
+        let context = self.context.clone();
+        let outcome = match (self.place_finalizer().await, &context.sets) {
+            (Err(fault), _) => SetOutcome::Failed(Failure::of_request("desired", fault)),
+            (Ok(()), Some(sets)) => self.set_run(&context, sets).reconcile(request).await,
+            (Ok(()), None) => SetOutcome::Failed(no_sets()),
+        };
+        self.run.on_set(outcome, context.clock.now())
+    }
+
+    /// Deletes the set of a deleted object.
+    async fn dismantle(&mut self) -> Step {
+        let context = self.context.clone();
+        let outcome = match &context.sets {
+            Some(sets) => self.set_run(&context, sets).dismantle().await,
+            None => SetOutcome::Failed(no_sets()),
+        };
+        self.run.on_set(outcome, context.clock.now())
+    }
+
+    fn set_run<'a>(&'a self, context: &'a RunContext, sets: &'a Sets) -> SetRun<'a> {
+        SetRun {
+            run: &self.run,
+            sets,
+            sinks: context.executor.sinks(),
+            answers: &self.answers,
+            permit: self.permit.as_deref(),
+            metrics: &context.metrics,
+            clock: &context.clock,
+            publisher: &context.publisher,
+            redactor: &self.redactor,
+            client: &context.client,
+            resource: &context.resource,
+        }
+    }
+
     /// Makes sure, before HTTP requests are sent, that each takes effect once.
     async fn key(&mut self, plan: &Plan) -> Result<KeyedPlan, Fault> {
         let Self {
@@ -419,17 +470,19 @@ impl Drive {
                 let fences = Permit::fences_of(self.permit.as_deref());
                 ledger.record(&objects, fences).await
             }
-            DeletionBy::Finalizer => {
-                let Some(finalizer) = &self.context.finalizer else {
-                    return Ok(());
-                };
-                for member in self.run.members() {
-                    self.ready().await;
-                    finalizer.place(&member.key, &member.uid).await?;
-                }
-                Ok(())
-            }
+            DeletionBy::Finalizer => self.place_finalizer().await,
         }
+    }
+
+    async fn place_finalizer(&self) -> Result<(), Fault> {
+        let Some(finalizer) = &self.context.finalizer else {
+            return Ok(());
+        };
+        for member in self.run.members() {
+            self.ready().await;
+            finalizer.place(&member.key, &member.uid).await?;
+        }
+        Ok(())
     }
 
     /// What may be sent but once is sent when the machine has heard of it.
@@ -693,6 +746,11 @@ impl Drive {
             }),
         }
     }
+}
+
+fn no_sets() -> Failure {
+    let fault = Fault::new(FaultKind::ResourceGeneric, "the Configurator has no sets");
+    host_failure(fault, Reaction::Fail)
 }
 
 fn outcome_of(result: &Result<HandlerOutput, CallFault>) -> &'static str {

@@ -524,7 +524,8 @@ impl Keeper {
     async fn take_over(&mut self, resource: &Arc<resource::Configurator>) {
         self.look_again = None;
         let generation = resource.metadata.generation.unwrap_or_default();
-        if resource.metadata.deletion_timestamp.is_some() {
+        // Until its sets are gone, a deleted Configurator runs like any other: their members are deleted with their owners.
+        if resource.metadata.deletion_timestamp.is_some() && !self.is_blocked(resource).await {
             self.known.generation = generation;
             self.loading = None;
             self.asking = None;

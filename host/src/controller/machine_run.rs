@@ -187,7 +187,7 @@ pub(crate) async fn take_turn(parts: TurnParts) -> RunReport {
     };
     let tries = match &end {
         RunEnd::Paused(Pause::Park { tries, .. } | Pause::Resend { tries, .. }) => *tries,
-        RunEnd::Finished(_) => start.tries,
+        RunEnd::Paused(Pause::Members { .. }) | RunEnd::Finished(_) => start.tries,
     };
     RunReport {
         outcome: RunOutcome {

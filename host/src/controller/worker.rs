@@ -54,6 +54,7 @@ use crate::clock::until;
 use crate::declarative::DeclarativeRequests;
 use crate::events::Publisher;
 use crate::resource::FailureStatus;
+use crate::sets::{MemberEvent, MemberWatches, Sets};
 use crate::shards::{ConfiguratorClaim, Permit, changed};
 use crate::tasks::{TaskKind, Tasks, if_some};
 
@@ -168,6 +169,12 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         changes: parts.claim.as_ref().map(ConfiguratorClaim::changes),
         recorded: Vec::new(),
         awaited: Awaited::new(parts.client.clone(), parts.seed),
+        members_of_sets: MemberWatches::new(
+            parts.client.clone(),
+            &parts.configurator.uid,
+            parts.seed,
+        ),
+        stirred: BTreeSet::new(),
         parts,
     });
     let task = tasks.spawn(TaskKind::Worker, worker.run());
@@ -249,6 +256,10 @@ struct Worker {
     recorded: Vec<(ObjectRef, String)>,
     /// With a machine: what the machines of objects wait for.
     awaited: Awaited,
+    /// With sets: the watches of their members.
+    members_of_sets: MemberWatches,
+    /// With sets: objects in a run whose members have changed meanwhile.
+    stirred: BTreeSet<ObjectRef>,
 }
 
 /// The next thing that a worker deals with.
@@ -281,6 +292,10 @@ enum News<E> {
     Order(CommandEvent),
     /// What this object's machine waits for has changed.
     Awaited(ObjectRef, Seen),
+    /// A watch of members of sets has an event.
+    Member(Box<MemberEvent>),
+    /// Members of other kinds are to be watched.
+    MemberKinds,
 }
 
 /// Sources that are left alone while the worker drains.
@@ -289,6 +304,7 @@ struct Watches<'a> {
     /// `None` while no more Commands can be taken in.
     orders: Option<&'a mut OrderStream>,
     awaited: &'a mut Awaited,
+    members_of_sets: &'a mut MemberWatches,
 }
 
 type OrderStream = futures::stream::BoxStream<'static, CommandEvent>;
@@ -368,7 +384,9 @@ impl Worker {
             streams: &mut self.streams,
             orders: takes_commands.then_some(&mut self.orders),
             awaited: &mut self.awaited,
+            members_of_sets: &mut self.members_of_sets,
         };
+        let sets = self.parts.context.sets.as_ref();
         let watches = (!is_draining).then_some(watches);
         tokio::select! {
             biased;
@@ -382,6 +400,7 @@ impl Worker {
             () = self.retry.notified() => Some(News::Retry),
             renewals = self.renewals.next() => Some(News::Renewals(renewals)),
             news = self.lending.next() => Some(News::Places(news)),
+            () = if_some(sets.map(Sets::wanted)), if !is_draining => Some(News::MemberKinds),
             (command, exists) = self.errands.next(), if !is_draining => {
                 Some(News::Asked(command, exists))
             }
@@ -419,6 +438,20 @@ impl Worker {
             News::Object(scope, event) => self.on_event(&scope, event).await,
             News::Order(event) => self.on_command_event(event).await,
             News::Awaited(machine, seen) => self.tell(&machine, Wake::Changed(seen)).await,
+            News::MemberKinds => {
+                if let Some(sets) = &self.parts.context.sets {
+                    self.members_of_sets.watch(&sets.watched());
+                }
+            }
+            News::Member(event) => {
+                let now = self.now();
+                let Some(sets) = &self.parts.context.sets else {
+                    return;
+                };
+                for owner in self.members_of_sets.take_in(*event, sets, now) {
+                    self.on_members(owner).await;
+                }
+            }
         }
     }
 
@@ -480,6 +513,7 @@ async fn next_news<E>(
             streams,
             orders,
             awaited,
+            members_of_sets,
         } = watches;
         turns.poll(
             context,
@@ -497,6 +531,10 @@ async fn next_news<E>(
                     awaited
                         .poll(context)
                         .map(|(machine, seen)| News::Awaited(machine, seen))
+                },
+                &mut |context| {
+                    let event = members_of_sets.poll(context);
+                    event.map(|event| News::Member(Box::new(event)))
                 },
             ],
         )
@@ -525,7 +563,9 @@ mod tests {
         let silent = tower::service_fn(async |_: Request<Body>| {
             std::future::pending::<Result<Response<Body>, Infallible>>().await
         });
-        let mut awaited = Awaited::new(Client::new(silent, "default"), 0);
+        let silent = Client::new(silent, "default");
+        let mut awaited = Awaited::new(silent.clone(), 0);
+        let mut members_of_sets = MemberWatches::new(silent, "uid", 0);
         let mut turns = RoundRobin::default();
         let mut runs = stream::repeat(());
         let events = stream::iter([Event::Init, Event::InitDone]);
@@ -538,6 +578,7 @@ mod tests {
                 streams: &mut streams,
                 orders: Some(&mut orders),
                 awaited: &mut awaited,
+                members_of_sets: &mut members_of_sets,
             };
             let news = next_news(&mut turns, &mut runs, Some(watches)).await;
             seen.push(match news {

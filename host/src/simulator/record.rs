@@ -233,6 +233,9 @@ impl RunObserver for Arc<Recorder> {
             RunEnd::Paused(Pause::Resend { failure, .. }) => {
                 (format!("sent again: {}", failure.fault), false)
             }
+            RunEnd::Paused(Pause::Members { .. }) => {
+                ("waits for members of its set".to_owned(), false)
+            }
             RunEnd::Paused(Pause::Park { failure, .. }) => {
                 let sink = failure
                     .server

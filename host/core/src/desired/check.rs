@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::marks::reserved_in;
 use super::{Content, DesiredEntry, DesiredSet, Termination};
 use crate::fault::{Fault, FaultKind};
 use crate::graph::Graph;
@@ -265,6 +266,11 @@ fn describe(entry: &DesiredEntry, rules: SetRules<'_>) -> Result<Described, Faul
 
 fn describe_object(object: &Value) -> Result<Described, Fault> {
     let described = object::describe(object).map_err(|error| invalid(error.to_string()))?;
+    if let Some(name) = reserved_in(object) {
+        return Err(invalid(format!(
+            "the label or annotation {name:?} is the host's own"
+        )));
+    }
     let scope = object.pointer("/spec/scope").and_then(Value::as_str);
     Ok(Described {
         key: described.key,

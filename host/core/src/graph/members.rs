@@ -6,6 +6,7 @@ use indexmap::map::Entry as At;
 use super::Graph;
 use super::member::{Inventory, Member, MemberKey};
 use super::observation::{Observation, Observations};
+use super::plan::Action;
 
 /// The inventory of a set, and what was observed of its members.
 ///
@@ -45,6 +46,74 @@ impl Members {
     pub fn inventory(&self) -> impl Iterator<Item = (&MemberKey, &Member)> {
         let known = self.known.iter();
         known.filter_map(|(key, known)| Some((key, known.member.as_ref()?)))
+    }
+
+    /// The number of members in the inventory.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.inventory().count()
+    }
+
+    /// Whether the inventory has no member.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.inventory().next().is_none()
+    }
+
+    /// Returns what is known of a member. `None`: nothing.
+    #[must_use]
+    pub fn get(&self, key: &MemberKey) -> Option<&KnownMember> {
+        self.known.get(key)
+    }
+
+    /// Returns what is known of a member, to change it. A member that was not known is from now on.
+    pub fn get_mut(&mut self, key: &MemberKey) -> &mut KnownMember {
+        self.known.entry(key.clone()).or_default()
+    }
+
+    /// All members that the host knows, with or without a record in the inventory.
+    pub fn iter(&self) -> impl Iterator<Item = (&MemberKey, &KnownMember)> {
+        self.known.iter()
+    }
+
+    /// Carries out an action that changes the inventory only; all others change nothing. `nonce` is for a member that the inventory does not
+    /// have yet.
+    pub fn record(&mut self, action: Action, nonce: impl FnOnce() -> String) {
+        match action {
+            Action::Record(key, facts) => {
+                let known = self.get_mut(&key);
+                match &mut known.member {
+                    Some(member) => {
+                        member.facts = facts;
+                        member.removed_in = None;
+                    }
+                    member => {
+                        *member = Some(Member {
+                            facts,
+                            removed_in: None,
+                            nonce: nonce(),
+                            uid: None,
+                        });
+                    }
+                }
+            }
+            Action::Confirm(key, uid) => {
+                if let Some(member) = &mut self.get_mut(&key).member {
+                    member.uid = Some(uid);
+                }
+            }
+            Action::Remove(key, version) => {
+                if let Some(member) = &mut self.get_mut(&key).member {
+                    member.removed_in = Some(version);
+                }
+            }
+            Action::Forget(key) => self.get_mut(&key).member = None,
+            Action::Observe(_)
+            | Action::Apply { .. }
+            | Action::Mark(..)
+            | Action::Delete(..)
+            | Action::Release(..) => {}
+        }
     }
 
     /// Arranges the members for the entries of a graph, and drops all others that the inventory does not have. The time is linear; where the

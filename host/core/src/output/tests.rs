@@ -31,6 +31,7 @@ fn verdict(output: &HandlerOutput, is_batch: bool) -> String {
         max_requests: 10,
         applied: &BTreeMap::new(),
         is_leaf: false,
+        sets: SetRule::Undeclared,
     };
     match check(output, rules) {
         Ok(()) => "ok".into(),
@@ -316,7 +317,7 @@ fn the_outcome_is_done_or_failed_without_requests() {
             wait: UnsupportedResourceOperation: the output asks for too much: the outcome `wait` is not valid in a chain
             stop: UnsupportedResourceOperation: the output asks for too much: the outcome `stop` is not valid outside a pipeline
             next: UnsupportedResourceOperation: the output asks for too much: `next` is not valid in a chain: the phases follow one another
-            desired: UnsupportedResourceOperation: the output asks for too much: `desired` needs the object graph, which this host does not offer
+            desired: UnsupportedResourceOperation: the output asks for too much: `desired` needs `spec.sets`, which the Configurator does not have
             a removal from a plan: UnsupportedResourceOperation: the output asks for too much: `remove-from-plan` and `reads` are not valid outside a pipeline
             a read: UnsupportedResourceOperation: the output asks for too much: `remove-from-plan` and `reads` are not valid outside a pipeline
         "#]],

@@ -636,7 +636,7 @@ fn an_outage_of_a_store_is_not_caught_but_that_of_an_endpoint_is() {
         (FaultKind::ResourceNotFound, true),
     ] {
         assert_eq!(
-            is_outage(kind),
+            kind.is_outage(),
             !is_caught && kind != FaultKind::ResourceNotFound,
             "{kind}"
         );

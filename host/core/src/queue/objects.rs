@@ -102,8 +102,11 @@ impl<R> Queue<R> {
                 .live_mut(&key)
                 .is_some_and(|live| !std::mem::replace(&mut live.is_deleting, true))
         {
-            let at = since.after(self.configurator.deletion.timeout);
-            self.timer(at, Timer::Overdue(key.clone()));
+            // The members of a set are not abandoned, however long their deletion takes.
+            if self.configurator.sets.is_none() {
+                let at = since.after(self.configurator.deletion.timeout);
+                self.timer(at, Timer::Overdue(key.clone()));
+            }
         }
         let starts = self.configurator.watch.starts_run(event);
         if let Some(live) = self.live_mut(&key) {

@@ -52,6 +52,7 @@ impl<R> Queue<R> {
                     run,
                     server: None,
                     timer: None,
+                    awaits_members: false,
                 };
                 self.rest(ticket, rests, pause, now);
             }
@@ -115,7 +116,11 @@ impl<R> Queue<R> {
             return;
         }
         let after = match pause {
-            Pause::Resend { after, .. } => after,
+            Pause::Members { after } => {
+                paused.awaits_members = true;
+                after
+            }
+            Pause::Resend { after, .. } => Some(after),
             Pause::Park {
                 after,
                 failure,
@@ -125,10 +130,10 @@ impl<R> Queue<R> {
                     self.note_refusal(member, tries, &failure, now);
                 }
                 paused.server = failure.server.map(|server| *server);
-                after
+                Some(after)
             }
         };
-        paused.timer = Some(self.timer(now.after(after), Timer::Paused(ticket)));
+        paused.timer = after.map(|after| self.timer(now.after(after), Timer::Paused(ticket)));
         for member in &paused.members {
             if let Some(slot) = self.slots.get_mut(&member.key) {
                 slot.work = Work::Paused(ticket);

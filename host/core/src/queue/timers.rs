@@ -99,6 +99,10 @@ impl<R> Queue<R> {
                 match is_due.map(|paused| self.is_waiting(paused)) {
                     None => {}
                     Some(false) => {
+                        if let Some(paused) = self.paused.get_mut(&ticket) {
+                            paused.awaits_members = false;
+                        }
+                        let paused = self.paused.get(&ticket);
                         let is_suspect = paused.is_some_and(|paused| {
                             let members = paused.members.iter();
                             self.is_suspect(members.map(|member| &member.key), now)

@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::Member;
 use crate::plan::Failure;
 use crate::request::ObjectRef;
+use crate::result::ResultEntry;
 use crate::retry::Tries;
+use crate::time::Timestamp;
 
 /// Why a run rests.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +30,26 @@ pub enum Pause {
         /// How often it was tried in vain, this time included.
         tries: Tries,
     },
+    /// Members of its set are not ready. The run goes on when one of them changes, and after this long at the latest.
+    Members {
+        /// The wait; `None`: for as long as no member changes.
+        after: Option<Duration>,
+    },
+}
+
+/// What came of an object's set.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SetOutcome {
+    /// All members are ready and those without an entry are gone, or, of a deleted object, all members are gone. The next handler sees these
+    /// results.
+    Ready(Vec<(String, ResultEntry)>),
+    /// Members are not ready.
+    Waiting {
+        /// When to look again though no member has changed.
+        wake_at: Option<Timestamp>,
+    },
+    /// Nothing more can be done without a change.
+    Failed(Failure),
 }
 
 /// How a run ended, for the members that are still in it.
@@ -84,6 +106,7 @@ impl RunEnd {
             Self::Finished(Finish::Split { .. }) => "split",
             Self::Paused(Pause::Resend { .. }) => "resend",
             Self::Paused(Pause::Park { .. }) => "parked",
+            Self::Paused(Pause::Members { .. }) => "waiting",
         }
     }
 }

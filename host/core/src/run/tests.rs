@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -22,6 +22,7 @@ mod effects;
 mod failure;
 mod laws;
 mod leaf;
+mod sets;
 
 /// The sinks of a test: a request fails with the faults that are scripted for its name, one after another, and then
 /// succeeds.
@@ -81,6 +82,8 @@ struct Stage<'a> {
     /// Changes that have succeeded, by phase and request name.
     done: BTreeMap<(String, String), Operation>,
     departed: Vec<Departed>,
+    /// What comes of the object's set, each time.
+    sets: VecDeque<SetOutcome>,
     text: String,
 }
 
@@ -113,6 +116,7 @@ impl<'a> Stage<'a> {
             calls: Vec::new(),
             done: BTreeMap::new(),
             departed: Vec::new(),
+            sets: VecDeque::new(),
             text: String::new(),
         }
     }
@@ -140,6 +144,12 @@ impl<'a> Stage<'a> {
         let step = match self.step.take()? {
             Step::Call(call) => self.call(*call),
             Step::Execute(plan) => self.execute(&plan),
+            Step::Reconcile(request) => {
+                let names = request.set.entries.iter().map(|entry| &*entry.name);
+                let names: Vec<&str> = names.collect();
+                self.set(&format!("set of {}", names.join(", ")))
+            }
+            Step::Dismantle => self.set("dismantle"),
             Step::Pause(pause) => self.pause(&pause),
             Step::Finish(finish) => {
                 self.note(&finish_text(&finish));
@@ -233,8 +243,27 @@ impl<'a> Stage<'a> {
         result
     }
 
+    fn set(&mut self, text: &str) -> Step {
+        let outcome = self.sets.pop_front();
+        let outcome = outcome.unwrap_or_else(|| SetOutcome::Ready(Vec::new()));
+        let came = match &outcome {
+            SetOutcome::Ready(_) => "ready".to_owned(),
+            SetOutcome::Waiting { .. } => "waiting".to_owned(),
+            SetOutcome::Failed(failure) => failure_text(failure),
+        };
+        self.note(&format!("{text}: {came}"));
+        self.run.on_set(outcome, self.now)
+    }
+
     fn pause(&mut self, pause: &Pause) -> Step {
         let text = match pause {
+            Pause::Members { after } => match after {
+                Some(after) => {
+                    self.now = self.now.after(*after);
+                    format!("wait for members for {}", millis(*after))
+                }
+                None => "wait for members".to_owned(),
+            },
             Pause::Resend { after, failure, .. } => {
                 self.now = self.now.after(*after);
                 format!("resend after {}, {}", millis(*after), failure_text(failure))

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use configurator_core::desired::marks::CONFIGURATOR;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::ObjectRef;
 use configurator_core::service_account::ServiceAccount;
-use kube::api::{ApiResource, Patch, PatchParams};
+use kube::api::{ApiResource, ListParams, Patch, PatchParams};
 use kube::discovery::{self, Scope};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
@@ -18,6 +19,7 @@ use crate::impersonation::acting_as;
 use crate::kubernetes_faults::is_of_another;
 use crate::objects;
 use crate::resource;
+use crate::resource::object_set::ObjectSet;
 
 /// The finalizer that holds a Configurator until its own finalizers are removed from all objects.
 const OWN_FINALIZER: &str = "configurator.dev/release";
@@ -25,6 +27,9 @@ const OWN_FINALIZER: &str = "configurator.dev/release";
 const RELEASE_AGAIN: Duration = Duration::from_secs(5);
 /// The time between two checks whether other hosts still run a Configurator that is being deleted.
 const OTHERS_AGAIN: Duration = Duration::from_secs(1);
+
+/// The time between two checks whether a Configurator that is being deleted still has sets.
+const SETS_AGAIN: Duration = Duration::from_secs(2);
 
 impl Keeper {
     /// Removes the finalizers that an earlier generation placed, if the current one places none.
@@ -61,6 +66,36 @@ impl Keeper {
         unhold(&self.shared.client, resource)
             .await
             .map_err(|error| error.to_string())
+    }
+
+    /// Whether a Configurator that is being deleted must wait, because it still has sets. Then it is looked at again.
+    pub(super) async fn is_blocked(&mut self, resource: &resource::Configurator) -> bool {
+        if resource.spec.sets.is_none() {
+            return false;
+        }
+        let uid = resource.uid().unwrap_or_default();
+        let namespace = resource.key().namespace;
+        let kind = ApiResource::erase::<ObjectSet>(&());
+        let api = objects::of(self.shared.client.clone(), &kind, &namespace);
+        let its = ListParams::default()
+            .labels(&format!("{CONFIGURATOR}={uid}"))
+            .limit(1);
+        let is_blocked = match api.list_metadata(&its).await {
+            Ok(found) => !found.items.is_empty(),
+            Err(error) => {
+                let error = objects::explained(&error);
+                tracing::warn!(configurator = %resource.key(), error, "the ObjectSets cannot be listed; the host retries");
+                true
+            }
+        };
+        if is_blocked {
+            tracing::info!(
+                configurator = %resource.key(),
+                "the Configurator is being deleted and still has ObjectSets; it goes when their owners are deleted"
+            );
+            self.look_again = Some(self.shared.clock.now().after(SETS_AGAIN));
+        }
+        is_blocked
     }
 
     /// Releases a Configurator that is being deleted: removes the finalizers from its objects, then its own.

@@ -19,6 +19,7 @@ use crate::idempotency::Effects;
 use crate::impersonation::acting_as;
 use crate::ledger::Ledger;
 use crate::observer::Notice;
+use crate::sets::{InventoryStore, ServedKinds, Sets};
 use crate::suspect_requests::SuspectRequests;
 
 impl Keeper {
@@ -68,6 +69,16 @@ impl Keeper {
         let finalizer =
             by_finalizer.then(|| Finalizer::new(client.clone(), resource.clone(), &key));
         let configurator = Arc::new(configurator);
+        let sets = configurator.sets.is_some().then(|| {
+            let inventories = InventoryStore::new(
+                shared.client.clone(),
+                shared.config_store.clone(),
+                shared.state_key.clone(),
+                &configurator,
+            );
+            let kinds = ServedKinds::new(shared.client.clone());
+            Sets::new(inventories, kinds, shared.state_key.clone())
+        });
         let store = StateStore::new(
             client.clone(),
             resource.clone(),
@@ -99,6 +110,7 @@ impl Keeper {
             ),
             ledger,
             finalizer,
+            sets,
             publisher: shared.publisher.clone(),
             recorder,
             observer: shared.observer.clone(),

@@ -47,6 +47,9 @@ impl Worker {
             if let Some(finalizer) = &self.parts.context.finalizer {
                 finalizer.let_go(is_let_go);
             }
+            if let Some(sets) = &self.parts.context.sets {
+                sets.let_go(is_let_go);
+            }
             self.failures.retain(|failed| !is_let_go(&failed.uid));
             self.pending.retain(|uid| !is_let_go(uid));
             let now = self.now();

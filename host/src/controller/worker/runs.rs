@@ -61,6 +61,22 @@ impl Worker {
         self.act_with(actions, permit.as_ref()).await;
         drop(permit);
         self.hear_on(&keys).await;
+        for key in &keys {
+            if self.stirred.remove(key) {
+                self.on_members(key.clone()).await;
+            }
+        }
+    }
+
+    /// Members of the object's set have changed.
+    pub(super) async fn on_members(&mut self, key: ObjectRef) {
+        if self.queue.is_running(&key) {
+            self.stirred.insert(key);
+            return;
+        }
+        let now = self.now();
+        let actions = self.queue.on_members(&key, now);
+        self.act(actions).await;
     }
 
     /// A server has refused a run for now, or has not answered it. What the host itself asks of the server is not observed
@@ -314,6 +330,7 @@ impl Worker {
         permit: Option<&Arc<Permit>>,
     ) {
         self.standings.remove(&key);
+        self.stirred.remove(&key);
         self.awaited.wait(&key, Vec::new());
         let ledger = self.parts.context.ledger.as_ref();
         let records = Records::All(ledger.and_then(|ledger| ledger.end(&key, &uid)));

@@ -74,6 +74,7 @@ fn an_object_is_applied_to_once_in_a_run() {
             max_requests: 10,
             applied: &applied.collect(),
             is_leaf: false,
+            sets: SetRule::Undeclared,
         };
         let lines = [asks([apply_x("r", |_| {})]), asks([apply_x("r", status)])].map(|output| {
             let verdict = check(&output, rules);

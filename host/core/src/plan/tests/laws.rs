@@ -98,7 +98,7 @@ proptest! {
         let conclusion = concluded(&settled, is_last, is_batch);
         let uncaught = |request: &Request, fault: FaultKind| {
             fault != FaultKind::NotSent
-                && (is_outage(fault) || match request.effective_on_error(BatchErrorStrategy::CatchError) {
+                && (fault.is_outage() || match request.effective_on_error(BatchErrorStrategy::CatchError) {
                     OnError::Fail => true,
                     OnError::CatchError => is_last,
                     OnError::DropError => false,

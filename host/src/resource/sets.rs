@@ -1,0 +1,34 @@
+//! The limits of desired sets.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Limits of desired sets.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct SetsSpec {
+    /// The largest share of the members, in percent, that one change of a set may delete. A larger change is refused as a whole.
+    #[serde(default = "default_max_prune")]
+    #[schemars(range(min = 0, max = 100))]
+    pub max_prune_percent: u32,
+    /// Fewer members than this may be deleted whatever share they are.
+    #[serde(default = "default_prune_from")]
+    pub prune_from: u32,
+}
+
+fn default_max_prune() -> u32 {
+    50
+}
+
+fn default_prune_from() -> u32 {
+    5
+}
+
+impl Default for SetsSpec {
+    fn default() -> Self {
+        Self {
+            max_prune_percent: default_max_prune(),
+            prune_from: default_prune_from(),
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Carries out the actions of a plan at the API server.
+
+use std::sync::Arc;
+
+use configurator_core::authorization::AuthorizedOperation;
+
+use configurator_core::desired::DesiredEntry;
+use configurator_core::desired::check::CheckedSet;
+use configurator_core::desired::marks::{Marks, SetId};
+use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::graph::member::MemberKey;
+use configurator_core::graph::observation::Found;
+use configurator_core::graph::plan::Action;
+use configurator_core::request::ObjectRef;
+use configurator_core::run::Run;
+use serde_json::Value;
+use tracing::Instrument as _;
+
+use super::kinds::{ServedKind, ServedKinds};
+use super::live::{LiveSet, ReadFor, Wanted};
+use super::requests::{MemberRequests, Target};
+use crate::answers::RunAnswers;
+use crate::executor::scope_for;
+use crate::metrics::Metrics;
+use crate::objects::text;
+use crate::shards::Permit;
+use crate::sinks::Sinks;
+
+/// The words with which servers refuse an apply because of the fields of others.
+const FIELDS_OF_OTHERS: &str = "Apply failed with";
+
+/// What the actions of one run need.
+#[derive(Clone, Copy)]
+pub(super) struct MemberActions<'a> {
+    pub(super) run: &'a Run,
+    pub(super) sinks: &'a Sinks,
+    pub(super) kinds: &'a ServedKinds,
+    pub(super) answers: &'a RunAnswers,
+    pub(super) permit: Option<&'a Permit>,
+    pub(super) metrics: &'a Metrics,
+}
+
+/// An action with everything of the set that it needs.
+pub(super) struct Prepared {
+    pub(super) key: MemberKey,
+    kind: Option<ServedKind>,
+    version: Option<u64>,
+    step: PreparedStep,
+}
+
+enum PreparedStep {
+    Observe,
+    Create(Box<Entry>),
+    Update {
+        entry: Box<Entry>,
+        uid: String,
+        is_marked: bool,
+        /// Whether the entry is the one that was applied last, so that fields which differ were taken away since.
+        is_drift: bool,
+    },
+    Mark(u64),
+    Delete {
+        uid: String,
+        is_marked: bool,
+    },
+    Release,
+}
+
+/// An entry, and what is put on its object.
+struct Entry {
+    wanted: Arc<CheckedSet>,
+    index: usize,
+    nonce: String,
+    digest: String,
+    set: SetId,
+    object_set: ObjectRef,
+}
+
+/// What came of an action.
+pub(super) enum Done {
+    /// The member was read, or its absence.
+    Seen(Option<Box<Value>>, ReadFor),
+    /// A member that had drifted was corrected. The text has the server's words about who had its fields.
+    Repaired(Box<Value>, String),
+    /// The API does not serve the kind.
+    NoKind,
+    /// The server refused the action.
+    Rejected(Fault),
+}
+
+impl Prepared {
+    /// Prepares an action. `None`: the set does not have what it is about, so there is nothing to do.
+    pub(super) fn new(action: &Action, live: &LiveSet) -> Option<Self> {
+        let wanted = live.wanted.as_ref();
+        let is_marked = |key: &MemberKey| {
+            let known = live.members.get(key).map(|known| &known.observation.found);
+            matches!(known, Some(Found::Present(present)) if present.is_marked)
+        };
+        let (key, step) = match action {
+            Action::Observe(key) => (key, PreparedStep::Observe),
+            Action::Apply { entry: index, uid } => {
+                let wanted = wanted?;
+                let key = &wanted.checked.graph.entries().get(*index)?.key;
+                let (_, entry) = wanted.entry(*index)?;
+                let member = live.members.get(key)?.member.as_ref();
+                let prepared = Box::new(Entry {
+                    wanted: wanted.checked.clone(),
+                    index: *index,
+                    nonce: member?.nonce.clone(),
+                    digest: entry.digest.clone(),
+                    set: live.id.clone(),
+                    object_set: live.stored.object_set.clone(),
+                });
+                let step = match uid {
+                    None => PreparedStep::Create(prepared),
+                    Some(uid) => PreparedStep::Update {
+                        entry: prepared,
+                        uid: uid.clone(),
+                        is_marked: is_marked(key),
+                        is_drift: live.is_applied(key, entry),
+                    },
+                };
+                (key, step)
+            }
+            Action::Mark(key, _) => (key, PreparedStep::Mark(live.stored.version)),
+            Action::Delete(key, uid) => {
+                let step = PreparedStep::Delete {
+                    uid: uid.clone(),
+                    is_marked: is_marked(key),
+                };
+                (key, step)
+            }
+            Action::Release(key, _) => (key, PreparedStep::Release),
+            Action::Record(..) | Action::Confirm(..) | Action::Remove(..) | Action::Forget(_) => {
+                return None;
+            }
+        };
+        Some(Self {
+            kind: wanted.and_then(|wanted| kind_in(wanted, key)),
+            version: live.version_of(key),
+            key: key.clone(),
+            step,
+        })
+    }
+}
+
+fn kind_in(wanted: &Wanted, key: &MemberKey) -> Option<ServedKind> {
+    wanted.entry_of(key)?.1.kind.clone()
+}
+
+impl MemberActions<'_> {
+    /// Carries out an action.
+    ///
+    /// # Errors
+    /// When a server is unavailable: nothing can be done for other members either.
+    pub(super) async fn perform(self, prepared: Prepared) -> Result<(MemberKey, Done), Fault> {
+        let done = self.attempt(&prepared).await;
+        let key = prepared.key;
+        match done {
+            Ok(done) => Ok((key, done)),
+            Err(fault) if fault.kind.is_outage() => Err(fault),
+            Err(fault) => {
+                // The kind may have gone, or be served by another name.
+                if let (FaultKind::ResourceNotFound, MemberKey::Kubernetes { group, kind, .. }) =
+                    (fault.kind, &key)
+                {
+                    self.kinds.forget(group, kind);
+                }
+                Ok((key, Done::Rejected(fault)))
+            }
+        }
+    }
+
+    async fn attempt(self, prepared: &Prepared) -> Result<Done, Fault> {
+        let key = &prepared.key;
+        let kind = match &prepared.kind {
+            Some(kind) => Some(kind.clone()),
+            None => self.kinds.preferred(key).await?,
+        };
+        let Some(kind) = kind else {
+            return Ok(Done::NoKind);
+        };
+        let at = (key, &kind);
+        let requests = MemberRequests { run: self.run };
+        match &prepared.step {
+            PreparedStep::Observe => self.look(at).await,
+            PreparedStep::Create(entry) => {
+                let operation = self.apply(at, entry, Target::Absent, false)?;
+                self.write(at, &operation).await
+            }
+            PreparedStep::Update {
+                entry,
+                uid,
+                is_marked,
+                is_drift,
+            } => {
+                if *is_marked {
+                    self.send(key, &requests.unmark(at, uid)?).await?;
+                }
+                let live = match entry
+                    .declared()
+                    .is_some_and(|entry| !entry.ignored_paths.is_empty())
+                {
+                    true => self.read(at).await?,
+                    false => None,
+                };
+                let target = Target::Present(uid, live.as_ref());
+                let operation = self.apply(at, entry, target, false)?;
+                match self.send(key, &operation).await {
+                    Err(fault) if is_of_others(&fault) && *is_drift => {
+                        let operation = self.apply(at, entry, target, true)?;
+                        match self.write(at, &operation).await? {
+                            Done::Seen(Some(object), ReadFor::Write) => {
+                                Ok(Done::Repaired(object, fault.message))
+                            }
+                            done => Ok(done),
+                        }
+                    }
+                    answered => self.written(at, answered).await,
+                }
+            }
+            PreparedStep::Mark(set) => {
+                let Some(live) = self.read(at).await? else {
+                    return Ok(Done::Seen(None, ReadFor::Look));
+                };
+                self.write(at, &requests.mark(at, &live, *set)?).await?;
+                self.look(at).await
+            }
+            PreparedStep::Delete { uid, is_marked } => {
+                let version = prepared.version.filter(|_| *is_marked);
+                let version = version.map(|version| version.to_string());
+                let operation = requests.delete(at, uid, version.as_deref())?;
+                match self.send(key, &operation).await {
+                    Err(fault)
+                        if !matches!(
+                            fault.kind,
+                            FaultKind::ResourceConflict | FaultKind::ResourceNotFound
+                        ) =>
+                    {
+                        Err(fault)
+                    }
+                    _ => self.look(at).await,
+                }
+            }
+            PreparedStep::Release => {
+                let Some(live) = self.read(at).await? else {
+                    return Ok(Done::Seen(None, ReadFor::Look));
+                };
+                for operation in requests.release(at, &live)? {
+                    self.send(key, &operation).await?;
+                }
+                self.look(at).await
+            }
+        }
+    }
+
+    fn apply(
+        self,
+        at: (&MemberKey, &ServedKind),
+        entry: &Entry,
+        target: Target<'_>,
+        force: bool,
+    ) -> Result<AuthorizedOperation, Fault> {
+        let marks = Marks {
+            set: &entry.set,
+            object_set: &entry.object_set,
+            configurator: &self.run.configurator().uid,
+            nonce: &entry.nonce,
+            digest: &entry.digest,
+        };
+        let Some(declared) = entry.declared() else {
+            return Err(Fault::new(
+                FaultKind::ResourceGeneric,
+                "the set has no such entry",
+            ));
+        };
+        MemberRequests { run: self.run }.apply(at, declared, marks, target, force)
+    }
+
+    /// Sends a write. A member that is not as the write expects is read.
+    async fn write(
+        self,
+        at: (&MemberKey, &ServedKind),
+        operation: &AuthorizedOperation,
+    ) -> Result<Done, Fault> {
+        let answered = self.send(at.0, operation).await;
+        self.written(at, answered).await
+    }
+
+    async fn written(
+        self,
+        at: (&MemberKey, &ServedKind),
+        answered: Result<Option<Value>, Fault>,
+    ) -> Result<Done, Fault> {
+        match answered {
+            Ok(Some(object)) => Ok(Done::Seen(Some(Box::new(object)), ReadFor::Write)),
+            Ok(None) => self.look(at).await,
+            Err(fault) if fault.kind == FaultKind::ResourceConflict && !is_of_others(&fault) => {
+                self.look(at).await
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    async fn look(self, at: (&MemberKey, &ServedKind)) -> Result<Done, Fault> {
+        let object = self.read(at).await?;
+        Ok(Done::Seen(object.map(Box::new), ReadFor::Look))
+    }
+
+    /// Reads a member. `None`: it does not exist.
+    pub(super) async fn read(self, at: (&MemberKey, &ServedKind)) -> Result<Option<Value>, Fault> {
+        let operation = MemberRequests { run: self.run }.get(at.0, at.1)?;
+        match self.send(at.0, &operation).await {
+            Err(fault) if fault.kind == FaultKind::ResourceNotFound => Ok(None),
+            answered => answered,
+        }
+    }
+
+    async fn send(
+        self,
+        key: &MemberKey,
+        operation: &AuthorizedOperation,
+    ) -> Result<Option<Value>, Fault> {
+        let sink = operation.sink();
+        let span = tracing::info_span!(
+            "request",
+            name = %key,
+            sink = sink.name(),
+            operation = %operation,
+            fault = tracing::field::Empty,
+        );
+        let mut scope = scope_for(self.run, self.run.members().first(), &key.to_string());
+        let answered = async {
+            scope.answer = self.answers.begin().await?;
+            if let Some(permit) = self.permit
+                && operation.is_mutating()
+            {
+                permit.admit(&mut scope).await;
+            }
+            self.sinks.get(sink).execute(operation, &scope).await
+        };
+        let answer = answered.instrument(span.clone()).await;
+        if let Err(fault) = &answer {
+            span.record("fault", fault.kind.name());
+        }
+        self.metrics
+            .request(sink, answer.as_ref().err().map(|fault| fault.kind));
+        let object = answer?.query_objects.into_iter().next();
+        let object = object.map(|object| object.to_value());
+        // A server may answer a deletion with a status.
+        Ok(object.filter(|object| !text(object, "/metadata/uid").is_empty()))
+    }
+}
+
+impl Entry {
+    fn declared(&self) -> Option<&DesiredEntry> {
+        self.wanted.set.entries.get(self.index)
+    }
+}
+
+/// Whether a server refused an apply because others own its fields.
+fn is_of_others(fault: &Fault) -> bool {
+    fault.kind == FaultKind::ResourceConflict && fault.message.contains(FIELDS_OF_OTHERS)
+}

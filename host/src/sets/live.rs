@@ -1,0 +1,382 @@
+//! One set, as the host has it in memory.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use configurator_core::desired::check::CheckedSet;
+use configurator_core::desired::difference::difference;
+use configurator_core::desired::marks::{self, SetId};
+use configurator_core::desired::{Content, DesiredEntry};
+use configurator_core::document::Document;
+use configurator_core::graph::health::{health, observed};
+use configurator_core::graph::member::MemberKey;
+use configurator_core::graph::members::Members;
+use configurator_core::graph::observation::{Found, Health, Present};
+use configurator_core::request::Readiness;
+use configurator_core::time::Timestamp;
+use configurator_schema::cel::Condition;
+use serde_json::Value;
+
+use super::inventory::Stored;
+use super::kinds::ServedKind;
+
+/// The inventory of a set, what was observed of its members, and the entries that a handler returned last.
+pub(crate) struct LiveSet {
+    pub(crate) id: SetId,
+    pub(crate) stored: Stored,
+    pub(crate) members: Members,
+    pub(crate) wanted: Option<Wanted>,
+    /// The number of actions that failed in a row, by member.
+    pub(crate) failures: HashMap<MemberKey, u32>,
+    seen: HashMap<MemberKey, Seen>,
+}
+
+/// The entries that a handler returned.
+pub(crate) struct Wanted {
+    pub(crate) checked: Arc<CheckedSet>,
+    /// Of all entries.
+    pub(crate) digest: String,
+    /// By the index of the entry.
+    entries: Vec<WantedEntry>,
+    by_key: HashMap<MemberKey, usize>,
+}
+
+/// One entry that a handler returned.
+pub(crate) struct WantedEntry {
+    /// Of everything that the entry says.
+    pub(crate) digest: String,
+    /// The kind of its object.
+    pub(crate) kind: Option<ServedKind>,
+    ready_when: ReadyWhen,
+    failed_when: Option<Condition>,
+}
+
+enum ReadyWhen {
+    Exists,
+    Observed,
+    Healthy,
+    Expression(String, Box<Condition>),
+}
+
+/// What the host remembers of the object that it read last.
+struct Seen {
+    version: Option<u64>,
+    /// The digest that the object carries.
+    digest: Option<String>,
+    /// Of everything but its status and its versions, when a write last showed that it has what its entry describes.
+    settled: Option<u64>,
+    /// Of the status that the object had when it was written last.
+    written_status: Option<u64>,
+}
+
+/// Why a member was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadFor {
+    /// It was asked for, or a watch has shown it.
+    Look,
+    /// It is the answer to a write of its entry.
+    Write,
+}
+
+impl Wanted {
+    /// Compiles the expressions of a checked set. `digests` and `kinds` are by the index of the entry.
+    ///
+    /// # Errors
+    /// What is wrong with an expression, and the name of its entry.
+    pub(crate) fn new(
+        checked: Arc<CheckedSet>,
+        digest: String,
+        digests: Vec<String>,
+        kinds: Vec<Option<ServedKind>>,
+    ) -> Result<Self, String> {
+        let set = &checked.set.entries;
+        let mut entries = Vec::with_capacity(set.len());
+        for ((entry, digest), kind) in set.iter().zip(digests).zip(kinds) {
+            let compiled = |field: &str, source: &str| {
+                Condition::compile(source)
+                    .map_err(|error| format!("entry {:?}: `{field}`: {error}", entry.name))
+            };
+            let ready_when = match &entry.ready_when {
+                None | Some(Readiness::Healthy) => ReadyWhen::Healthy,
+                Some(Readiness::Exists) => ReadyWhen::Exists,
+                Some(Readiness::Observed) => ReadyWhen::Observed,
+                Some(Readiness::Expression(source)) => {
+                    let condition = compiled("ready-when", source)?;
+                    ReadyWhen::Expression(source.clone(), Box::new(condition))
+                }
+            };
+            let failed_when = entry.failed_when.as_deref();
+            let failed_when = failed_when.map(|source| compiled("failed-when", source));
+            entries.push(WantedEntry {
+                digest,
+                kind,
+                ready_when,
+                failed_when: failed_when.transpose()?,
+            });
+        }
+        let by_key = checked.graph.entries().iter().enumerate();
+        let by_key = by_key.map(|(index, entry)| (entry.key.clone(), index));
+        Ok(Self {
+            by_key: by_key.collect(),
+            checked,
+            digest,
+            entries,
+        })
+    }
+
+    /// The entry with this index, and its declaration.
+    pub(crate) fn entry(&self, index: usize) -> Option<(&DesiredEntry, &WantedEntry)> {
+        Some((
+            self.checked.set.entries.get(index)?,
+            self.entries.get(index)?,
+        ))
+    }
+
+    /// The entry that describes a member.
+    pub(crate) fn entry_of(&self, key: &MemberKey) -> Option<(&DesiredEntry, &WantedEntry)> {
+        self.entry(*self.by_key.get(key)?)
+    }
+
+    /// The kinds of all entries.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = (&MemberKey, &ServedKind)> {
+        let graph = self.checked.graph.entries().iter();
+        graph
+            .zip(&self.entries)
+            .filter_map(|(entry, wanted)| Some((&entry.key, wanted.kind.as_ref()?)))
+    }
+}
+
+/// The object that an entry describes.
+pub(crate) fn object_of(entry: &DesiredEntry) -> Option<&Document> {
+    match &entry.content {
+        Content::Kubernetes(object) => Some(object),
+        Content::Config(_) | Content::Secret(_) => None,
+    }
+}
+
+impl LiveSet {
+    pub(crate) fn new(stored: Stored, members: Members) -> Self {
+        Self {
+            id: SetId::of(&stored.object_set),
+            stored,
+            members,
+            wanted: None,
+            failures: HashMap::new(),
+            seen: HashMap::new(),
+        }
+    }
+
+    /// Takes over what a handler wants. Members whose entry has changed differ from it until they are written.
+    pub(crate) fn want(&mut self, wanted: Wanted) {
+        for (index, graph_entry) in wanted.checked.graph.entries().iter().enumerate() {
+            let Some(entry) = wanted.entries.get(index) else {
+                continue;
+            };
+            let before = self.wanted.as_ref().and_then(|before| {
+                let index = *before.by_key.get(&graph_entry.key)?;
+                before.entries.get(index)
+            });
+            if before.is_some_and(|before| before.digest == entry.digest) {
+                continue;
+            }
+            let known = self.members.get_mut(&graph_entry.key);
+            known.observation.found = match &known.member {
+                // Its readiness may be told by other rules, and its object was not kept.
+                Some(_) => Found::Unknown,
+                // The server refuses to create it if it exists, and then it is read.
+                None => Found::Absent,
+            };
+            known.observation.rejection = None;
+            self.failures.remove(&graph_entry.key);
+        }
+        self.wanted = Some(wanted);
+    }
+
+    /// Takes in an object that was read, or that there is none, and returns whether anything changed that a plan depends on. An object that
+    /// is older than the one known is ignored.
+    pub(crate) fn observe(
+        &mut self,
+        key: &MemberKey,
+        object: Option<&Value>,
+        read_for: ReadFor,
+        now: Timestamp,
+    ) -> bool {
+        let Some(object) = object else {
+            self.seen.remove(key);
+            let known = self.members.get_mut(key);
+            let is_news = known.observation.found != Found::Absent;
+            known.observation.found = Found::Absent;
+            return is_news;
+        };
+        let version = text(object, "/metadata/resourceVersion").parse().ok();
+        let before = self.seen.get(key);
+        let is_older = before.is_some_and(|before| before.version > version);
+        let uid = text(object, "/metadata/uid");
+        let known_uid = match self.members.get(key).map(|known| &known.observation.found) {
+            Some(Found::Present(present)) => present.uid.as_str(),
+            _ => "",
+        };
+        if is_older && known_uid == uid {
+            return false;
+        }
+        let content = content_hash(object);
+        let status = hash(object.get("status"));
+        let mut seen = Seen {
+            version,
+            digest: marks::digest_of(object).map(str::to_owned),
+            settled: before.and_then(|before| before.settled),
+            written_status: before.and_then(|before| before.written_status),
+        };
+        if read_for == ReadFor::Write {
+            seen.settled = Some(content);
+            seen.written_status = Some(status);
+        }
+        let is_status_older = seen.written_status == Some(status);
+        let wanted = self.wanted.as_ref().and_then(|wanted| wanted.entry_of(key));
+        let (differs, health) = match wanted {
+            None => (false, Health::Ready),
+            Some((entry, wanted)) => (
+                wanted.differs(entry, object, &seen, content),
+                wanted.health(object, is_status_older),
+            ),
+        };
+        if !differs {
+            seen.settled = Some(content);
+        }
+        let known = self.members.get_mut(key);
+        let unready_since = match &known.observation.found {
+            Found::Present(before)
+                if read_for == ReadFor::Look && before.health != Health::Ready =>
+            {
+                before.unready_since
+            }
+            _ => now,
+        };
+        let present = Present {
+            uid: uid.to_owned(),
+            owner: self.id.owner_of(object),
+            is_terminating: object.pointer("/metadata/deletionTimestamp").is_some(),
+            is_marked: marks::is_pruning(object),
+            differs,
+            health,
+            unready_since,
+        };
+        let found = Found::Present(Box::new(present));
+        let is_news = !is_same(&known.observation.found, &found);
+        if is_news {
+            known.observation.rejection = None;
+        }
+        known.observation.found = found;
+        self.seen.insert(key.clone(), seen);
+        is_news
+    }
+
+    /// Has a member read again: its state is not known any more.
+    pub(crate) fn doubt(&mut self, key: &MemberKey) {
+        self.members.get_mut(key).observation.found = Found::Unknown;
+    }
+
+    /// The version of the object that was read last.
+    pub(crate) fn version_of(&self, key: &MemberKey) -> Option<u64> {
+        self.seen.get(key)?.version
+    }
+
+    /// Whether the object that was read last carries the digest of its entry: the host has applied it since the entry last changed.
+    pub(crate) fn is_applied(&self, key: &MemberKey, entry: &WantedEntry) -> bool {
+        self.seen
+            .get(key)
+            .is_some_and(|seen| seen.digest.as_deref() == Some(&*entry.digest))
+    }
+}
+
+/// Whether a plan is the same for both. The time is that of the first.
+fn is_same(before: &Found, after: &Found) -> bool {
+    match (before, after) {
+        (Found::Present(before), Found::Present(after)) => {
+            before.uid == after.uid
+                && before.owner == after.owner
+                && before.is_terminating == after.is_terminating
+                && before.is_marked == after.is_marked
+                && before.differs == after.differs
+                && before.health == after.health
+        }
+        (before, after) => before == after,
+    }
+}
+
+impl WantedEntry {
+    fn differs(&self, entry: &DesiredEntry, object: &Value, seen: &Seen, content: u64) -> bool {
+        if seen.digest.as_deref() != Some(&*self.digest) {
+            return true;
+        }
+        if seen.settled == Some(content) {
+            return false;
+        }
+        let Some(desired) = object_of(entry) else {
+            return false;
+        };
+        let mut desired = desired.to_value();
+        super::ignored(entry).copy(object, &mut desired);
+        difference(&desired, object).is_some()
+    }
+
+    fn health(&self, object: &Value, is_status_older: bool) -> Health {
+        match self
+            .failed_when
+            .as_ref()
+            .map(|condition| condition.holds(object))
+        {
+            Some(Ok(true)) => {
+                return Health::Failed("the expression of `failed-when` is true".to_owned());
+            }
+            // What an expression is about may not be there yet.
+            Some(Ok(false) | Err(_)) | None => {}
+        }
+        match &self.ready_when {
+            ReadyWhen::Exists => Health::Ready,
+            ReadyWhen::Observed => observed(object),
+            ReadyWhen::Healthy => health(object, is_status_older),
+            ReadyWhen::Expression(source, condition) => match observed(object) {
+                Health::Ready => match condition.holds(object) {
+                    Ok(true) => Health::Ready,
+                    Ok(false) => Health::Waiting(format!("{source} is false")),
+                    Err(error) => Health::Waiting(format!("{source}: {error}")),
+                },
+                waiting => waiting,
+            },
+        }
+    }
+}
+
+fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
+    crate::objects::text(object, pointer)
+}
+
+/// The hash of everything but the status and the versions.
+fn content_hash(object: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let fields = object.as_object().into_iter().flatten();
+    for (name, value) in fields.filter(|(name, _)| *name != "status") {
+        name.hash(&mut hasher);
+        match value {
+            Value::Object(metadata) if name == "metadata" => {
+                let versions = ["resourceVersion", "generation", "managedFields"];
+                for (name, value) in metadata {
+                    if !versions.contains(&&**name) {
+                        name.hash(&mut hasher);
+                        value.hash(&mut hasher);
+                    }
+                }
+            }
+            value => value.hash(&mut hasher),
+        }
+    }
+    hasher.finish()
+}
+
+fn hash(value: Option<&Value>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,30 @@
+//! Desired sets: brings the members of each owner to what its handler returned, in order, and keeps an inventory of them.
+//!
+//! [`configurator_core::graph`] decides which actions may run; this module carries them out. A set is reconciled within a run of its owner
+//! ([`reconcile`]), which rests while members are not ready. [`registry`] keeps the sets at rest and takes in what [`watches`] show of their
+//! members; it says which owner needs another run.
+
+mod actions;
+mod inventory;
+mod kinds;
+mod live;
+mod reconcile;
+mod registry;
+mod requests;
+mod rights;
+mod status;
+mod watches;
+
+use configurator_core::desired::DesiredEntry;
+use configurator_core::projection::Projection;
+
+pub(crate) use self::inventory::InventoryStore;
+pub(crate) use self::kinds::ServedKinds;
+pub(crate) use self::reconcile::SetRun;
+pub(crate) use self::registry::Sets;
+pub(crate) use self::watches::{MemberEvent, MemberWatches};
+
+/// The paths of an entry that the host does not correct. They were checked before.
+fn ignored(entry: &DesiredEntry) -> Projection {
+    Projection::parse(&entry.ignored_paths).unwrap_or_default()
+}

@@ -1,0 +1,755 @@
+//! Brings the members of one owner to what its handler returned, or deletes them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use configurator_core::backoff::mix;
+use configurator_core::configurator::SetOptions;
+use configurator_core::desired::check::{CheckedSet, Owner, SetRules};
+use configurator_core::desired::{Content, DesiredEntry, DesiredSet, Termination};
+use configurator_core::document::Document;
+use configurator_core::fault::{Fault, FaultKind, Reaction};
+use configurator_core::graph::deletion::{
+    Deletion, DeletionInput, DeletionState, TerminationPolicy, delete,
+};
+use configurator_core::graph::member::MemberKey;
+use configurator_core::graph::members::Members;
+use configurator_core::graph::observation::{Found, Rejection, RejectionKind};
+use configurator_core::graph::plan::{
+    Action, EntryState, Plan, PlanInput, Pruning, SetState, plan,
+};
+use configurator_core::graph::removal::RemovalState;
+use configurator_core::plan::Failure;
+use configurator_core::projection::Projection;
+use configurator_core::request::{SinkName, api_version};
+use configurator_core::result::{RequestResult, ResultEntry};
+use configurator_core::run::{Member, Run, SetOutcome, SetRequest};
+use configurator_core::time::Timestamp;
+use futures::StreamExt as _;
+use futures::future::FutureExt as _;
+use futures::stream::FuturesUnordered;
+use kube::Client;
+use kube::api::ApiResource;
+use serde_json::Value;
+
+use super::actions::{Done, MemberActions, Prepared};
+use super::inventory::MAX_MEMBERS;
+use super::kinds::{KindName, ServedKind};
+use super::live::{LiveSet, ReadFor, Wanted, object_of};
+use super::registry::{Inbox, Sets, WatchedKind, show};
+use super::{rights, status};
+use crate::answers::RunAnswers;
+use crate::clock::{SharedClock, until};
+use crate::events::{HostEvent, Publisher, Subject};
+use crate::kubernetes_faults::fault_of;
+use crate::metrics::Metrics;
+use crate::objects;
+use crate::redaction::Redactor;
+use crate::resource::object_set::{ObjectSetStatus, SetOwner};
+use crate::seal::{StateKey, random};
+use crate::shards::Permit;
+use crate::sinks::Sinks;
+
+/// The most entries that failed which a message names.
+const MAX_NAMED: usize = 3;
+
+/// The set of one owner, in a run of it.
+#[derive(Clone, Copy)]
+pub(crate) struct SetRun<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) sets: &'a Sets,
+    pub(crate) sinks: &'a Sinks,
+    pub(crate) answers: &'a RunAnswers,
+    pub(crate) permit: Option<&'a Permit>,
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) clock: &'a SharedClock,
+    pub(crate) publisher: &'a Publisher,
+    pub(crate) redactor: &'a Redactor,
+    /// Reads the owner.
+    pub(crate) client: &'a Client,
+    /// The owner's kind.
+    pub(crate) resource: &'a ApiResource,
+}
+
+/// What a set has come to, when nothing more can be done at the moment.
+enum Rest {
+    Complete,
+    Waiting(Option<Timestamp>),
+    Failed(Fault),
+}
+
+/// The next actions, and what is said of the set meanwhile.
+struct Planned {
+    actions: Vec<Action>,
+    wake_at: Option<Timestamp>,
+    rest: Rest,
+    status: ObjectSetStatus,
+}
+
+/// What the members are to come to.
+#[derive(Clone, Copy)]
+enum Goal<'a> {
+    /// What the set's entries say.
+    Wanted(TerminationPolicy, SetOptions, &'a CheckedSet),
+    /// None is left.
+    None(TerminationPolicy),
+}
+
+impl SetRun<'_> {
+    /// Brings the members to what a handler returned, as far as they let it.
+    pub(crate) async fn reconcile(self, request: &SetRequest) -> SetOutcome {
+        let Some(owner) = self.run.members().first() else {
+            return SetOutcome::Ready(Vec::new());
+        };
+        self.outcome(self.try_reconcile(owner, request).await)
+    }
+
+    /// Deletes the members of a deleted owner, as far as they let it. The members of an owner that lives are left alone.
+    pub(crate) async fn dismantle(self) -> SetOutcome {
+        let Some(owner) = self.run.members().first() else {
+            return SetOutcome::Ready(Vec::new());
+        };
+        self.outcome(self.try_dismantle(owner).await)
+    }
+
+    fn outcome(self, came: Result<SetOutcome, Fault>) -> SetOutcome {
+        came.unwrap_or_else(|fault| {
+            let fault = Fault {
+                message: self.redactor.redact(&fault.message),
+                ..fault
+            };
+            let failure = Failure::of_request("desired", fault);
+            // What the host could not do with a set is begun again from the root.
+            SetOutcome::Failed(match failure.reaction {
+                Reaction::Resend => Failure {
+                    reaction: Reaction::Restart,
+                    ..failure
+                },
+                _ => failure,
+            })
+        })
+    }
+
+    async fn try_reconcile(
+        self,
+        member: &Member,
+        request: &SetRequest,
+    ) -> Result<SetOutcome, Fault> {
+        let Some(options) = self.run.configurator().sets else {
+            return Err(unsupported("the Configurator does not declare `spec.sets`"));
+        };
+        let owner = self.owner_of(member);
+        let (known, inbox) = self.sets.take(&member.key, &member.uid);
+        let mut set = match known {
+            Some(known) => known,
+            None => self.load(&owner).await?,
+        };
+        let wanted = self.wanted(&owner, request).await?;
+        if set.wanted.as_ref().map(|wanted| &wanted.digest) != Some(&wanted.digest) {
+            rights::check(self.run, &wanted)?;
+            set.stored.version += 1;
+            set.want(wanted);
+        }
+        let termination = request.set.termination_policy.as_ref();
+        set.stored.termination_policy = policy_text(termination);
+        let policy = policy_of(&set.stored.termination_policy, &member.object.to_value());
+        let Some(checked) = set.wanted.as_ref().map(|wanted| wanted.checked.clone()) else {
+            return Err(unsupported("the set has no entries"));
+        };
+        let goal = Goal::Wanted(policy, options, &checked);
+        let rest = self.turn(&mut set, &inbox, goal).await?;
+        let results = match (&rest, request.needs_results) {
+            (Rest::Complete, true) => self.results(&set).await?,
+            _ => Vec::new(),
+        };
+        let is_news = self.sets.put(set, &inbox, self.clock.now());
+        Ok(match rest {
+            // What has come since is looked at at once.
+            _ if is_news => SetOutcome::Waiting {
+                wake_at: Some(self.clock.now()),
+            },
+            Rest::Complete => SetOutcome::Ready(results),
+            Rest::Waiting(wake_at) => SetOutcome::Waiting { wake_at },
+            Rest::Failed(fault) => SetOutcome::Failed(Failure {
+                reaction: Reaction::Fail,
+                ..Failure::of_request("desired", fault)
+            }),
+        })
+    }
+
+    async fn try_dismantle(self, member: &Member) -> Result<SetOutcome, Fault> {
+        let owner = self.owner_of(member);
+        let (known, inbox) = self.sets.take(&member.key, &member.uid);
+        let mut set = match known {
+            Some(known) => known,
+            None => self.load(&owner).await?,
+        };
+        let api = objects::of(self.client.clone(), self.resource, &member.key.namespace);
+        let live = api.get_opt(&member.key.name).await;
+        let what = format!("the owner {}", member.key);
+        let live = live.map_err(|error| fault_of(&what, false, &error))?;
+        let live = live.filter(|live| live.metadata.uid.as_deref() == Some(&member.uid));
+        if live
+            .as_ref()
+            .is_some_and(|live| live.metadata.deletion_timestamp.is_none())
+        {
+            // It is not selected any more.
+            self.sets.forget(&member.uid);
+            return Ok(SetOutcome::Ready(Vec::new()));
+        }
+        // Without an owner, what it said last counts.
+        let object = live.and_then(|live| serde_json::to_value(live).ok());
+        let object = object.unwrap_or_else(|| member.object.to_value());
+        let policy = policy_of(&set.stored.termination_policy, &object);
+        let rest = self.turn(&mut set, &inbox, Goal::None(policy)).await?;
+        if policy == TerminationPolicy::DoNotTerminate && !set.members.is_empty() {
+            self.publisher.publish(HostEvent::warning(
+                self.subject(member),
+                "SetKept",
+                "the object is being deleted, but its termination policy is DoNotTerminate: nothing of its set is deleted, and the object stays; change the policy to delete it".to_owned(),
+            ));
+        }
+        if let Rest::Complete = rest {
+            self.write_ready().await;
+            let fences = Permit::fences_of(self.permit);
+            self.sets
+                .inventories
+                .delete(&mut set.stored, fences)
+                .await?;
+            self.sets.forget(&member.uid);
+            return Ok(SetOutcome::Ready(Vec::new()));
+        }
+        let is_news = self.sets.put(set, &inbox, self.clock.now());
+        Ok(match rest {
+            _ if is_news => SetOutcome::Waiting {
+                wake_at: Some(self.clock.now()),
+            },
+            Rest::Complete => SetOutcome::Ready(Vec::new()),
+            Rest::Waiting(wake_at) => SetOutcome::Waiting { wake_at },
+            Rest::Failed(fault) => SetOutcome::Failed(Failure {
+                reaction: Reaction::Restart,
+                ..Failure::of_request("desired", fault)
+            }),
+        })
+    }
+
+    async fn load(self, owner: &SetOwner) -> Result<Box<LiveSet>, Fault> {
+        let (stored, inventory) = self.sets.inventories.load(owner).await?;
+        let members = Members::new(inventory, HashMap::new());
+        Ok(Box::new(LiveSet::new(stored, members)))
+    }
+
+    fn owner_of(self, member: &Member) -> SetOwner {
+        let watch = &self.run.configurator().watch;
+        SetOwner {
+            api_version: api_version(&watch.group, &watch.version),
+            kind: watch.kind.clone(),
+            namespace: member.key.namespace.clone(),
+            name: member.key.name.clone(),
+            uid: member.uid.clone(),
+        }
+    }
+
+    fn subject(self, member: &Member) -> Subject {
+        Subject::watched(self.run.configurator(), &member.key, &member.uid)
+    }
+
+    /// Checks what a handler returned.
+    async fn wanted(self, owner: &SetOwner, request: &SetRequest) -> Result<Wanted, Fault> {
+        let set = &request.set;
+        check_offered(set)?;
+        let mut served: HashMap<(String, String), Option<ServedKind>> = HashMap::new();
+        let mut kinds = Vec::with_capacity(set.entries.len());
+        for entry in &set.entries {
+            let name = kind_name(entry);
+            let kind = match &name {
+                Some(name) => self.sets.kinds.find(name).await?,
+                None => None,
+            };
+            if let Some(name) = name {
+                served.insert((name.group, name.kind), kind.clone());
+            }
+            kinds.push(kind);
+        }
+        let configurator = self.run.configurator();
+        let taken: Vec<&str> = request.taken.iter().map(String::as_str).collect();
+        let group = owner
+            .api_version
+            .split_once('/')
+            .map_or("", |(group, _)| group);
+        let is_namespaced = |group: &str, kind: &str| {
+            let kind = served.get(&(group.to_owned(), kind.to_owned()))?;
+            Some(kind.as_ref()?.is_namespaced)
+        };
+        let checked = set.clone().check(SetRules {
+            owner: Owner {
+                group,
+                kind: &owner.kind,
+                namespace: &owner.namespace,
+                name: &owner.name,
+            },
+            partition: &configurator.key.namespace,
+            taken: &taken,
+            is_namespaced: &is_namespaced,
+        })?;
+        let key = self.sets.key.get().await?;
+        let digests: Vec<String> = set
+            .entries
+            .iter()
+            .map(|entry| digest_of(key, entry))
+            .collect();
+        let orders = serde_json::to_string(&set.orders).unwrap_or_default();
+        let all = digests.iter().map(String::as_bytes);
+        let all: Vec<&[u8]> = [b"set".as_slice(), orders.as_bytes()]
+            .into_iter()
+            .chain(all)
+            .collect();
+        Wanted::new(Arc::new(checked), key.seal(&all), digests, kinds).map_err(invalid)
+    }
+
+    /// Carries out actions until nothing more can be done at the moment.
+    async fn turn(self, set: &mut LiveSet, inbox: &Inbox, goal: Goal<'_>) -> Result<Rest, Fault> {
+        let actions = MemberActions {
+            run: self.run,
+            sinks: self.sinks,
+            kinds: &self.sets.kinds,
+            answers: self.answers,
+            permit: self.permit,
+            metrics: self.metrics,
+        };
+        let mut under_way = FuturesUnordered::new();
+        let mut is_dirty = false;
+        loop {
+            for (key, shown) in inbox.take() {
+                show(set, &key, &shown, self.clock.now());
+            }
+            let planned = self.plan(set, goal);
+            let (records, to_perform): (Vec<Action>, Vec<Action>) = planned
+                .actions
+                .into_iter()
+                .partition(Action::is_inventory_write);
+            let has_records = !records.is_empty();
+            let mut is_new = false;
+            for record in records {
+                is_new |= matches!(&record, Action::Record(key, _)
+                    if set.members.get(key).is_none_or(|known| known.member.is_none()));
+                let nonce = random::<12>()?;
+                set.members.record(record, || URL_SAFE_NO_PAD.encode(nonce));
+            }
+            is_dirty |= has_records;
+            // A member is in the inventory before it exists. All else is written at the end of the turn.
+            if is_new {
+                self.save(set).await?;
+                is_dirty = false;
+            }
+            if has_records {
+                continue;
+            }
+            for action in &to_perform {
+                if let Some(prepared) = Prepared::new(action, set) {
+                    set.members.get_mut(&prepared.key).observation.is_busy = true;
+                    under_way.push(actions.perform(prepared));
+                }
+            }
+            if under_way.is_empty() {
+                if is_dirty {
+                    self.save(set).await?;
+                }
+                self.watch(set).await?;
+                self.publish(set, planned.status).await?;
+                return Ok(match planned.rest {
+                    Rest::Waiting(_) => Rest::Waiting(planned.wake_at),
+                    rest => rest,
+                });
+            }
+            tokio::select! {
+                Some(done) = under_way.next() => {
+                    let (key, done) = done?;
+                    self.on_done(set, &key, done);
+                    // A plan takes in all that is there.
+                    while let Some(Some(done)) = under_way.next().now_or_never() {
+                        let (key, done) = done?;
+                        self.on_done(set, &key, done);
+                    }
+                }
+                () = inbox.told() => {}
+                () = until(self.clock.clone(), planned.wake_at) => {}
+            }
+        }
+    }
+
+    fn plan(self, set: &mut LiveSet, goal: Goal<'_>) -> Planned {
+        let parallel = self.run.configurator().concurrency;
+        let now = self.clock.now();
+        match goal {
+            Goal::Wanted(policy, options, checked) => {
+                let input = PlanInput {
+                    graph: &checked.graph,
+                    version: set.stored.version,
+                    policy,
+                    parallel,
+                    pruning: Pruning::UpTo {
+                        percent: options.max_prune_percent,
+                        from: options.prune_from,
+                    },
+                    now,
+                };
+                let plan = plan(&input, &mut set.members);
+                Planned {
+                    status: status::of_plan(&plan, &checked.graph, &set.members),
+                    rest: rest_of(&plan, checked),
+                    wake_at: plan.wake_at,
+                    actions: plan.actions,
+                }
+            }
+            Goal::None(policy) => {
+                let deletion = delete(&DeletionInput {
+                    members: &set.members,
+                    policy,
+                    is_prepared: true,
+                    parallel,
+                    now,
+                });
+                Planned {
+                    status: status::of_deletion(&deletion, &set.members),
+                    rest: rest_of_deletion(&deletion, &set.members),
+                    wake_at: deletion.wake_at,
+                    actions: deletion.actions,
+                }
+            }
+        }
+    }
+
+    fn on_done(self, set: &mut LiveSet, key: &MemberKey, done: Done) {
+        let now = self.clock.now();
+        let rejection = match done {
+            Done::Seen(object, read_for) => {
+                set.observe(key, object.as_deref(), read_for, now);
+                None
+            }
+            Done::Repaired(object, message) => {
+                set.observe(key, Some(&object), ReadFor::Write, now);
+                self.tell_of_repair(key, &message);
+                None
+            }
+            Done::NoKind => {
+                set.members.get_mut(key).observation.found = Found::NoKind;
+                None
+            }
+            Done::Rejected(fault) => Some(fault),
+        };
+        let is_rejected = rejection.is_some();
+        let rejection = rejection.map(|fault| self.rejection(set, key, fault, now));
+        if !is_rejected {
+            set.failures.remove(key);
+        }
+        let observation = &mut set.members.get_mut(key).observation;
+        observation.is_busy = false;
+        observation.rejection = rejection;
+    }
+
+    /// What follows from a refusal.
+    fn rejection(
+        self,
+        set: &mut LiveSet,
+        key: &MemberKey,
+        fault: Fault,
+        now: Timestamp,
+    ) -> Rejection {
+        let failures = set.failures.entry(key.clone()).or_default();
+        *failures = failures.saturating_add(1);
+        let policy = &self.run.configurator().retry;
+        let is_immutable = fault.status == Some(422) && fault.message.contains("immutable");
+        let is_final = fault.kind == FaultKind::ResourceConflict
+            || fault.kind.reaction() == Reaction::Fail
+            || *failures >= policy.max_attempts;
+        let kind = if is_immutable {
+            RejectionKind::Immutable
+        } else if is_final {
+            RejectionKind::Permanent
+        } else {
+            let seed = mix(u64::from(*failures) ^ now.as_millis().unsigned_abs());
+            let delay = policy.delay(*failures, seed);
+            RejectionKind::RetryAt(now.after(delay.max(fault.retry_after.unwrap_or_default())))
+        };
+        Rejection {
+            kind,
+            message: self.redactor.redact(&fault.message),
+        }
+    }
+
+    fn tell_of_repair(self, key: &MemberKey, message: &str) {
+        let Some(owner) = self.run.members().first() else {
+            return;
+        };
+        let conflicts = message.split("Apply failed with").nth(1).unwrap_or(message);
+        let message = format!("{key} was changed by others and is corrected:{conflicts}");
+        tracing::info!(configurator = %self.run.configurator().key, object = %owner.key, member = %key, "a member had drifted and was corrected");
+        self.publisher.publish(HostEvent {
+            action: key.to_string(),
+            ..HostEvent::warning(
+                self.subject(owner),
+                "DriftRepaired",
+                self.redactor.redact(&message),
+            )
+        });
+    }
+
+    /// Returns when something may be written.
+    async fn write_ready(self) {
+        if let Some(permit) = self.permit {
+            permit.ready(None).await;
+        }
+    }
+
+    async fn save(self, set: &mut LiveSet) -> Result<(), Fault> {
+        self.write_ready().await;
+        let fences = Permit::fences_of(self.permit);
+        let LiveSet {
+            stored, members, ..
+        } = set;
+        self.sets
+            .inventories
+            .save(stored, members.inventory(), fences)
+            .await
+    }
+
+    async fn publish(self, set: &mut LiveSet, mut said: ObjectSetStatus) -> Result<(), Fault> {
+        self.write_ready().await;
+        let generation = self
+            .run
+            .members()
+            .first()
+            .and_then(generation_of)
+            .unwrap_or_default();
+        let stored = &mut set.stored;
+        status::complete(
+            &mut said,
+            &stored.owner,
+            generation,
+            stored.status(),
+            self.clock.now(),
+        );
+        self.sets.inventories.publish(stored, said).await
+    }
+
+    /// Has the kinds of all members watched. A kind that the API does not serve is watched when its member is read again.
+    async fn watch(self, set: &LiveSet) -> Result<(), Fault> {
+        let wanted = set.wanted.as_ref();
+        let kinds = wanted.into_iter().flat_map(Wanted::kinds);
+        let mut watched: BTreeSet<WatchedKind> = kinds
+            .filter_map(|(key, kind)| WatchedKind::of(kind, key))
+            .collect();
+        for (key, _) in set.members.inventory() {
+            if wanted.is_none_or(|wanted| wanted.entry_of(key).is_none())
+                && let Some(kind) = self.sets.kinds.preferred(key).await?
+            {
+                watched.extend(WatchedKind::of(&kind, key));
+            }
+        }
+        self.sets.watch(set, watched);
+        Ok(())
+    }
+
+    /// What the next handler sees of the members.
+    async fn results(self, set: &LiveSet) -> Result<Vec<(String, ResultEntry)>, Fault> {
+        let actions = MemberActions {
+            run: self.run,
+            sinks: self.sinks,
+            kinds: &self.sets.kinds,
+            answers: self.answers,
+            permit: self.permit,
+            metrics: self.metrics,
+        };
+        let Some(wanted) = &set.wanted else {
+            return Ok(Vec::new());
+        };
+        let mut results = Vec::new();
+        for (index, (key, kind)) in wanted.kinds().enumerate() {
+            let Some((entry, _)) = wanted.entry(index) else {
+                continue;
+            };
+            let created = self.clock.now();
+            let object = actions.read((key, kind)).await?;
+            let document = object.map(|object| Document::of(&object));
+            let document = document
+                .transpose()
+                .map_err(|error| invalid(error.to_string()))?;
+            let result = RequestResult {
+                request_name: entry.name.clone(),
+                sink: SinkName::Kubernetes,
+                is_declarative: false,
+                query_objects: document.into_iter().collect(),
+                created,
+                finished: Some(self.clock.now()),
+                error: None,
+                http_response: None,
+            };
+            results.push((entry.name.clone(), ResultEntry::One(result)));
+        }
+        Ok(results)
+    }
+}
+
+/// What this host does not offer yet is refused before anything is written.
+fn check_offered(set: &DesiredSet) -> Result<(), Fault> {
+    let is_of_store = |entry: &&DesiredEntry| !matches!(entry.content, Content::Kubernetes(_));
+    if let Some(entry) = set.entries.iter().find(is_of_store) {
+        return Err(unsupported(&format!(
+            "entry {:?}: entries for the config store and the secret store are not offered by this host",
+            entry.name
+        )));
+    }
+    if !set.pre_terminate.is_empty() {
+        return Err(unsupported("`pre-terminate` is not offered by this host"));
+    }
+    if set.entries.len() > MAX_MEMBERS {
+        return Err(unsupported(&format!(
+            "the set has {} entries; {MAX_MEMBERS} are allowed",
+            set.entries.len()
+        )));
+    }
+    Ok(())
+}
+
+/// The kind that an entry names. `None`: it names none, which the check of the set says better.
+fn kind_name(entry: &DesiredEntry) -> Option<KindName> {
+    let object = object_of(entry)?.to_value();
+    let api_version = objects::text(&object, "/apiVersion");
+    let kind = objects::text(&object, "/kind");
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    (!kind.is_empty() && !version.is_empty()).then(|| KindName {
+        group: group.to_owned(),
+        kind: kind.to_owned(),
+        version: Some(version.to_owned()),
+    })
+}
+
+/// The digest of everything that an entry says. It has a key, because entries may hold secrets.
+fn digest_of(key: &StateKey, entry: &DesiredEntry) -> String {
+    let text = serde_json::to_string(entry).unwrap_or_default();
+    key.seal(&[b"entry", text.as_bytes()])
+}
+
+fn rest_of(plan: &Plan, checked: &CheckedSet) -> Rest {
+    match plan.state {
+        SetState::Ready => Rest::Complete,
+        SetState::Progressing => Rest::Waiting(plan.wake_at),
+        SetState::Unconfirmed { pruned, members } => Rest::Failed(Fault::new(
+            FaultKind::ResourceGeneric,
+            status::unconfirmed(pruned, members),
+        )),
+        SetState::Failed => {
+            let entries = checked.graph.entries().iter().zip(&plan.entries);
+            let failed = entries.filter_map(|(entry, state)| match state {
+                EntryState::Failed(reason) => Some(format!("entry {:?}: {reason}", entry.name)),
+                _ => None,
+            });
+            let removals = plan.removals.iter();
+            let failed =
+                failed.chain(removals.filter_map(|(key, state)| failed_removal(key, state)));
+            Rest::Failed(failures(failed.collect()))
+        }
+    }
+}
+
+fn rest_of_deletion(deletion: &Deletion, members: &Members) -> Rest {
+    match deletion.state {
+        DeletionState::Complete => Rest::Complete,
+        DeletionState::Refused if members.is_empty() => Rest::Complete,
+        DeletionState::Refused | DeletionState::Preparing | DeletionState::Progressing => {
+            Rest::Waiting(deletion.wake_at)
+        }
+        DeletionState::Failed => {
+            let failed = deletion.members.iter();
+            let failed = failed.filter_map(|(key, state)| failed_removal(key, state));
+            Rest::Failed(failures(failed.collect()))
+        }
+    }
+}
+
+fn failed_removal(key: &MemberKey, state: &RemovalState) -> Option<String> {
+    match state {
+        RemovalState::Failed(reason) => Some(format!("{key} cannot be deleted: {reason}")),
+        _ => None,
+    }
+}
+
+fn failures(failed: Vec<String>) -> Fault {
+    let more = failed.len().saturating_sub(MAX_NAMED);
+    let mut message = failed
+        .into_iter()
+        .take(MAX_NAMED)
+        .collect::<Vec<_>>()
+        .join("; ");
+    if more > 0 {
+        message.push_str(&format!("; and {more} more, which the ObjectSet names"));
+    }
+    Fault::new(FaultKind::ResourceGeneric, message)
+}
+
+/// The policy as the inventory has it.
+fn policy_text(termination: Option<&Termination>) -> String {
+    match termination {
+        None => policy_name(TerminationPolicy::default()).to_owned(),
+        Some(Termination::Policy(policy)) => policy_name(*policy).to_owned(),
+        // No policy begins like this.
+        Some(Termination::Path(path)) => match path.starts_with(['$', '.', '[']) {
+            true => path.clone(),
+            false => format!(".{path}"),
+        },
+    }
+}
+
+const POLICIES: [TerminationPolicy; 4] = [
+    TerminationPolicy::DoNotTerminate,
+    TerminationPolicy::KeepVolumes,
+    TerminationPolicy::Delete,
+    TerminationPolicy::WipeOut,
+];
+
+const fn policy_name(policy: TerminationPolicy) -> &'static str {
+    match policy {
+        TerminationPolicy::DoNotTerminate => "DoNotTerminate",
+        TerminationPolicy::KeepVolumes => "KeepVolumes",
+        TerminationPolicy::Delete => "Delete",
+        TerminationPolicy::WipeOut => "WipeOut",
+    }
+}
+
+/// The policy that counts: the one that is named, or the one that the owner has at the path. An owner that has none there, or a word that is no
+/// policy, keeps everything that cannot be made again.
+fn policy_of(text: &str, owner: &Value) -> TerminationPolicy {
+    let named = |name: &str| {
+        POLICIES
+            .into_iter()
+            .find(|policy| policy_name(*policy) == name)
+    };
+    if !text.starts_with(['$', '.', '[']) {
+        return named(text).unwrap_or_default();
+    }
+    let found = Projection::parse(&[text]).ok();
+    let found = found.and_then(|path| path.first(owner).and_then(Value::as_str).map(str::to_owned));
+    match found {
+        None => TerminationPolicy::default(),
+        Some(name) => named(&name).unwrap_or(TerminationPolicy::DoNotTerminate),
+    }
+}
+
+fn generation_of(member: &Member) -> Option<i64> {
+    member
+        .object
+        .to_value()
+        .pointer("/metadata/generation")?
+        .as_i64()
+}
+
+fn invalid(message: String) -> Fault {
+    Fault::new(FaultKind::ResourceGeneric, message)
+}
+
+fn unsupported(message: &str) -> Fault {
+    Fault::new(FaultKind::UnsupportedResourceOperation, message)
+}

@@ -1,0 +1,290 @@
+//! The sets of one Configurator that the host has in memory.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use configurator_core::fault::Fault;
+use configurator_core::graph::member::MemberKey;
+use configurator_core::request::ObjectRef;
+use configurator_core::time::Timestamp;
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use super::inventory::InventoryStore;
+use super::kinds::{ServedKind, ServedKinds};
+use super::live::{LiveSet, ReadFor};
+use crate::resource::object_set::SetOwner;
+use crate::seal::HostKey;
+
+/// The sets of one Configurator. A set is in a run, or at rest here.
+pub(crate) struct Sets {
+    pub(super) inventories: InventoryStore,
+    pub(super) kinds: ServedKinds,
+    pub(super) key: Arc<HostKey>,
+    known: Mutex<Known>,
+    /// Told when other kinds are to be watched.
+    wanted: Notify,
+}
+
+#[derive(Default)]
+struct Known {
+    /// By the uid of the owner.
+    sets: HashMap<String, Slot>,
+    /// The owner's uid, by the id of the set.
+    owners: HashMap<String, String>,
+}
+
+struct Slot {
+    owner: ObjectRef,
+    set: Place,
+    watched: BTreeSet<WatchedKind>,
+}
+
+enum Place {
+    AtRest(Box<LiveSet>),
+    InRun(Arc<Inbox>),
+}
+
+/// A kind in a namespace whose members are watched.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct WatchedKind {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) plural: String,
+    /// Empty: objects of a cluster-scoped kind.
+    pub(crate) namespace: String,
+}
+
+/// What watches have shown of the members of a set that is in a run.
+#[derive(Default)]
+pub(super) struct Inbox {
+    news: Mutex<HashMap<MemberKey, Shown>>,
+    told: Notify,
+}
+
+/// What a watch has shown of a member.
+pub(crate) enum Shown {
+    /// The object.
+    Object(Box<Value>),
+    /// It does not carry the label any more, or does not exist.
+    Unselected,
+}
+
+impl Inbox {
+    /// Takes what has come.
+    pub(super) fn take(&self) -> HashMap<MemberKey, Shown> {
+        std::mem::take(&mut *self.news.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns when something has come.
+    pub(super) async fn told(&self) {
+        self.told.notified().await;
+    }
+
+    fn put(&self, key: MemberKey, shown: Shown) {
+        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        news.insert(key, shown);
+        drop(news);
+        self.told.notify_one();
+    }
+}
+
+impl Sets {
+    pub(crate) fn new(inventories: InventoryStore, kinds: ServedKinds, key: Arc<HostKey>) -> Self {
+        Self {
+            inventories,
+            kinds,
+            key,
+            known: Mutex::default(),
+            wanted: Notify::new(),
+        }
+    }
+
+    /// Whether an owner has an inventory.
+    ///
+    /// # Errors
+    /// When the API cannot be asked.
+    pub(crate) async fn has_inventory(&self, owner: &ObjectRef, uid: &str) -> Result<bool, Fault> {
+        let owner = SetOwner {
+            namespace: owner.namespace.clone(),
+            name: owner.name.clone(),
+            uid: uid.to_owned(),
+            ..SetOwner::default()
+        };
+        self.inventories.exists(&owner).await
+    }
+
+    /// Takes the set of an owner into a run. `None`: it is not in memory.
+    pub(super) fn take(&self, owner: &ObjectRef, uid: &str) -> (Option<Box<LiveSet>>, Arc<Inbox>) {
+        let inbox = Arc::<Inbox>::default();
+        let mut known = self.known();
+        let place = Place::InRun(inbox.clone());
+        let before = match known.sets.get_mut(uid) {
+            Some(slot) => Some(std::mem::replace(&mut slot.set, place)),
+            None => {
+                let slot = Slot {
+                    owner: owner.clone(),
+                    set: place,
+                    watched: BTreeSet::new(),
+                };
+                known.sets.insert(uid.to_owned(), slot);
+                None
+            }
+        };
+        match before {
+            Some(Place::AtRest(set)) => (Some(set), inbox),
+            // A run that was dropped left its set behind in a state that nobody knows.
+            Some(Place::InRun(_)) | None => (None, inbox),
+        }
+    }
+
+    /// Tells which members of a set are to be watched from now on.
+    pub(super) fn watch(&self, set: &LiveSet, watched: BTreeSet<WatchedKind>) {
+        let mut known = self.known();
+        let uid = &set.stored.owner.uid;
+        known.owners.insert(set.id.to_string(), uid.clone());
+        let Some(slot) = known.sets.get_mut(uid) else {
+            return;
+        };
+        if slot.watched != watched {
+            slot.watched = watched;
+            self.wanted.notify_one();
+        }
+    }
+
+    /// Puts a set to rest after a run. What watches have shown meanwhile is taken in; returns whether it needs another run.
+    pub(super) fn put(&self, mut set: Box<LiveSet>, inbox: &Inbox, now: Timestamp) -> bool {
+        let mut known = self.known();
+        let mut is_news = false;
+        // Nothing can come in while this is locked.
+        for (key, shown) in inbox.take() {
+            is_news |= show(&mut set, &key, &shown, now);
+        }
+        if let Some(slot) = known.sets.get_mut(&set.stored.owner.uid) {
+            slot.set = Place::AtRest(set);
+        }
+        is_news
+    }
+
+    /// Forgets the set of an owner. It is read again when it is needed.
+    pub(crate) fn forget(&self, uid: &str) {
+        let mut known = self.known();
+        known.sets.remove(uid);
+        known.owners.retain(|_, owner| owner != uid);
+        self.wanted.notify_one();
+    }
+
+    /// Forgets the sets of owners that another host has.
+    pub(crate) fn let_go(&self, is_let_go: impl Fn(&str) -> bool) {
+        let mut known = self.known();
+        known.sets.retain(|uid, _| !is_let_go(uid));
+        known.owners.retain(|_, uid| !is_let_go(uid));
+        self.wanted.notify_one();
+    }
+
+    /// Returns when other kinds are to be watched.
+    pub(crate) async fn wanted(&self) {
+        self.wanted.notified().await;
+    }
+
+    /// The kinds whose members are to be watched.
+    pub(crate) fn watched(&self) -> HashSet<WatchedKind> {
+        let known = self.known();
+        let sets = known.sets.values();
+        sets.flat_map(|slot| slot.watched.iter().cloned()).collect()
+    }
+
+    /// Takes in what a watch has shown of a member of the set with this id, and returns the owner if it needs a run.
+    pub(crate) fn show(
+        &self,
+        id: &str,
+        key: MemberKey,
+        shown: Shown,
+        now: Timestamp,
+    ) -> Option<ObjectRef> {
+        let mut known = self.known();
+        let uid = known.owners.get(id)?.clone();
+        let slot = known.sets.get_mut(&uid)?;
+        match &mut slot.set {
+            Place::InRun(inbox) => {
+                inbox.put(key, shown);
+                None
+            }
+            Place::AtRest(set) => show(set, &key, &shown, now).then(|| slot.owner.clone()),
+        }
+    }
+
+    /// A watch has listed all objects of a kind that carry the label: `listed`. Returns the owners of members that are missing.
+    pub(crate) fn listed(
+        &self,
+        watched: &WatchedKind,
+        listed: &HashSet<MemberKey>,
+        now: Timestamp,
+    ) -> Vec<ObjectRef> {
+        let is_missing = |key: &MemberKey| {
+            let is_of_kind = matches!(key, MemberKey::Kubernetes { group, kind, namespace, .. }
+                if *group == watched.group && *kind == watched.kind && *namespace == watched.namespace);
+            is_of_kind && !listed.contains(key)
+        };
+        let mut owners = Vec::new();
+        for slot in self.known().sets.values_mut() {
+            match &mut slot.set {
+                // It has just read what it has created, and the next event tells of the rest.
+                Place::InRun(_) => {}
+                Place::AtRest(set) => {
+                    let members = set.members.inventory();
+                    let missing: Vec<MemberKey> = members
+                        .filter(|(key, member)| member.uid.is_some() && is_missing(key))
+                        .map(|(key, _)| key.clone())
+                        .collect();
+                    let mut is_news = false;
+                    for key in missing {
+                        is_news |= show(set, &key, &Shown::Unselected, now);
+                    }
+                    if is_news {
+                        owners.push(slot.owner.clone());
+                    }
+                }
+            }
+        }
+        owners
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes in what a watch has shown, and returns whether anything changed that a plan depends on.
+pub(super) fn show(set: &mut LiveSet, key: &MemberKey, shown: &Shown, now: Timestamp) -> bool {
+    let is_known = set
+        .members
+        .get(key)
+        .is_some_and(|known| known.member.is_some());
+    match shown {
+        // An object that carries the label without a record is found when its entry is written.
+        _ if !is_known => false,
+        Shown::Object(object) => set.observe(key, Some(object), ReadFor::Look, now),
+        Shown::Unselected => {
+            set.doubt(key);
+            true
+        }
+    }
+}
+
+impl WatchedKind {
+    /// The kind of a member, in its namespace.
+    pub(super) fn of(kind: &ServedKind, key: &MemberKey) -> Option<Self> {
+        let MemberKey::Kubernetes { namespace, .. } = key else {
+            return None;
+        };
+        Some(Self {
+            group: kind.group.clone(),
+            version: kind.version.clone(),
+            kind: kind.kind.clone(),
+            plural: kind.plural.clone(),
+            namespace: namespace.clone(),
+        })
+    }
+}

@@ -1,0 +1,170 @@
+//! The state of a set, for people.
+
+use configurator_core::graph::Graph;
+use configurator_core::graph::deletion::{Deletion, DeletionState};
+use configurator_core::graph::member::MemberKey;
+use configurator_core::graph::members::Members;
+use configurator_core::graph::plan::{EntryState, Plan, SetState};
+use configurator_core::graph::removal::RemovalState;
+use configurator_core::time::Timestamp;
+
+use crate::resource::object_set::{MemberStatus, ObjectSetStatus, SetCondition, SetOwner};
+
+/// The most members in the status.
+const MAX_LISTED: usize = 100;
+/// The most characters of a reason.
+const MAX_REASON: usize = 1024;
+
+/// Returns the status of the set of an owner that lives.
+pub(super) fn of_plan(plan: &Plan, graph: &Graph, members: &Members) -> ObjectSetStatus {
+    let entries = graph.entries().iter().zip(&plan.entries).enumerate();
+    let unready = entries.filter(|(_, (_, state))| **state != EntryState::Ready);
+    let unready = unready.map(|(index, (entry, state))| MemberStatus {
+        object: entry.key.to_string(),
+        entry: entry.name.clone(),
+        state: match state {
+            EntryState::Unknown => "Unknown",
+            EntryState::Blocked { .. } => "Blocked",
+            EntryState::Writing => "Writing",
+            EntryState::Waiting(_) => "Waiting",
+            EntryState::Ready => "Ready",
+            EntryState::Failed(_) => "Failed",
+        }
+        .to_owned(),
+        reason: shortened(&plan.reason(graph, index).unwrap_or_default()),
+    });
+    let ready = plan
+        .entries
+        .iter()
+        .filter(|state| **state == EntryState::Ready);
+    let state = match plan.state {
+        SetState::Progressing => "Progressing",
+        SetState::Ready => "Ready",
+        SetState::Failed => "Failed",
+        SetState::Unconfirmed { .. } => "Unconfirmed",
+    };
+    let unconfirmed = match plan.state {
+        SetState::Unconfirmed { pruned, members } => Some(unconfirmed(pruned, members)),
+        _ => None,
+    };
+    let removals = of_removals(&plan.removals, members);
+    status(
+        state,
+        ready.count(),
+        members,
+        unready.chain(removals).collect(),
+        unconfirmed,
+    )
+}
+
+/// Returns the status of the set of an owner that is being deleted.
+pub(super) fn of_deletion(deletion: &Deletion, members: &Members) -> ObjectSetStatus {
+    let (state, reason) = match deletion.state {
+        DeletionState::Refused => (
+            "Kept",
+            Some("the termination policy of the owner is DoNotTerminate".to_owned()),
+        ),
+        DeletionState::Failed => ("Failed", None),
+        DeletionState::Preparing | DeletionState::Progressing | DeletionState::Complete => {
+            ("Deleting", None)
+        }
+    };
+    let removals = of_removals(&deletion.members, members).collect();
+    status(state, 0, members, removals, reason)
+}
+
+/// Says why a change of a set is not carried out.
+pub(super) fn unconfirmed(pruned: usize, members: usize) -> String {
+    format!(
+        "the change would delete {pruned} of {members} members, which is more than spec.sets.maxPrunePercent allows"
+    )
+}
+
+fn of_removals<'a>(
+    removals: &'a [(MemberKey, RemovalState)],
+    members: &'a Members,
+) -> impl Iterator<Item = MemberStatus> + 'a {
+    removals.iter().map(|(key, state)| {
+        let member = members.get(key).and_then(|known| known.member.as_ref());
+        let (state, reason) = match state {
+            RemovalState::Held => ("Held", String::new()),
+            RemovalState::Busy => ("Deleting", String::new()),
+            RemovalState::Blocked { by } => ("Blocked", format!("waits for the deletion of {by}")),
+            RemovalState::Waiting(reason) => ("Deleting", reason.clone()),
+            RemovalState::Failed(reason) => ("Failed", reason.clone()),
+        };
+        MemberStatus {
+            object: key.to_string(),
+            entry: member.map_or_else(String::new, |member| member.facts.entry.clone()),
+            state: state.to_owned(),
+            reason: shortened(&reason),
+        }
+    })
+}
+
+fn status(
+    state: &str,
+    ready: usize,
+    members: &Members,
+    mut listed: Vec<MemberStatus>,
+    reason: Option<String>,
+) -> ObjectSetStatus {
+    // Failures first, then what others wait for.
+    let rank = |member: &MemberStatus| match member.state.as_str() {
+        "Failed" => 0,
+        "Waiting" | "Writing" | "Deleting" | "Unknown" => 1,
+        _ => 2,
+    };
+    listed.sort_by_key(rank);
+    let waiting_for = reason.unwrap_or_else(|| {
+        listed
+            .first()
+            .map_or_else(String::new, |first| match first.reason.is_empty() {
+                true => first.object.clone(),
+                false => format!("{}: {}", first.object, first.reason),
+            })
+    });
+    listed.truncate(MAX_LISTED);
+    ObjectSetStatus {
+        state: state.to_owned(),
+        objects: u32::try_from(members.len()).unwrap_or(u32::MAX),
+        ready: u32::try_from(ready).unwrap_or(u32::MAX),
+        waiting_for,
+        members: listed,
+        ..ObjectSetStatus::default()
+    }
+}
+
+/// Adds what does not follow from a plan.
+pub(super) fn complete(
+    status: &mut ObjectSetStatus,
+    owner: &SetOwner,
+    generation: i64,
+    before: Option<&ObjectSetStatus>,
+    now: Timestamp,
+) {
+    let namespace = match owner.namespace.as_str() {
+        "" => String::new(),
+        namespace => format!("{namespace}/"),
+    };
+    status.owner = format!("{} {namespace}{}", owner.kind, owner.name);
+    status.observed_generation = generation;
+    let is_ready = status.state == "Ready";
+    let value = if is_ready { "True" } else { "False" };
+    let before = before.and_then(|before| before.conditions.first());
+    let since = before.filter(|before| before.status == value).map_or_else(
+        || now.to_string(),
+        |before| before.last_transition_time.clone(),
+    );
+    status.conditions = vec![SetCondition {
+        type_: "Ready".to_owned(),
+        status: value.to_owned(),
+        reason: status.state.clone(),
+        message: status.waiting_for.clone(),
+        last_transition_time: since,
+    }];
+}
+
+fn shortened(reason: &str) -> String {
+    reason.chars().take(MAX_REASON).collect()
+}
