@@ -262,6 +262,7 @@ impl World {
             "fences/",
             "retired/",
             "revisions/",
+            "sets/",
             "states/",
             "trees/",
         ];

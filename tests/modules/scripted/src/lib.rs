@@ -5,6 +5,8 @@
 //! `{namespace}`, `{uid}`, `{event}`, `{run}`, `{attempt}`, `{entry}`, `{cause}`, `{results}`, `{last}`, `{outputs}`, `{args}`,
 //! `{now}` and `{seed}` stand for what the call was given, and `{calls}` for how many calls the instance has served before.
 
+mod desired;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -21,6 +23,8 @@ use configurator_sdk::{
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+
+use crate::desired::ScriptedSet;
 
 /// What a phase does.
 #[derive(Deserialize, Default)]
@@ -47,6 +51,9 @@ struct Script {
     details: Option<Value>,
     progress: Option<(u8, String)>,
     pass: BTreeMap<String, Value>,
+    desired: Option<ScriptedSet>,
+    /// A JSON pointer to a text of the object, with the set in the form of `desired`.
+    desired_at: Option<String>,
     /// What it does instead, where a request of the phase before has failed.
     if_error: Option<Box<Script>>,
 }
@@ -356,6 +363,17 @@ fn turned(mut output: Output, script: Script, input: &Input) -> Result<Output, H
     }
     for (name, value) in &script.pass {
         output = output.pass(name, value)?;
+    }
+    if let Some(set) = script.desired {
+        output = output.desired(set.made());
+    }
+    if let Some(pointer) = script.desired_at {
+        let object: Value = input.object()?;
+        let text = object.pointer(&pointer).and_then(Value::as_str);
+        if let Some(text) = text {
+            let set: ScriptedSet = serde_json::from_str(text)?;
+            output = output.desired(set.made());
+        }
     }
     Ok(output)
 }

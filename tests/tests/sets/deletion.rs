@@ -1,0 +1,105 @@
+//! Owners go, and their members with them.
+
+use serde_json::json;
+
+use crate::scene::{Scene, after, entry, on_both};
+
+on_both!(
+    /// Rows 49 and 56: members go in reverse order, and the owner after all of them.
+    an_owner_goes_after_its_members,
+    async |scene: Scene| {
+        scene.owner("web", json!([entry("a", "1"), after("b", "1", &["a"])])).await?;
+        scene.until_state("web", "Ready").await?;
+        // A finalizer of somebody else holds what goes first.
+        scene.meddle("v1", "ConfigMap", "b", json!({"metadata": {"finalizers": ["sets.example/hold"]}})).await?;
+        scene.delete_owner("web").await?;
+        scene.until_reason("web", "finalizers are not complete").await?;
+        assert!(scene.config_map("a").await?.unwrap()["metadata"].get("deletionTimestamp").is_none());
+        scene.meddle("v1", "ConfigMap", "b", json!({"metadata": {"finalizers": null}})).await?;
+        scene.until_gone("web").await?;
+        assert!(scene.config_map("a").await?.is_none());
+        assert!(scene.object_set("web").await?.is_none());
+        assert_eq!(scene.world.config.scan("sets/").await.unwrap(), []);
+        scene.world.stop().await
+    }
+);
+
+on_both!(
+    /// Row 53: the deletion needs neither the handler nor what it returned; here the host has just started.
+    a_deletion_goes_on_after_a_restart,
+    async |scene: Scene| {
+        scene.owner("web", json!([entry("a", "1"), after("b", "1", &["a"])])).await?;
+        scene.until_state("web", "Ready").await?;
+        scene.meddle("v1", "ConfigMap", "b", json!({"metadata": {"finalizers": ["sets.example/hold"]}})).await?;
+        scene.delete_owner("web").await?;
+        scene.until_reason("web", "finalizers are not complete").await?;
+        let scene = scene.restart().await?;
+        scene.meddle("v1", "ConfigMap", "b", json!({"metadata": {"finalizers": null}})).await?;
+        scene.until_gone("web").await?;
+        assert_eq!(scene.members().await?, [""; 0]);
+        scene.world.stop().await
+    }
+);
+
+on_both!(
+    /// Rows 58 and 60: with DoNotTerminate nothing changes, and another policy counts at once.
+    the_policy_of_the_live_owner_counts,
+    async |scene: Scene| {
+        let set = json!({"entries": [entry("a", "1")], "terminationPolicyAt": ".metadata.annotations.policy"});
+        scene.owner_of_set("web", set).await?;
+        scene.until_state("web", "Ready").await?;
+        scene.meddle("v1", "ConfigMap", "web", json!({"metadata": {"annotations": {"policy": "DoNotTerminate"}}})).await?;
+        scene.delete_owner("web").await?;
+        scene.until_state("web", "Kept").await?;
+        let events = scene.events("SetKept").await?;
+        assert!(events[0].contains("DoNotTerminate"), "{events:?}");
+        assert!(scene.config_map("a").await?.is_some());
+        scene.meddle("v1", "ConfigMap", "web", json!({"metadata": {"annotations": {"policy": "Delete"}}})).await?;
+        scene.until_gone("web").await?;
+        assert!(scene.config_map("a").await?.is_none());
+        scene.world.stop().await
+    }
+);
+
+on_both!(
+    /// Row 59: what is kept under a policy stays when the owner goes.
+    policies_keep_what_they_say,
+    async |scene: Scene| {
+        let mut kept = entry("kept", "1");
+        kept["onDelete"] = json!("onlyUnderWipeOut");
+        let claim = json!({"name": "claim", "readyWhen": "exists", "object": {
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "claim"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        }});
+        let set = json!({"entries": [kept, claim, entry("a", "1")], "terminationPolicy": "KeepVolumes"});
+        scene.owner_of_set("web", set).await?;
+        scene.until_state("web", "Ready").await?;
+        scene.delete_owner("web").await?;
+        scene.until_gone("web").await?;
+        assert!(scene.config_map("a").await?.is_none());
+        assert_eq!(scene.config_map("kept").await?.unwrap()["data"], json!({"text": "1"}));
+        assert!(scene.object("v1", "PersistentVolumeClaim", "claim").await?.is_some());
+        assert_eq!(scene.members().await?, [""; 0]);
+        scene.world.stop().await
+    }
+);
+
+on_both!(
+    /// Row 57: what somebody else has written into an inventory is not believed.
+    an_altered_inventory_blocks,
+    async |scene: Scene| {
+        scene.owner("web", json!([entry("a", "1")])).await?;
+        scene.until_state("web", "Ready").await?;
+        let set = scene.object_set("web").await?.unwrap();
+        let name = set.metadata.name.unwrap();
+        let mut members = serde_json::to_value(&set.spec.members)?;
+        members[0]["name"] = json!("foreign");
+        scene.meddle("configurator.dev/v1alpha1", "ObjectSet", &name, json!({"spec": {"members": members}})).await?;
+        let scene = scene.restart().await?;
+        scene.owner("web", json!([entry("a", "2")])).await?;
+        let failure = scene.failure("web").await?;
+        assert!(failure.contains("was changed by somebody else than a host"), "{failure}");
+        assert_eq!(scene.config_map("a").await?.unwrap()["data"]["text"], "1");
+        scene.world.stop().await
+    }
+);

@@ -1,0 +1,15 @@
+//! Desired sets: each test runs on the embedded API and on a real one.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod apply;
+mod deletion;
+mod prune;
+mod readiness;
+mod scene;

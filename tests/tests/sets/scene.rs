@@ -1,0 +1,321 @@
+//! A host, and owners with sets in a namespace of their own.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use configurator_host::resource::object_set::{ObjectSet, ObjectSetStatus};
+use configurator_host::scope::HostScope;
+use configurator_host::shards::Sharding;
+use configurator_tests::configurator;
+use configurator_tests::controlplane::ControlPlane;
+use configurator_tests::world::{Place, Servers, World};
+use k8s_openapi::api::core::v1::Event;
+use kube::ResourceExt as _;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::{Expression, Selector};
+use serde_json::{Value, json};
+
+/// The label of the Configurator that the host of a scene runs, and of its owners.
+const SCENE: &str = "scene";
+
+/// How long the next host of a scene waits for the Leases of the one before.
+const LEASE: Duration = Duration::from_secs(2);
+
+/// A host that runs one Configurator. It watches ConfigMaps, and each of them has the set that is in its `data.set`.
+pub struct Scene {
+    pub world: World,
+    servers: Servers,
+    pub name: String,
+}
+
+/// Runs a test on the embedded API and on a real one.
+macro_rules! on_both {
+    ($(#[doc = $doc:expr])* $name:ident, $test:expr) => {
+        mod $name {
+            use super::*;
+
+            $(#[doc = $doc])*
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn embedded() -> anyhow::Result<()> {
+                let scene = $crate::scene::Scene::embedded(stringify!($name)).await?;
+                ($test)(scene).await
+            }
+
+            $(#[doc = $doc])*
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn real() -> anyhow::Result<()> {
+                let scene = $crate::scene::Scene::real(stringify!($name)).await?;
+                ($test)(scene).await
+            }
+        }
+    };
+}
+pub(crate) use on_both;
+
+impl Scene {
+    pub async fn embedded(name: &str) -> Result<Self> {
+        Self::start(Place::default().open().await?, name).await
+    }
+
+    pub async fn real(name: &str) -> Result<Self> {
+        let servers = ControlPlane::shared().await?.servers().await?;
+        Self::start(servers, name).await
+    }
+
+    async fn start(servers: Servers, name: &str) -> Result<Self> {
+        let name: String = name.replace('_', "-").chars().take(40).collect();
+        let name = name.trim_end_matches('-').to_owned();
+        let world = host(servers.clone(), &name).await?;
+        let scene = Self {
+            world,
+            servers,
+            name,
+        };
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scene.name}});
+        scene.world.apply(&namespace).await?;
+        scene.configure(|_| ()).await?;
+        Ok(scene)
+    }
+
+    /// Ends the host at once, and starts another one.
+    pub async fn restart(self) -> Result<Self> {
+        let Self {
+            world,
+            servers,
+            name,
+        } = self;
+        world.kill().await?;
+        let world = host(servers.clone(), &name).await?;
+        Ok(Self {
+            world,
+            servers,
+            name,
+        })
+    }
+
+    /// Declares the Configurator, with a change.
+    pub async fn configure(&self, change: impl FnOnce(&mut Value)) -> Result<()> {
+        let watch = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "namespaces": [self.name],
+            "labelSelector": {"matchLabels": {SCENE: self.name}},
+        });
+        let verbs = ["get", "list", "apply", "delete"];
+        let rule = |group: &str| json!({"apiGroups": [group], "resources": ["*"], "namespaces": ["*"], "verbs": verbs});
+        let capabilities =
+            json!({"kubernetes": [rule(""), rule("apps"), rule("batch"), rule("sets.example")]});
+        let script = json!({"desiredAt": "/data/set"});
+        let mut object = configurator::scripted(&self.name, watch, script, capabilities);
+        object["metadata"]["labels"] = json!({SCENE: self.name});
+        object["spec"]["sets"] = json!({});
+        change(&mut object);
+        self.world.apply(&object).await
+    }
+
+    /// Creates or changes an owner: it has these entries.
+    pub async fn owner(&self, name: &str, entries: Value) -> Result<()> {
+        self.owner_of_set(name, json!({"entries": entries})).await
+    }
+
+    /// Creates or changes an owner with this set.
+    pub async fn owner_of_set(&self, name: &str, set: Value) -> Result<()> {
+        let owner = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": self.name, "labels": {SCENE: self.name}},
+            "data": {"set": set.to_string()},
+        });
+        self.world.apply(&owner).await
+    }
+
+    /// Begins to delete an owner.
+    pub async fn delete_owner(&self, name: &str) -> Result<()> {
+        let owners = self.api("v1", "ConfigMap").await?;
+        owners.delete(name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// Objects of a kind in the namespace of the scene.
+    pub async fn api(&self, api_version: &str, kind: &str) -> Result<Api<DynamicObject>> {
+        self.world.objects(api_version, kind, &self.name).await
+    }
+
+    /// A ConfigMap of the namespace. `None`: there is none.
+    pub async fn config_map(&self, name: &str) -> Result<Option<Value>> {
+        self.object("v1", "ConfigMap", name).await
+    }
+
+    pub async fn object(&self, api_version: &str, kind: &str, name: &str) -> Result<Option<Value>> {
+        let found = self.api(api_version, kind).await?.get_opt(name).await?;
+        Ok(found.map(serde_json::to_value).transpose()?)
+    }
+
+    /// Changes an object as somebody else.
+    pub async fn meddle(
+        &self,
+        api_version: &str,
+        kind: &str,
+        name: &str,
+        patch: Value,
+    ) -> Result<()> {
+        let params = PatchParams {
+            field_manager: Some("meddler".to_owned()),
+            ..PatchParams::default()
+        };
+        let api = self.api(api_version, kind).await?;
+        api.patch(name, &params, &Patch::Merge(&patch)).await?;
+        Ok(())
+    }
+
+    /// Sets the status of an object as its controller would.
+    pub async fn set_status(
+        &self,
+        api_version: &str,
+        kind: &str,
+        name: &str,
+        status: Value,
+    ) -> Result<()> {
+        let api = self.api(api_version, kind).await?;
+        let patch = json!({"status": status});
+        api.patch_status(name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await?;
+        Ok(())
+    }
+
+    /// The inventory of an owner. `None`: there is none.
+    pub async fn object_set(&self, owner: &str) -> Result<Option<ObjectSet>> {
+        let api: Api<ObjectSet> = Api::namespaced(self.world.client.clone(), &self.name);
+        let all = api.list(&ListParams::default()).await?;
+        Ok(all
+            .items
+            .into_iter()
+            .find(|set| set.spec.owner.name == owner))
+    }
+
+    /// Returns the status of an owner's set when it is like this.
+    pub async fn until_status(
+        &self,
+        owner: &str,
+        what: &str,
+        is_so: impl Fn(&ObjectSetStatus) -> bool,
+    ) -> Result<ObjectSetStatus> {
+        let waiting = self.world.until(what, || async {
+            let set = self.object_set(owner).await?;
+            Ok(set
+                .and_then(|set| set.status)
+                .is_some_and(|status| is_so(&status)))
+        });
+        if let Err(error) = waiting.await {
+            let set = self.object_set(owner).await?.map(|set| set.status);
+            let host = self.world.report();
+            return Err(error.context(format!("the set is {set:?}, the host {host:?}")));
+        }
+        let set = self.object_set(owner).await?;
+        set.and_then(|set| set.status).context("the status")
+    }
+
+    /// Returns the status of an owner's set when it is in this state.
+    pub async fn until_state(&self, owner: &str, state: &str) -> Result<ObjectSetStatus> {
+        self.until_status(owner, state, |status| status.state == state)
+            .await
+    }
+
+    /// Returns when a member is ready or not ready as its entry has it: the set's status says this of it.
+    pub async fn until_reason(&self, owner: &str, reason: &str) -> Result<ObjectSetStatus> {
+        self.until_status(owner, reason, |status| {
+            status
+                .members
+                .iter()
+                .any(|member| member.reason.contains(reason))
+                || status.waiting_for.contains(reason)
+        })
+        .await
+    }
+
+    /// Returns when there is no ConfigMap of this name.
+    pub async fn until_gone(&self, name: &str) -> Result<()> {
+        let what = format!("{name} is gone");
+        self.world
+            .until(&what, || async {
+                Ok(self.config_map(name).await?.is_none())
+            })
+            .await
+    }
+
+    /// Returns the messages of the Events with this reason, when there are some.
+    pub async fn events(&self, reason: &str) -> Result<Vec<String>> {
+        let api: Api<Event> = Api::namespaced(self.world.client.clone(), &self.name);
+        let messages = || async {
+            let events = api.list(&ListParams::default()).await?.items.into_iter();
+            let its = events.filter(|event| event.reason.as_deref() == Some(reason));
+            Ok::<Vec<String>, anyhow::Error>(its.filter_map(|event| event.message).collect())
+        };
+        self.world
+            .until(&format!("an Event {reason}"), || async {
+                Ok(!messages().await?.is_empty())
+            })
+            .await?;
+        messages().await
+    }
+
+    /// Returns the failure of an owner, as the status of the Configurator has it.
+    pub async fn failure(&self, owner: &str) -> Result<String> {
+        let api: Api<configurator_host::resource::ClusterConfigurator> =
+            Api::all(self.world.client.clone());
+        let found = || async {
+            let status = api.get(&self.name).await?.status.unwrap_or_default();
+            let mut failures = status.failures.into_iter();
+            let failure = failures.find(|failure| failure.name == owner);
+            Ok::<Option<String>, anyhow::Error>(
+                failure.map(|failure| format!("{}: {}", failure.kind, failure.message)),
+            )
+        };
+        self.world
+            .until(&format!("{owner} has failed"), || async {
+                Ok(found().await?.is_some())
+            })
+            .await?;
+        found().await?.context("the failure")
+    }
+
+    /// The names of the ConfigMaps that are members of some set, in the order of their creation.
+    pub async fn members(&self) -> Result<Vec<String>> {
+        let api = self.api("v1", "ConfigMap").await?;
+        let its = ListParams::default().labels("applyset.kubernetes.io/part-of");
+        let mut all = api.list(&its).await?.items;
+        all.sort_by_key(|object| {
+            let version = object.resource_version().unwrap_or_default();
+            version.parse::<u64>().unwrap_or_default()
+        });
+        Ok(all.iter().map(DynamicObject::name_any).collect())
+    }
+}
+
+/// The scenes of a real API share it, so the host of each runs the Configurator of its scene only.
+async fn host(servers: Servers, name: &str) -> Result<World> {
+    if servers.server.is_some() {
+        return World::start_on(servers, |builder| builder).await;
+    }
+    let selector = Selector::from(Expression::Equal(SCENE.into(), name.into()));
+    let scope = HostScope::default().selector(selector);
+    let sharding = Sharding {
+        shards: 1,
+        name: name.to_owned(),
+        lease: LEASE,
+        ..Sharding::new("default", "host")
+    };
+    World::start_on(servers, |builder| builder.scope(scope).sharding(sharding)).await
+}
+
+/// An entry for a ConfigMap with this text in it.
+pub fn entry(name: &str, text: &str) -> Value {
+    json!({"name": name, "object": {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": text},
+    }})
+}
+
+/// An entry for a ConfigMap that comes after others.
+pub fn after(name: &str, text: &str, others: &[&str]) -> Value {
+    let mut entry = entry(name, text);
+    entry["dependsOn"] = json!(others);
+    entry
+}
