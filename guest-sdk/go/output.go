@@ -28,7 +28,7 @@ type Output struct {
 	// Progress is how far the handler is; nil: it does not say. In a machine.
 	Progress *Progress
 	// Desired is all that the owner is to have; the host deletes what is missing here. nil: nothing is said about it. In a pipeline, its
-	// entries join the plan. Refused in a chain.
+	// entries join the plan. In a chain, one phase may return a set, if the Configurator has spec.sets. Refused in a machine.
 	Desired *DesiredSet
 	// RemovedFromPlan are names of requests and entries that the plan of a pipeline loses.
 	RemovedFromPlan []string

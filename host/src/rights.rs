@@ -17,6 +17,7 @@ use kube::discovery::{ApiCapabilities, Scope as KindScope};
 use crate::resource;
 use crate::resource::command::Command;
 use crate::resource::flow::{ClusterFlow, Flow};
+use crate::resource::object_set::ObjectSet;
 use crate::resource::policy::ConfiguratorPolicy;
 
 /// Where Events are about what has no namespace.
@@ -173,6 +174,7 @@ impl Rights {
             ClusterFlow::crd_name(),
             Command::crd_name(),
             ConfiguratorPolicy::crd_name(),
+            ObjectSet::crd_name(),
         ];
         let everywhere = &Scope::Everywhere;
         self.grant(
@@ -231,6 +233,10 @@ impl Rights {
         if configurator.deletion.by == DeletionBy::Finalizer {
             self.grant(&scope, &group, &plural, &[name], &["patch"]);
         }
+        if configurator.sets.is_some() {
+            // Whether a Configurator that is being deleted has sets.
+            self.grant(&scope, &group, "objectsets", &[], &["list"]);
+        }
         if let Some(account) = &configurator.service_account {
             let scope = Scope::Namespace(account.namespace.clone());
             self.grant(
@@ -247,6 +253,12 @@ impl Rights {
                 let verbs = ["delete", "list", "watch"];
                 self.grant(&beside, &group, "commands", &[], &verbs);
                 self.grant(&beside, &group, "commands/status", &[], &["patch"]);
+            }
+            if configurator.sets.is_some() {
+                let beside = beside(&scope, watched);
+                let verbs = ["create", "delete", "get", "patch", "update"];
+                self.grant(&beside, &group, "objectsets", &[], &verbs);
+                self.grant(&beside, &group, "objectsets/status", &[], &["patch"]);
             }
             self.events(&scope);
         }

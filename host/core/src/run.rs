@@ -32,7 +32,7 @@ use crate::parking::Server;
 use crate::plan::{
     self, Conclusion, EntryId, Failure, Kept, Plan, PlanRules, PlannedAction, PlannedStep,
 };
-use crate::request::{ObjectRef, Operation, Request, SinkName};
+use crate::request::{ObjectKey, ObjectRef, Operation, Request, SinkName};
 use crate::result::{RequestResult, ResultEntry};
 use crate::retry::{self, Decision, Tries, Verdict};
 use crate::time::Timestamp;
@@ -499,6 +499,16 @@ impl Run {
         authorize(operation, caller, capabilities, &self.ceiling)
     }
 
+    /// Checks that the members of a set may be watched that are of the same kind and in the same namespace as this object.
+    ///
+    /// # Errors
+    /// [`FaultKind::ResourcePermission`]; the message says whose rules lack one.
+    pub fn check_watch(&self, key: &ObjectKey) -> Result<(), Fault> {
+        held_by(&self.configurator.capabilities, &self.ceiling, |rules| {
+            rules.check_wait(key)
+        })
+    }
+
     /// Returns whether the run is an entry of a machine's leaf.
     #[must_use]
     pub fn is_of_leaf(&self) -> bool {
@@ -826,12 +836,9 @@ impl Run {
 
     /// Whether the handler may wait for these objects.
     fn check_wait(&self, wake: &Wake) -> Result<(), Fault> {
-        for key in &wake.objects {
-            held_by(&self.configurator.capabilities, &self.ceiling, |rules| {
-                rules.check_wait(key)
-            })?;
-        }
-        Ok(())
+        wake.objects
+            .iter()
+            .try_for_each(|key| self.check_watch(key))
     }
 
     fn phases(&self) -> &[Phase] {

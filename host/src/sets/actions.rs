@@ -186,7 +186,11 @@ impl MemberActions<'_> {
             PreparedStep::Observe => self.look(at).await,
             PreparedStep::Create(entry) => {
                 let operation = self.apply(at, entry, Target::Absent, false)?;
-                self.write(at, &operation).await
+                match self.send(key, &operation).await {
+                    // It exists. Servers may say so by its fields that others have.
+                    Err(fault) if fault.kind == FaultKind::ResourceConflict => self.look(at).await,
+                    answered => self.written(at, answered).await,
+                }
             }
             PreparedStep::Update {
                 entry,

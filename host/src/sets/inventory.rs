@@ -35,6 +35,8 @@ const FINALIZER: &str = "configurator.dev/object-set";
 const TOOLING: &str = "configurator/v1";
 /// The characters of the owner's name in the name of its `ObjectSet`.
 const SHOWN: usize = 40;
+/// The namespace of the inventories of cluster-scoped owners, as of their Events and Commands.
+const NAMESPACE_OF_CLUSTER: &str = "default";
 /// The prefix of sequence numbers in the config store.
 const PREFIX: &str = "sets/";
 
@@ -44,8 +46,6 @@ pub(crate) struct InventoryStore {
     config: Arc<dyn ConfigStore>,
     key: Arc<HostKey>,
     configurator: SetConfigurator,
-    /// The namespace of the inventories of cluster-scoped owners.
-    namespace: String,
     prefix: String,
 }
 
@@ -84,10 +84,6 @@ impl InventoryStore {
         configurator: &Configurator,
     ) -> Self {
         let Configurator { key: name, uid, .. } = configurator;
-        let namespace = match name.namespace.as_str() {
-            "" => client.default_namespace().to_owned(),
-            namespace => namespace.to_owned(),
-        };
         Self {
             client,
             config,
@@ -97,7 +93,6 @@ impl InventoryStore {
                 name: name.name.clone(),
                 uid: uid.clone(),
             },
-            namespace,
             prefix: format!("{PREFIX}{}/", segment_of(name)),
         }
     }
@@ -121,7 +116,7 @@ impl InventoryStore {
         let shown = shown.replace(|character: char| !character.is_ascii_alphanumeric(), "-");
         let shown = shown.to_ascii_lowercase();
         let namespace = match owner.namespace.as_str() {
-            "" => &self.namespace,
+            "" => NAMESPACE_OF_CLUSTER,
             namespace => namespace,
         };
         ObjectRef {

@@ -14,6 +14,7 @@ use configurator_core::graph::member::MemberKey;
 use configurator_core::graph::members::Members;
 use configurator_core::graph::observation::{Found, Health, Present};
 use configurator_core::request::Readiness;
+use configurator_core::retry::Tries;
 use configurator_core::time::Timestamp;
 use configurator_schema::cel::Condition;
 use serde_json::Value;
@@ -27,8 +28,8 @@ pub(crate) struct LiveSet {
     pub(crate) stored: Stored,
     pub(crate) members: Members,
     pub(crate) wanted: Option<Wanted>,
-    /// The number of actions that failed in a row, by member.
-    pub(crate) failures: HashMap<MemberKey, u32>,
+    /// How often in a row actions failed, by member.
+    pub(crate) tries: HashMap<MemberKey, Tries>,
     seen: HashMap<MemberKey, Seen>,
 }
 
@@ -162,7 +163,7 @@ impl LiveSet {
             stored,
             members,
             wanted: None,
-            failures: HashMap::new(),
+            tries: HashMap::new(),
             seen: HashMap::new(),
         }
     }
@@ -188,7 +189,7 @@ impl LiveSet {
                 None => Found::Absent,
             };
             known.observation.rejection = None;
-            self.failures.remove(&graph_entry.key);
+            self.tries.remove(&graph_entry.key);
         }
         self.wanted = Some(wanted);
     }
@@ -322,16 +323,10 @@ impl WantedEntry {
     }
 
     fn health(&self, object: &Value, is_status_older: bool) -> Health {
-        match self
-            .failed_when
-            .as_ref()
-            .map(|condition| condition.holds(object))
-        {
-            Some(Ok(true)) => {
-                return Health::Failed("the expression of `failed-when` is true".to_owned());
-            }
-            // What an expression is about may not be there yet.
-            Some(Ok(false) | Err(_)) | None => {}
+        // What an expression is about may not be there yet.
+        let has_failed = self.failed_when.as_ref();
+        if has_failed.is_some_and(|condition| condition.holds(object) == Ok(true)) {
+            return Health::Failed("the expression of `failed-when` is true".to_owned());
         }
         match &self.ready_when {
             ReadyWhen::Exists => Health::Ready,

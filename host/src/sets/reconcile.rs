@@ -25,6 +25,7 @@ use configurator_core::plan::Failure;
 use configurator_core::projection::Projection;
 use configurator_core::request::{SinkName, api_version};
 use configurator_core::result::{RequestResult, ResultEntry};
+use configurator_core::retry::{self, Decision};
 use configurator_core::run::{Member, Run, SetOutcome, SetRequest};
 use configurator_core::time::Timestamp;
 use futures::StreamExt as _;
@@ -443,7 +444,7 @@ impl SetRun<'_> {
         let is_rejected = rejection.is_some();
         let rejection = rejection.map(|fault| self.rejection(set, key, fault, now));
         if !is_rejected {
-            set.failures.remove(key);
+            set.tries.remove(key);
         }
         let observation = &mut set.members.get_mut(key).observation;
         observation.is_busy = false;
@@ -458,25 +459,27 @@ impl SetRun<'_> {
         fault: Fault,
         now: Timestamp,
     ) -> Rejection {
-        let failures = set.failures.entry(key.clone()).or_default();
-        *failures = failures.saturating_add(1);
-        let policy = &self.run.configurator().retry;
+        let tries = set.tries.entry(key.clone()).or_default();
         let is_immutable = fault.status == Some(422) && fault.message.contains("immutable");
-        let is_final = fault.kind == FaultKind::ResourceConflict
-            || fault.kind.reaction() == Reaction::Fail
-            || *failures >= policy.max_attempts;
-        let kind = if is_immutable {
-            RejectionKind::Immutable
-        } else if is_final {
-            RejectionKind::Permanent
-        } else {
-            let seed = mix(u64::from(*failures) ^ now.as_millis().unsigned_abs());
-            let delay = policy.delay(*failures, seed);
-            RejectionKind::RetryAt(now.after(delay.max(fault.retry_after.unwrap_or_default())))
-        };
+        // Fields that others have do not become free by waiting.
+        let is_conflict = fault.kind == FaultKind::ResourceConflict;
+        let mut failure = Failure::of_request(key.to_string(), fault);
+        if is_conflict {
+            failure.reaction = Reaction::Fail;
+        }
+        let jitter = mix(u64::from(tries.failures) ^ now.as_millis().unsigned_abs());
+        let policy = &self.run.configurator().retry;
+        let verdict = retry::decide(failure, *tries, policy, jitter);
+        *tries = verdict.tries;
         Rejection {
-            kind,
-            message: self.redactor.redact(&fault.message),
+            kind: match verdict.decision {
+                _ if is_immutable => RejectionKind::Immutable,
+                Decision::Resend { after }
+                | Decision::Restart { after }
+                | Decision::Park { after } => RejectionKind::RetryAt(now.after(after)),
+                Decision::Fail => RejectionKind::Permanent,
+            },
+            message: self.redactor.redact(&verdict.failure.fault.message),
         }
     }
 

@@ -46,19 +46,6 @@ impl<'a> MemberRequests<'a> {
         self.authorize(request, &field_manager::of_sets(self.configurator()))
     }
 
-    /// Lists the members of a kind.
-    pub(super) fn list(
-        self,
-        key: &MemberKey,
-        kind: &ServedKind,
-    ) -> Result<AuthorizedOperation, Fault> {
-        let request = KubernetesRequest {
-            name: String::new(),
-            ..request(KubernetesVerb::List, key, kind)
-        };
-        self.authorize(request, &field_manager::of_sets(self.configurator()))
-    }
-
     /// Applies the object of an entry as the handler returned it. It is not sent.
     pub(super) fn apply_unmarked(
         self,

@@ -5,14 +5,18 @@ use std::fmt::Write as _;
 
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::graph::member::MemberKey;
-use configurator_core::request::KubernetesVerb;
+use configurator_core::request::ObjectKey;
 use configurator_core::run::Run;
 
+use super::kinds::ServedKind;
 use super::live::Wanted;
 use super::requests::MemberRequests;
 
 /// The kinds of a namespace, and the verbs that no rule grants.
 type Lacking = BTreeMap<(String, String, String), BTreeSet<&'static str>>;
+
+/// The right to watch, which a rule has beside its verbs.
+const WATCH: &str = "watch";
 
 /// Checks that rules grant everything that the entries need: to read, watch, apply and delete them.
 ///
@@ -27,16 +31,16 @@ pub(super) fn check(run: &Run, wanted: &Wanted) -> Result<(), Fault> {
             continue;
         };
         let asked = [
-            (KubernetesVerb::Get, requests.get(key, kind)),
-            (KubernetesVerb::List, requests.list(key, kind)),
             (
-                KubernetesVerb::Apply,
-                requests.apply_unmarked((key, kind), entry),
+                "apply",
+                requests.apply_unmarked((key, kind), entry).map(drop),
             ),
             (
-                KubernetesVerb::Delete,
-                requests.delete((key, kind), "uid", None),
+                "delete",
+                requests.delete((key, kind), "uid", None).map(drop),
             ),
+            ("get", requests.get(key, kind).map(drop)),
+            (WATCH, run.check_watch(&object_key(key, kind))),
         ];
         for (verb, asked) in asked {
             let Err(fault) = asked else { continue };
@@ -47,7 +51,7 @@ pub(super) fn check(run: &Run, wanted: &Wanted) -> Result<(), Fault> {
                 });
             }
             let at = (kind.group.clone(), kind.plural.clone(), namespace_of(key));
-            lacking.entry(at).or_default().insert(verb.name());
+            lacking.entry(at).or_default().insert(verb);
             reason.get_or_insert_with(|| format!("entry {:?}: {}", entry.name, fault.message));
         }
     }
@@ -70,16 +74,33 @@ fn namespace_of(key: &MemberKey) -> String {
     }
 }
 
+fn object_key(key: &MemberKey, kind: &ServedKind) -> ObjectKey {
+    let name = match key {
+        MemberKey::Kubernetes { name, .. } | MemberKey::Secret { name, .. } => name.clone(),
+        MemberKey::Config { key, .. } => key.clone(),
+    };
+    ObjectKey {
+        group: kind.group.clone(),
+        version: kind.version.clone(),
+        plural: kind.plural.clone(),
+        namespace: namespace_of(key),
+        name,
+    }
+}
+
 /// The rules as `spec.capabilities` has them.
 fn rules(lacking: &Lacking) -> String {
     let mut text = String::from("kubernetes:");
-    for ((group, plural, namespace), verbs) in lacking {
-        let verbs: Vec<&str> = verbs.iter().copied().collect();
+    for ((group, plural, namespace), lacking) in lacking {
+        let verbs = lacking.iter().copied().filter(|verb| *verb != WATCH);
+        let verbs = verbs.collect::<Vec<_>>().join(", ");
         let _ = write!(
             text,
-            "\n- {{apiGroups: [{group:?}], resources: [{plural:?}], verbs: [{}]",
-            verbs.join(", ")
+            "\n- {{apiGroups: [{group:?}], resources: [{plural:?}], verbs: [{verbs}]"
         );
+        if lacking.contains(WATCH) {
+            text.push_str(", watch: true");
+        }
         if !namespace.is_empty() {
             let _ = write!(text, ", namespaces: [{namespace:?}]");
         }

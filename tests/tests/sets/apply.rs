@@ -109,7 +109,7 @@ on_both!(
         scene.owner("web", json!([entry("refused", "ours"), adopted, kept])).await?;
         scene.until_state("web", "Failed").await?;
         let failure = scene.failure("web").await?;
-        expect![[r#"ResourceGeneric: entry "refused": ConfigMap existing-objects-are-adopted-only-if-aske/refused exists and belongs to no set; delete it, or set `on-existing` to `adopt`"#]]
+        expect![[r#"ResourceGeneric: entry "refused": ConfigMap existing-objects-are-adopted-only-if-ask/refused exists and belongs to no set; delete it, or set `on-existing` to `adopt`"#]]
             .assert_eq(&failure);
         assert_eq!(scene.members().await?, ["adopted"]);
         let text = async |name: &str| {
@@ -167,7 +167,7 @@ on_both!(
     async |scene: Scene| {
         scene
             .configure(|configurator| {
-                let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"], "verbs": ["get", "list", "apply", "delete"]});
+                let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"], "verbs": ["get", "apply", "delete"], "watch": true});
                 configurator["spec"]["capabilities"] = json!({"kubernetes": [rule]});
             })
             .await?;
@@ -175,7 +175,7 @@ on_both!(
         scene.owner("web", json!([entry("a", "1"), secret])).await?;
         let failure = scene.failure("web").await?;
         assert!(failure.contains("ResourcePermission"), "{failure}");
-        let rules = format!(r#"{{apiGroups: [""], resources: ["secrets"], verbs: [apply, delete, get, list], namespaces: ["{}"]}}"#, scene.name);
+        let rules = format!(r#"{{apiGroups: [""], resources: ["secrets"], verbs: [apply, delete, get], watch: true, namespaces: ["{}"]}}"#, scene.name);
         assert!(failure.contains(&rules), "{failure}");
         assert!(scene.config_map("a").await?.is_none());
         assert!(scene.object_set("web").await?.is_none());

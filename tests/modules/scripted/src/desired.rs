@@ -98,7 +98,7 @@ impl ScriptedSet {
             set = set.termination_policy_at(path);
         }
         let [provision, update, terminate] = [&self.provision, &self.update, &self.terminate]
-            .map(|groups| groups.iter().map(texts).collect::<Vec<_>>());
+            .map(|groups| groups.iter().map(|group| texts(group)).collect::<Vec<_>>());
         let [provision, update, terminate] = [&provision, &update, &terminate]
             .map(|groups| groups.iter().map(Vec::as_slice).collect::<Vec<_>>());
         if !provision.is_empty() {
@@ -114,7 +114,7 @@ impl ScriptedSet {
     }
 }
 
-fn texts(group: &Vec<String>) -> Vec<&str> {
+fn texts(group: &[String]) -> Vec<&str> {
     group.iter().map(String::as_str).collect()
 }
 
