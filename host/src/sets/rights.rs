@@ -15,9 +15,6 @@ use super::requests::MemberRequests;
 /// The kinds of a namespace, and the verbs that no rule grants.
 type Lacking = BTreeMap<(String, String, String), BTreeSet<&'static str>>;
 
-/// The right to watch, which a rule has beside its verbs.
-const WATCH: &str = "watch";
-
 /// Checks that rules grant everything that the entries need: to read, watch, apply and delete them.
 ///
 /// # Errors
@@ -40,7 +37,7 @@ pub(super) fn check(run: &Run, wanted: &Wanted) -> Result<(), Fault> {
                 requests.delete((key, kind), "uid", None).map(drop),
             ),
             ("get", requests.get(key, kind).map(drop)),
-            (WATCH, run.check_watch(&object_key(key, kind))),
+            ("watch", run.check_watch(&object_key(key, kind))),
         ];
         for (verb, asked) in asked {
             let Err(fault) = asked else { continue };
@@ -92,15 +89,11 @@ fn object_key(key: &MemberKey, kind: &ServedKind) -> ObjectKey {
 fn rules(lacking: &Lacking) -> String {
     let mut text = String::from("kubernetes:");
     for ((group, plural, namespace), lacking) in lacking {
-        let verbs = lacking.iter().copied().filter(|verb| *verb != WATCH);
-        let verbs = verbs.collect::<Vec<_>>().join(", ");
+        let verbs = lacking.iter().copied().collect::<Vec<_>>().join(", ");
         let _ = write!(
             text,
             "\n- {{apiGroups: [{group:?}], resources: [{plural:?}], verbs: [{verbs}]"
         );
-        if lacking.contains(WATCH) {
-            text.push_str(", watch: true");
-        }
         if !namespace.is_empty() {
             let _ = write!(text, ", namespaces: [{namespace:?}]");
         }

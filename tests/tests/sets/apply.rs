@@ -167,7 +167,7 @@ on_both!(
     async |scene: Scene| {
         scene
             .configure(|configurator| {
-                let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"], "verbs": ["get", "apply", "delete"], "watch": true});
+                let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"], "verbs": ["get", "apply", "delete", "watch"]});
                 configurator["spec"]["capabilities"] = json!({"kubernetes": [rule]});
             })
             .await?;
@@ -175,7 +175,7 @@ on_both!(
         scene.owner("web", json!([entry("a", "1"), secret])).await?;
         let failure = scene.failure("web").await?;
         assert!(failure.contains("ResourcePermission"), "{failure}");
-        let rules = format!(r#"{{apiGroups: [""], resources: ["secrets"], verbs: [apply, delete, get], watch: true, namespaces: ["{}"]}}"#, scene.name);
+        let rules = format!(r#"{{apiGroups: [""], resources: ["secrets"], verbs: [apply, delete, get, watch], namespaces: ["{}"]}}"#, scene.name);
         assert!(failure.contains(&rules), "{failure}");
         assert!(scene.config_map("a").await?.is_none());
         assert!(scene.object_set("web").await?.is_none());

@@ -100,8 +100,8 @@ impl Scene {
             "apiVersion": "v1", "kind": "ConfigMap", "namespaces": [self.name],
             "labelSelector": {"matchLabels": {SCENE: self.name}},
         });
-        let verbs = ["get", "apply", "delete"];
-        let rule = |group: &str| json!({"apiGroups": [group], "resources": ["*"], "namespaces": ["*"], "verbs": verbs, "watch": true});
+        let verbs = ["get", "apply", "delete", "watch"];
+        let rule = |group: &str| json!({"apiGroups": [group], "resources": ["*"], "namespaces": ["*"], "verbs": verbs});
         let capabilities =
             json!({"kubernetes": [rule(""), rule("apps"), rule("batch"), rule("sets.example")]});
         let script = json!({"desiredAt": "/data/set"});
