@@ -39,7 +39,7 @@ use super::actions::{Done, MemberActions, Prepared};
 use super::inventory::MAX_MEMBERS;
 use super::kinds::{KindName, ServedKind};
 use super::live::{LiveSet, ReadFor, Wanted, object_of};
-use super::registry::{Inbox, Sets, WatchedKind, show};
+use super::registry::{Inbox, Sets, WatchedKind};
 use super::{rights, status};
 use crate::answers::RunAnswers;
 use crate::clock::{SharedClock, until};
@@ -323,9 +323,7 @@ impl SetRun<'_> {
         let mut under_way = FuturesUnordered::new();
         let mut is_dirty = false;
         loop {
-            for (key, shown) in inbox.take() {
-                show(set, &key, &shown, self.clock.now());
-            }
+            inbox.take_in(set, self.clock.now());
             let planned = self.plan(set, goal);
             let (records, to_perform): (Vec<Action>, Vec<Action>) = planned
                 .actions

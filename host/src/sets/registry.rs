@@ -59,8 +59,21 @@ pub(crate) struct WatchedKind {
 /// What watches have shown of the members of a set that is in a run.
 #[derive(Default)]
 pub(super) struct Inbox {
-    news: Mutex<HashMap<MemberKey, Shown>>,
+    news: Mutex<News>,
     told: Notify,
+}
+
+/// What watches have shown since it was last taken in.
+#[derive(Default)]
+struct News {
+    members: HashMap<MemberKey, Shown>,
+    listings: Vec<Arc<Listing>>,
+}
+
+/// All objects of a kind that carry the label, as a watch has listed them.
+struct Listing {
+    watched: WatchedKind,
+    objects: HashSet<MemberKey>,
 }
 
 /// What a watch has shown of a member.
@@ -72,9 +85,17 @@ pub(crate) enum Shown {
 }
 
 impl Inbox {
-    /// Takes what has come.
-    pub(super) fn take(&self) -> HashMap<MemberKey, Shown> {
-        std::mem::take(&mut *self.news.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Takes in what has come, and returns whether anything changed that a plan depends on.
+    pub(super) fn take_in(&self, set: &mut LiveSet, now: Timestamp) -> bool {
+        let news = std::mem::take(&mut *self.news());
+        let mut is_news = false;
+        for listing in news.listings {
+            is_news |= listing.take_in(set, now);
+        }
+        for (key, shown) in news.members {
+            is_news |= show(set, &key, &shown, now);
+        }
+        is_news
     }
 
     /// Returns when something has come.
@@ -83,10 +104,38 @@ impl Inbox {
     }
 
     fn put(&self, key: MemberKey, shown: Shown) {
-        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
-        news.insert(key, shown);
-        drop(news);
+        self.news().members.insert(key, shown);
         self.told.notify_one();
+    }
+
+    fn list(&self, listing: Arc<Listing>) {
+        self.news().listings.push(listing);
+        self.told.notify_one();
+    }
+
+    fn news(&self) -> MutexGuard<'_, News> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listing {
+    /// Has the members read again that exist, as far as is known, and are not listed. One that was created since is read for nothing.
+    fn take_in(&self, set: &mut LiveSet, now: Timestamp) -> bool {
+        let is_missing = |key: &MemberKey| {
+            let is_of_kind = matches!(key, MemberKey::Kubernetes { group, kind, namespace, .. }
+                if *group == self.watched.group && *kind == self.watched.kind && *namespace == self.watched.namespace);
+            is_of_kind && !self.objects.contains(key)
+        };
+        let members = set.members.inventory();
+        let missing: Vec<MemberKey> = members
+            .filter(|(key, member)| member.uid.is_some() && is_missing(key))
+            .map(|(key, _)| key.clone())
+            .collect();
+        let mut is_news = false;
+        for key in missing {
+            is_news |= show(set, &key, &Shown::Unselected, now);
+        }
+        is_news
     }
 }
 
@@ -156,11 +205,8 @@ impl Sets {
     /// Puts a set to rest after a run. What watches have shown meanwhile is taken in; returns whether it needs another run.
     pub(super) fn put(&self, mut set: Box<LiveSet>, inbox: &Inbox, now: Timestamp) -> bool {
         let mut known = self.known();
-        let mut is_news = false;
         // Nothing can come in while this is locked.
-        for (key, shown) in inbox.take() {
-            is_news |= show(&mut set, &key, &shown, now);
-        }
+        let is_news = inbox.take_in(&mut set, now);
         if let Some(slot) = known.sets.get_mut(&set.stored.owner.uid) {
             slot.set = Place::AtRest(set);
         }
@@ -215,34 +261,23 @@ impl Sets {
         }
     }
 
-    /// A watch has listed all objects of a kind that carry the label: `listed`. Returns the owners of members that are missing.
+    /// A watch has listed all objects of a kind that carry the label. Returns the owners of members that are missing.
     pub(crate) fn listed(
         &self,
         watched: &WatchedKind,
-        listed: &HashSet<MemberKey>,
+        objects: HashSet<MemberKey>,
         now: Timestamp,
     ) -> Vec<ObjectRef> {
-        let is_missing = |key: &MemberKey| {
-            let is_of_kind = matches!(key, MemberKey::Kubernetes { group, kind, namespace, .. }
-                if *group == watched.group && *kind == watched.kind && *namespace == watched.namespace);
-            is_of_kind && !listed.contains(key)
-        };
+        let listing = Arc::new(Listing {
+            watched: watched.clone(),
+            objects,
+        });
         let mut owners = Vec::new();
         for slot in self.known().sets.values_mut() {
             match &mut slot.set {
-                // It has just read what it has created, and the next event tells of the rest.
-                Place::InRun(_) => {}
+                Place::InRun(inbox) => inbox.list(listing.clone()),
                 Place::AtRest(set) => {
-                    let members = set.members.inventory();
-                    let missing: Vec<MemberKey> = members
-                        .filter(|(key, member)| member.uid.is_some() && is_missing(key))
-                        .map(|(key, _)| key.clone())
-                        .collect();
-                    let mut is_news = false;
-                    for key in missing {
-                        is_news |= show(set, &key, &Shown::Unselected, now);
-                    }
-                    if is_news {
+                    if listing.take_in(set, now) {
                         owners.push(slot.owner.clone());
                     }
                 }
@@ -257,7 +292,7 @@ impl Sets {
 }
 
 /// Takes in what a watch has shown, and returns whether anything changed that a plan depends on.
-pub(super) fn show(set: &mut LiveSet, key: &MemberKey, shown: &Shown, now: Timestamp) -> bool {
+fn show(set: &mut LiveSet, key: &MemberKey, shown: &Shown, now: Timestamp) -> bool {
     let is_known = set
         .members
         .get(key)

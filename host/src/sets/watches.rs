@@ -123,7 +123,7 @@ impl MemberWatches {
             }
             Ok(Event::InitDone) => {
                 let listed = std::mem::take(&mut watch.listing);
-                sets.listed(&watched, &listed, now)
+                sets.listed(&watched, listed, now)
             }
             Ok(Event::Apply(object)) => show(&watched, object, sets, now).into_iter().collect(),
             Ok(Event::Delete(object)) => {

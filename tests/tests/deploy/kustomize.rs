@@ -57,6 +57,7 @@ async fn the_manifests_are_accepted_by_a_real_cluster() {
         customresourcedefinition.apiextensions.k8s.io/configuratorpolicies.configurator.dev serverside-applied
         customresourcedefinition.apiextensions.k8s.io/configurators.configurator.dev serverside-applied
         customresourcedefinition.apiextensions.k8s.io/flows.configurator.dev serverside-applied
+        customresourcedefinition.apiextensions.k8s.io/objectsets.configurator.dev serverside-applied
         serviceaccount/configurator serverside-applied
         role.rbac.authorization.k8s.io/configurator serverside-applied
         clusterrole.rbac.authorization.k8s.io/configurator serverside-applied

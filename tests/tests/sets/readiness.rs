@@ -23,31 +23,49 @@ on_both!(
     }
 );
 
+/// Row 18: a Deployment is ready when it has its replicas. A real cluster has a controller of its own, which writes the status.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deployment_is_ready_when_it_has_its_replicas() -> anyhow::Result<()> {
+    let scene = Scene::embedded("deployment").await?;
+    let labels = json!({"app": "web"});
+    let deployment = json!({"name": "web", "object": {
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 1, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "nothing.example/web:1"}]}},
+        },
+    }});
+    scene
+        .owner("web", json!([deployment, after("b", "1", &["web"])]))
+        .await?;
+    scene.until_reason("web", "waits for web: ").await?;
+    let status = json!({
+        "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+        "conditions": [{"type": "Available", "status": "True"}],
+    });
+    scene
+        .set_status("apps/v1", "Deployment", "web", status)
+        .await?;
+    scene.until_state("web", "Ready").await?;
+    assert!(scene.config_map("b").await?.is_some());
+    scene.world.stop().await
+}
+
 on_both!(
-    /// Rows 18, 19 and 21: a Deployment is ready when it has its replicas, and its set is told when it loses them.
-    a_deployment_is_ready_when_it_has_its_replicas,
+    /// Rows 21 and 23: a set is told when a member loses its readiness, and when the member has it again.
+    lost_readiness_is_shown_and_so_is_its_return,
     async |scene: Scene| {
-        let labels = json!({"app": "web"});
-        let deployment = json!({"name": "web", "object": {
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
-            "spec": {
-                "replicas": 1, "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "nothing.example/web:1"}]}},
-            },
+        scene.define_things().await?;
+        let thing = json!({"name": "t", "readyWhen": "object.status.ready", "object": {
+            "apiVersion": "sets.example/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"size": 1},
         }});
-        scene.owner("web", json!([deployment, after("b", "1", &["web"])])).await?;
-        scene.until_reason("web", "waits for web: ").await?;
-        let status = |ready: u32| json!({
-            "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": ready, "availableReplicas": ready,
-            "conditions": [{"type": "Available", "status": if ready > 0 { "True" } else { "False" }, "lastUpdateTime": null, "lastTransitionTime": null}],
-        });
-        scene.set_status("apps/v1", "Deployment", "web", status(1)).await?;
-        scene.until_state("web", "Ready").await?;
+        scene.owner("web", json!([thing, after("b", "1", &["t"])])).await?;
+        scene.until_reason("web", "waits for t: ").await?;
+        for ready in [true, false, true] {
+            scene.set_status("sets.example/v1", "Thing", "t", json!({"ready": ready})).await?;
+            scene.until_state("web", if ready { "Ready" } else { "Progressing" }).await?;
+        }
         assert!(scene.config_map("b").await?.is_some());
-        scene.set_status("apps/v1", "Deployment", "web", status(0)).await?;
-        scene.until_state("web", "Progressing").await?;
-        scene.set_status("apps/v1", "Deployment", "web", status(1)).await?;
-        scene.until_state("web", "Ready").await?;
         scene.world.stop().await
     }
 );

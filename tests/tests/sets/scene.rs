@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use configurator_host::cluster::patient;
 use configurator_host::resource::object_set::{ObjectSet, ObjectSetStatus};
 use configurator_host::scope::HostScope;
 use configurator_host::shards::Sharding;
@@ -127,6 +128,23 @@ impl Scene {
         self.world.apply(&owner).await
     }
 
+    /// Defines the kind `Thing`, which no controller knows.
+    pub async fn define_things(&self) -> Result<()> {
+        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "things.sets.example"},
+            "spec": {
+                "group": "sets.example", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": schema},
+                }],
+            },
+        });
+        self.world.apply(&definition).await
+    }
+
     /// Begins to delete an owner.
     pub async fn delete_owner(&self, name: &str) -> Result<()> {
         let owners = self.api("v1", "ConfigMap").await?;
@@ -183,7 +201,9 @@ impl Scene {
 
     /// The inventory of an owner. `None`: there is none.
     pub async fn object_set(&self, owner: &str) -> Result<Option<ObjectSet>> {
-        let api: Api<ObjectSet> = Api::namespaced(self.world.client.clone(), &self.name);
+        // The definitions that the host of another scene applies take a moment.
+        let client = patient(&self.world.client);
+        let api: Api<ObjectSet> = Api::namespaced(client, &self.name);
         let all = api.list(&ListParams::default()).await?;
         Ok(all
             .items
@@ -234,11 +254,14 @@ impl Scene {
     /// Returns when there is no ConfigMap of this name.
     pub async fn until_gone(&self, name: &str) -> Result<()> {
         let what = format!("{name} is gone");
-        self.world
-            .until(&what, || async {
-                Ok(self.config_map(name).await?.is_none())
-            })
-            .await
+        let gone = self.world.until(&what, || async {
+            Ok(self.config_map(name).await?.is_none())
+        });
+        if let Err(error) = gone.await {
+            let (object, set) = (self.config_map(name).await?, self.object_set(name).await?);
+            return Err(error.context(format!("{object:?}, its set is {set:?}")));
+        }
+        Ok(())
     }
 
     /// Returns the messages of the Events with this reason, when there are some.
