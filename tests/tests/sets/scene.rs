@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use configurator_host::cluster::patient;
+use configurator_host::resource::ClusterConfigurator;
 use configurator_host::resource::object_set::{ObjectSet, ObjectSetStatus};
 use configurator_host::scope::HostScope;
 use configurator_host::shards::Sharding;
@@ -110,7 +111,19 @@ impl Scene {
         object["metadata"]["labels"] = json!({SCENE: self.name});
         object["spec"]["sets"] = json!({});
         change(&mut object);
-        self.world.apply(&object).await
+        self.world.apply(&object).await?;
+        let api: Api<ClusterConfigurator> = Api::all(self.world.client.clone());
+        self.world
+            .until("the Configurator runs as declared", || async {
+                let object = api.get(&self.name).await?;
+                let status = object.status.unwrap_or_default();
+                let is_ready = status
+                    .conditions
+                    .iter()
+                    .any(|condition| condition.type_ == "Ready" && condition.status == "True");
+                Ok(is_ready && status.observed_generation == object.metadata.generation)
+            })
+            .await
     }
 
     /// Creates or changes an owner: it has these entries.
@@ -282,8 +295,7 @@ impl Scene {
 
     /// Returns the failure of an owner, as the status of the Configurator has it.
     pub async fn failure(&self, owner: &str) -> Result<String> {
-        let api: Api<configurator_host::resource::ClusterConfigurator> =
-            Api::all(self.world.client.clone());
+        let api: Api<ClusterConfigurator> = Api::all(self.world.client.clone());
         let found = || async {
             let status = api.get(&self.name).await?.status.unwrap_or_default();
             let mut failures = status.failures.into_iter();
