@@ -130,7 +130,7 @@ fn every_verb_becomes_what_the_sink_sends() {
               patch namespaces/status
               create secrets
               delete,get,patch,update secrets named one,two
-              get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configuratorpolicies.configurator.dev,configurators.configurator.dev,flows.configurator.dev
+              get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configuratorpolicies.configurator.dev,configurators.configurator.dev,flows.configurator.dev,objectsets.configurator.dev
               create,patch deployments of apps named web
               get,patch deployments/scale,deployments/status of apps
               create jobs of batch
@@ -196,6 +196,7 @@ fn what_has_a_namespace_is_granted_there() {
               - configuratorpolicies.configurator.dev
               - configurators.configurator.dev
               - flows.configurator.dev
+              - objectsets.configurator.dev
               verbs:
               - get
             - apiGroups:
@@ -407,7 +408,7 @@ fn what_is_granted_everywhere_is_not_granted_again() {
               get,list,watch namespaces
               list,watch pods
               get pods named web
-              get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configuratorpolicies.configurator.dev,configurators.configurator.dev,flows.configurator.dev
+              get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configuratorpolicies.configurator.dev,configurators.configurator.dev,flows.configurator.dev,objectsets.configurator.dev
               list,watch clusterconfigurators,clusterflows,configuratorpolicies,configurators,flows of configurator.dev
               patch clusterconfigurators/status of configurator.dev named all,one
               create,patch events of events.k8s.io
@@ -462,7 +463,7 @@ fn kinds_of_ones_own_come_with_their_definition() {
             # `watch.namespaces` changes; so wheels are listed everywhere.
             ClusterRole configurator
               get,list,watch namespaces
-              get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configuratorpolicies.configurator.dev,configurators.configurator.dev,flows.configurator.dev
+              get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configuratorpolicies.configurator.dev,configurators.configurator.dev,flows.configurator.dev,objectsets.configurator.dev
               list,watch clusterconfigurators,clusterflows,configuratorpolicies,configurators,flows of configurator.dev
               patch clusterconfigurators,clusterconfigurators/status of configurator.dev named wheels
               list,watch clusterrolebindings,clusterroles,rolebindings,roles of rbac.authorization.k8s.io
@@ -532,156 +533,157 @@ fn a_service_account_gets_what_its_configurators_need() {
         &(one.clone() + &two),
         "",
         expect![[r#"
-        # Made by `configurator rbac`: make it again when a Configurator changes.
-        ClusterRole configurator
-          get,list,watch namespaces
-          get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configuratorpolicies.configurator.dev,configurators.configurator.dev,flows.configurator.dev
-          list,watch clusterconfigurators,clusterflows,configuratorpolicies,configurators,flows of configurator.dev
-          list,watch clusterrolebindings,clusterroles,rolebindings,roles of rbac.authorization.k8s.io
-        ClusterRoleBinding configurator: ClusterRole configurator for ServiceAccount configurator/configurator
-        Role configurator/configurator
-          create,delete,get,list,patch,watch leases of coordination.k8s.io
-        RoleBinding configurator/configurator: Role configurator for ServiceAccount configurator/configurator
-        Role default/configurator
-          create,patch events of events.k8s.io
-        RoleBinding default/configurator: Role configurator for ServiceAccount configurator/configurator
-        Role team-a/configurator
-          get configmaps named module
-          impersonate serviceaccounts named default,robot
-          patch configurators,configurators/status of configurator.dev named one
-          patch configurators/status of configurator.dev named two
-          create,patch events of events.k8s.io
-        RoleBinding team-a/configurator: Role configurator for ServiceAccount configurator/configurator
-        Role team-a/configurator-default
-          get,list,patch,watch configmaps
-          create,patch deployments of apps
-        RoleBinding team-a/configurator-default: Role configurator-default for ServiceAccount team-a/default
-        Role team-a/configurator-robot
-          list,watch configmaps
-          get configmaps named module
-        RoleBinding team-a/configurator-robot: Role configurator-robot for ServiceAccount team-a/robot"#]],
+            # Made by `configurator rbac`: make it again when a Configurator changes.
+            ClusterRole configurator
+              get,list,watch namespaces
+              get customresourcedefinitions of apiextensions.k8s.io named clusterconfigurators.configurator.dev,clusterflows.configurator.dev,commands.configurator.dev,configuratorpolicies.configurator.dev,configurators.configurator.dev,flows.configurator.dev,objectsets.configurator.dev
+              list,watch clusterconfigurators,clusterflows,configuratorpolicies,configurators,flows of configurator.dev
+              list,watch clusterrolebindings,clusterroles,rolebindings,roles of rbac.authorization.k8s.io
+            ClusterRoleBinding configurator: ClusterRole configurator for ServiceAccount configurator/configurator
+            Role configurator/configurator
+              create,delete,get,list,patch,watch leases of coordination.k8s.io
+            RoleBinding configurator/configurator: Role configurator for ServiceAccount configurator/configurator
+            Role default/configurator
+              create,patch events of events.k8s.io
+            RoleBinding default/configurator: Role configurator for ServiceAccount configurator/configurator
+            Role team-a/configurator
+              get configmaps named module
+              impersonate serviceaccounts named default,robot
+              patch configurators,configurators/status of configurator.dev named one
+              patch configurators/status of configurator.dev named two
+              create,patch events of events.k8s.io
+            RoleBinding team-a/configurator: Role configurator for ServiceAccount configurator/configurator
+            Role team-a/configurator-default
+              get,list,patch,watch configmaps
+              create,patch deployments of apps
+            RoleBinding team-a/configurator-default: Role configurator-default for ServiceAccount team-a/default
+            Role team-a/configurator-robot
+              list,watch configmaps
+              get configmaps named module
+            RoleBinding team-a/configurator-robot: Role configurator-robot for ServiceAccount team-a/robot"#]],
     );
     check_printed(
         &two,
         "--output values",
         expect![[r##"
-        # Made by `configurator rbac`: make it again when a Configurator changes.
-        rbac:
-          cluster:
-          - apiGroups:
-            - ""
-            resources:
-            - namespaces
-            verbs:
-            - get
-            - list
-            - watch
-          - apiGroups:
-            - apiextensions.k8s.io
-            resources:
-            - customresourcedefinitions
-            resourceNames:
-            - clusterconfigurators.configurator.dev
-            - clusterflows.configurator.dev
-            - commands.configurator.dev
-            - configuratorpolicies.configurator.dev
-            - configurators.configurator.dev
-            - flows.configurator.dev
-            verbs:
-            - get
-          - apiGroups:
-            - configurator.dev
-            resources:
-            - clusterconfigurators
-            - clusterflows
-            - configuratorpolicies
-            - configurators
-            - flows
-            verbs:
-            - list
-            - watch
-          - apiGroups:
-            - rbac.authorization.k8s.io
-            resources:
-            - clusterrolebindings
-            - clusterroles
-            - rolebindings
-            - roles
-            verbs:
-            - list
-            - watch
-          namespaces:
-            configurator:
-            - apiGroups:
-              - coordination.k8s.io
-              resources:
-              - leases
-              verbs:
-              - create
-              - delete
-              - get
-              - list
-              - patch
-              - watch
-            default:
-            - apiGroups:
-              - events.k8s.io
-              resources:
-              - events
-              verbs:
-              - create
-              - patch
-            team-a:
-            - apiGroups:
-              - ""
-              resources:
-              - configmaps
-              resourceNames:
-              - module
-              verbs:
-              - get
-            - apiGroups:
-              - ""
-              resources:
-              - serviceaccounts
-              resourceNames:
-              - robot
-              verbs:
-              - impersonate
-            - apiGroups:
-              - configurator.dev
-              resources:
-              - configurators/status
-              resourceNames:
-              - two
-              verbs:
-              - patch
-            - apiGroups:
-              - events.k8s.io
-              resources:
-              - events
-              verbs:
-              - create
-              - patch
-          serviceAccounts:
-            team-a:
-              robot:
+            # Made by `configurator rbac`: make it again when a Configurator changes.
+            rbac:
+              cluster:
               - apiGroups:
                 - ""
                 resources:
-                - configmaps
+                - namespaces
+                verbs:
+                - get
+                - list
+                - watch
+              - apiGroups:
+                - apiextensions.k8s.io
+                resources:
+                - customresourcedefinitions
+                resourceNames:
+                - clusterconfigurators.configurator.dev
+                - clusterflows.configurator.dev
+                - commands.configurator.dev
+                - configuratorpolicies.configurator.dev
+                - configurators.configurator.dev
+                - flows.configurator.dev
+                - objectsets.configurator.dev
+                verbs:
+                - get
+              - apiGroups:
+                - configurator.dev
+                resources:
+                - clusterconfigurators
+                - clusterflows
+                - configuratorpolicies
+                - configurators
+                - flows
                 verbs:
                 - list
                 - watch
               - apiGroups:
-                - ""
+                - rbac.authorization.k8s.io
                 resources:
-                - configmaps
-                resourceNames:
-                - module
+                - clusterrolebindings
+                - clusterroles
+                - rolebindings
+                - roles
                 verbs:
-                - get
-    "##]],
+                - list
+                - watch
+              namespaces:
+                configurator:
+                - apiGroups:
+                  - coordination.k8s.io
+                  resources:
+                  - leases
+                  verbs:
+                  - create
+                  - delete
+                  - get
+                  - list
+                  - patch
+                  - watch
+                default:
+                - apiGroups:
+                  - events.k8s.io
+                  resources:
+                  - events
+                  verbs:
+                  - create
+                  - patch
+                team-a:
+                - apiGroups:
+                  - ""
+                  resources:
+                  - configmaps
+                  resourceNames:
+                  - module
+                  verbs:
+                  - get
+                - apiGroups:
+                  - ""
+                  resources:
+                  - serviceaccounts
+                  resourceNames:
+                  - robot
+                  verbs:
+                  - impersonate
+                - apiGroups:
+                  - configurator.dev
+                  resources:
+                  - configurators/status
+                  resourceNames:
+                  - two
+                  verbs:
+                  - patch
+                - apiGroups:
+                  - events.k8s.io
+                  resources:
+                  - events
+                  verbs:
+                  - create
+                  - patch
+              serviceAccounts:
+                team-a:
+                  robot:
+                  - apiGroups:
+                    - ""
+                    resources:
+                    - configmaps
+                    verbs:
+                    - list
+                    - watch
+                  - apiGroups:
+                    - ""
+                    resources:
+                    - configmaps
+                    resourceNames:
+                    - module
+                    verbs:
+                    - get
+        "##]],
     );
 }
 
@@ -727,6 +729,7 @@ fn values_of_the_chart_hold_the_same_rules() {
                 - configuratorpolicies.configurator.dev
                 - configurators.configurator.dev
                 - flows.configurator.dev
+                - objectsets.configurator.dev
                 verbs:
                 - get
               - apiGroups:

@@ -307,6 +307,7 @@ fn the_definition_that_the_program_prints_is_applied_by_kubectl() -> Result<()> 
         customresourcedefinition.apiextensions.k8s.io/clusterflows.configurator.dev serverside-applied
         customresourcedefinition.apiextensions.k8s.io/commands.configurator.dev serverside-applied
         customresourcedefinition.apiextensions.k8s.io/configuratorpolicies.configurator.dev serverside-applied
+        customresourcedefinition.apiextensions.k8s.io/objectsets.configurator.dev serverside-applied
     "#]].assert_eq(&c.kubectl("apply --server-side --force-conflicts -f crds.yaml")?);
     c.kubectl(
         "wait --for=condition=Established crd/clusterconfigurators.configurator.dev --timeout=30s",
