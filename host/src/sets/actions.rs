@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use configurator_core::authorization::AuthorizedOperation;
-
 use configurator_core::desired::DesiredEntry;
 use configurator_core::desired::check::CheckedSet;
 use configurator_core::desired::marks::{Marks, SetId};
@@ -27,7 +26,7 @@ use crate::shards::Permit;
 use crate::sinks::Sinks;
 
 /// The words with which servers refuse an apply because of the fields of others.
-const FIELDS_OF_OTHERS: &str = "Apply failed with";
+pub(super) const FIELDS_OF_OTHERS: &str = "Apply failed with";
 
 /// What the actions of one run need.
 #[derive(Clone, Copy)]

@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use super::inventory::Stored;
 use super::kinds::ServedKind;
+use crate::objects::text;
 
 /// The inventory of a set, what was observed of its members, and the entries that a handler returned last.
 pub(crate) struct LiveSet {
@@ -342,10 +343,6 @@ impl WantedEntry {
             },
         }
     }
-}
-
-fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
-    crate::objects::text(object, pointer)
 }
 
 /// The hash of everything but the status and the versions.

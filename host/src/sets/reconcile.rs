@@ -23,7 +23,7 @@ use configurator_core::graph::plan::{
 use configurator_core::graph::removal::RemovalState;
 use configurator_core::plan::Failure;
 use configurator_core::projection::Projection;
-use configurator_core::request::{SinkName, api_version};
+use configurator_core::request::{SinkName, api_version, group_of};
 use configurator_core::result::{RequestResult, ResultEntry};
 use configurator_core::retry::{self, Decision};
 use configurator_core::run::{Member, Run, SetOutcome, SetRequest};
@@ -35,7 +35,7 @@ use kube::Client;
 use kube::api::ApiResource;
 use serde_json::Value;
 
-use super::actions::{Done, MemberActions, Prepared};
+use super::actions::{Done, FIELDS_OF_OTHERS, MemberActions, Prepared};
 use super::inventory::MAX_MEMBERS;
 use super::kinds::{KindName, ServedKind};
 use super::live::{LiveSet, ReadFor, Wanted, object_of};
@@ -98,7 +98,18 @@ enum Goal<'a> {
     None(TerminationPolicy),
 }
 
-impl SetRun<'_> {
+impl<'a> SetRun<'a> {
+    fn actions(self) -> MemberActions<'a> {
+        MemberActions {
+            run: self.run,
+            sinks: self.sinks,
+            kinds: &self.sets.kinds,
+            answers: self.answers,
+            permit: self.permit,
+            metrics: self.metrics,
+        }
+    }
+
     /// Brings the members to what a handler returned, as far as they let it.
     pub(crate) async fn reconcile(self, request: &SetRequest) -> SetOutcome {
         let Some(owner) = self.run.members().first() else {
@@ -165,18 +176,10 @@ impl SetRun<'_> {
             (Rest::Complete, true) => self.results(&set).await?,
             _ => Vec::new(),
         };
-        let is_news = self.sets.put(set, &inbox, self.clock.now());
-        Ok(match rest {
-            // What has come since is looked at at once.
-            _ if is_news => SetOutcome::Waiting {
-                wake_at: Some(self.clock.now()),
-            },
+        Ok(match self.put(set, &inbox, rest) {
             Rest::Complete => SetOutcome::Ready(results),
             Rest::Waiting(wake_at) => SetOutcome::Waiting { wake_at },
-            Rest::Failed(fault) => SetOutcome::Failed(Failure {
-                reaction: Reaction::Fail,
-                ..Failure::of_request("desired", fault)
-            }),
+            Rest::Failed(fault) => failed(fault, Reaction::Fail),
         })
     }
 
@@ -222,18 +225,20 @@ impl SetRun<'_> {
             self.sets.forget(&member.uid);
             return Ok(SetOutcome::Ready(Vec::new()));
         }
-        let is_news = self.sets.put(set, &inbox, self.clock.now());
-        Ok(match rest {
-            _ if is_news => SetOutcome::Waiting {
-                wake_at: Some(self.clock.now()),
-            },
+        Ok(match self.put(set, &inbox, rest) {
             Rest::Complete => SetOutcome::Ready(Vec::new()),
             Rest::Waiting(wake_at) => SetOutcome::Waiting { wake_at },
-            Rest::Failed(fault) => SetOutcome::Failed(Failure {
-                reaction: Reaction::Restart,
-                ..Failure::of_request("desired", fault)
-            }),
+            Rest::Failed(fault) => failed(fault, Reaction::Restart),
         })
+    }
+
+    /// Puts a set to rest. What watches have shown since its last plan is looked at at once.
+    fn put(self, set: Box<LiveSet>, inbox: &Inbox, rest: Rest) -> Rest {
+        let now = self.clock.now();
+        match self.sets.put(set, inbox, now) {
+            true => Rest::Waiting(Some(now)),
+            false => rest,
+        }
     }
 
     async fn load(self, owner: &SetOwner) -> Result<Box<LiveSet>, Fault> {
@@ -276,10 +281,7 @@ impl SetRun<'_> {
         }
         let configurator = self.run.configurator();
         let taken: Vec<&str> = request.taken.iter().map(String::as_str).collect();
-        let group = owner
-            .api_version
-            .split_once('/')
-            .map_or("", |(group, _)| group);
+        let group = group_of(&owner.api_version);
         let is_namespaced = |group: &str, kind: &str| {
             let kind = served.get(&(group.to_owned(), kind.to_owned()))?;
             Some(kind.as_ref()?.is_namespaced)
@@ -312,14 +314,7 @@ impl SetRun<'_> {
 
     /// Carries out actions until nothing more can be done at the moment.
     async fn turn(self, set: &mut LiveSet, inbox: &Inbox, goal: Goal<'_>) -> Result<Rest, Fault> {
-        let actions = MemberActions {
-            run: self.run,
-            sinks: self.sinks,
-            kinds: &self.sets.kinds,
-            answers: self.answers,
-            permit: self.permit,
-            metrics: self.metrics,
-        };
+        let actions = self.actions();
         let mut under_way = FuturesUnordered::new();
         let mut is_dirty = false;
         loop {
@@ -358,10 +353,7 @@ impl SetRun<'_> {
                 }
                 self.watch(set).await?;
                 self.publish(set, planned.status).await?;
-                return Ok(match planned.rest {
-                    Rest::Waiting(_) => Rest::Waiting(planned.wake_at),
-                    rest => rest,
-                });
+                return Ok(planned.rest);
             }
             tokio::select! {
                 Some(done) = under_way.next() => {
@@ -485,7 +477,7 @@ impl SetRun<'_> {
         let Some(owner) = self.run.members().first() else {
             return;
         };
-        let conflicts = message.split("Apply failed with").nth(1).unwrap_or(message);
+        let conflicts = message.split(FIELDS_OF_OTHERS).nth(1).unwrap_or(message);
         let message = format!("{key} was changed by others and is corrected:{conflicts}");
         tracing::info!(configurator = %self.run.configurator().key, object = %owner.key, member = %key, "a member had drifted and was corrected");
         self.publisher.publish(HostEvent {
@@ -556,14 +548,7 @@ impl SetRun<'_> {
 
     /// What the next handler sees of the members.
     async fn results(self, set: &LiveSet) -> Result<Vec<(String, ResultEntry)>, Fault> {
-        let actions = MemberActions {
-            run: self.run,
-            sinks: self.sinks,
-            kinds: &self.sets.kinds,
-            answers: self.answers,
-            permit: self.permit,
-            metrics: self.metrics,
-        };
+        let actions = self.actions();
         let Some(wanted) = &set.wanted else {
             return Ok(Vec::new());
         };
@@ -678,6 +663,13 @@ fn failed_removal(key: &MemberKey, state: &RemovalState) -> Option<String> {
     }
 }
 
+fn failed(fault: Fault, reaction: Reaction) -> SetOutcome {
+    SetOutcome::Failed(Failure {
+        reaction,
+        ..Failure::of_request("desired", fault)
+    })
+}
+
 fn failures(failed: Vec<String>) -> Fault {
     let more = failed.len().saturating_sub(MAX_NAMED);
     let mut message = failed
@@ -720,8 +712,8 @@ const fn policy_name(policy: TerminationPolicy) -> &'static str {
     }
 }
 
-/// The policy that counts: the one that is named, or the one that the owner has at the path. An owner that has none there, or a word that is no
-/// policy, keeps everything that cannot be made again.
+/// Returns the policy that counts: the one that is named, or the one that the owner has at the path. An owner that has nothing there has the
+/// default. A word that names no policy counts as `DoNotTerminate`, so that a mistake deletes nothing.
 fn policy_of(text: &str, owner: &Value) -> TerminationPolicy {
     let named = |name: &str| {
         POLICIES
