@@ -165,7 +165,14 @@ impl<'a> SetRun<'a> {
             set.want(wanted);
         }
         let termination = request.set.termination_policy.as_ref();
-        set.stored.termination_policy = policy_text(termination);
+        let termination = policy_text(termination);
+        if set.stored.termination_policy != termination {
+            set.stored.termination_policy = termination;
+            // A deletion after a restart knows the policy from the inventory alone.
+            if !set.members.is_empty() {
+                self.save(&mut set).await?;
+            }
+        }
         let policy = policy_of(&set.stored.termination_policy, &member.object.to_value());
         let Some(checked) = set.wanted.as_ref().map(|wanted| wanted.checked.clone()) else {
             return Err(unsupported("the set has no entries"));

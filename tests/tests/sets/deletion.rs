@@ -62,6 +62,25 @@ on_both!(
 );
 
 on_both!(
+    /// A change of the policy alone reaches the inventory, and with it a deletion that another host carries out.
+    a_policy_that_changes_alone_is_stored,
+    async |scene: Scene| {
+        let set = |policy: &str| json!({"entries": [entry("a", "1")], "terminationPolicy": policy});
+        scene.owner_of_set("web", set("Delete")).await?;
+        scene.until_state("web", "Ready").await?;
+        scene.owner_of_set("web", set("DoNotTerminate")).await?;
+        scene
+            .world
+            .until("the policy is stored", || async {
+                let stored = scene.object_set("web").await?.unwrap();
+                Ok(stored.spec.termination_policy == "DoNotTerminate")
+            })
+            .await?;
+        scene.world.stop().await
+    }
+);
+
+on_both!(
     /// Row 59: what is kept under a policy stays when the owner goes.
     policies_keep_what_they_say,
     async |scene: Scene| {
