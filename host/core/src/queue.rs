@@ -343,7 +343,7 @@ impl<R> Queue<R> {
     }
 
     /// Members of the object's set have changed. A run that waits for them goes on, and an object that is in no run gets one. For an object
-    /// in a run that is under way nothing happens: the caller must ask again when the run has ended.
+    /// in a run that is under way nothing happens: the caller calls this again when the run has ended.
     pub fn on_members(&mut self, key: &ObjectRef, now: Timestamp) -> Vec<Action<R>> {
         match self.slots.get(key).map(|slot| slot.work) {
             None | Some(Work::Running(_)) => {}

@@ -100,9 +100,9 @@ pub enum Step {
     Call(Box<Call>),
     /// Execute the requests; then [`Run::on_results`].
     Execute(Arc<Plan>),
-    /// Bring the members of the object's set to what this says, as far as they let it; then [`Run::on_set`].
+    /// Create, update and delete members of the object's set until nothing more can be done at the moment; then [`Run::on_set`].
     Reconcile(Arc<SetRequest>),
-    /// Delete the members of the object's set, as far as they let it; then [`Run::on_set`].
+    /// Delete the members of the object's set until nothing more can be done at the moment; then [`Run::on_set`].
     Dismantle,
     /// Keep the run, without a slot, until this is over; then [`Run::resume`].
     Pause(Pause),
@@ -785,8 +785,8 @@ impl Run {
         self.enter()
     }
 
-    /// What came of the object's set, after a [`Step::Reconcile`] or a [`Step::Dismantle`]. What the handler said of the object is published
-    /// whatever came of it.
+    /// Takes in the outcome of a [`Step::Reconcile`] or a [`Step::Dismantle`]. Statuses and Events of the handler are published whatever the
+    /// outcome is.
     pub fn on_set(&mut self, outcome: SetOutcome, now: Timestamp) -> Step {
         self.settle_effects();
         match outcome {

@@ -169,12 +169,12 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         changes: parts.claim.as_ref().map(ConfiguratorClaim::changes),
         recorded: Vec::new(),
         awaited: Awaited::new(parts.client.clone(), parts.seed),
-        members_of_sets: MemberWatches::new(
+        member_watches: MemberWatches::new(
             parts.client.clone(),
             &parts.configurator.uid,
             parts.seed,
         ),
-        stirred: BTreeSet::new(),
+        members_changed: BTreeSet::new(),
         parts,
     });
     let task = tasks.spawn(TaskKind::Worker, worker.run());
@@ -257,9 +257,9 @@ struct Worker {
     /// With a machine: what the machines of objects wait for.
     awaited: Awaited,
     /// With sets: the watches of their members.
-    members_of_sets: MemberWatches,
+    member_watches: MemberWatches,
     /// With sets: objects in a run whose members have changed meanwhile.
-    stirred: BTreeSet<ObjectRef>,
+    members_changed: BTreeSet<ObjectRef>,
 }
 
 /// The next thing that a worker deals with.
@@ -304,7 +304,7 @@ struct Watches<'a> {
     /// `None` while no more Commands can be taken in.
     orders: Option<&'a mut OrderStream>,
     awaited: &'a mut Awaited,
-    members_of_sets: &'a mut MemberWatches,
+    member_watches: &'a mut MemberWatches,
 }
 
 type OrderStream = futures::stream::BoxStream<'static, CommandEvent>;
@@ -384,7 +384,7 @@ impl Worker {
             streams: &mut self.streams,
             orders: takes_commands.then_some(&mut self.orders),
             awaited: &mut self.awaited,
-            members_of_sets: &mut self.members_of_sets,
+            member_watches: &mut self.member_watches,
         };
         let sets = self.parts.context.sets.as_ref();
         let watches = (!is_draining).then_some(watches);
@@ -440,7 +440,7 @@ impl Worker {
             News::Awaited(machine, seen) => self.tell(&machine, Wake::Changed(seen)).await,
             News::MemberKinds => {
                 if let Some(sets) = &self.parts.context.sets {
-                    self.members_of_sets.watch(&sets.watched());
+                    self.member_watches.watch(&sets.watched());
                 }
             }
             News::Member(event) => {
@@ -448,7 +448,7 @@ impl Worker {
                 let Some(sets) = &self.parts.context.sets else {
                     return;
                 };
-                for owner in self.members_of_sets.take_in(*event, sets, now) {
+                for owner in self.member_watches.take_in(*event, sets, now) {
                     self.on_members(owner).await;
                 }
             }
@@ -513,7 +513,7 @@ async fn next_news<E>(
             streams,
             orders,
             awaited,
-            members_of_sets,
+            member_watches,
         } = watches;
         turns.poll(
             context,
@@ -533,7 +533,7 @@ async fn next_news<E>(
                         .map(|(machine, seen)| News::Awaited(machine, seen))
                 },
                 &mut |context| {
-                    let event = members_of_sets.poll(context);
+                    let event = member_watches.poll(context);
                     event.map(|event| News::Member(Box::new(event)))
                 },
             ],
@@ -565,7 +565,7 @@ mod tests {
         });
         let silent = Client::new(silent, "default");
         let mut awaited = Awaited::new(silent.clone(), 0);
-        let mut members_of_sets = MemberWatches::new(silent, "uid", 0);
+        let mut member_watches = MemberWatches::new(silent, "uid", 0);
         let mut turns = RoundRobin::default();
         let mut runs = stream::repeat(());
         let events = stream::iter([Event::Init, Event::InitDone]);
@@ -578,7 +578,7 @@ mod tests {
                 streams: &mut streams,
                 orders: Some(&mut orders),
                 awaited: &mut awaited,
-                members_of_sets: &mut members_of_sets,
+                member_watches: &mut member_watches,
             };
             let news = next_news(&mut turns, &mut runs, Some(watches)).await;
             seen.push(match news {

@@ -94,7 +94,7 @@ pub struct MemberSpec {
     /// The wave in which it is deleted, from 0. Members without a wave are deleted last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wave: Option<u32>,
-    /// What becomes of it when its owner or its entry is gone.
+    /// The fate of the member when its owner or its entry is gone.
     #[serde(default, skip_serializing_if = "is_default")]
     pub on_delete: OnDeleteSpec,
     /// The version of the set that has no entry for it any more.
@@ -107,7 +107,7 @@ pub struct MemberSpec {
     pub uid: Option<String>,
 }
 
-/// What becomes of a member when its owner or its entry is gone.
+/// The fate of a member when its owner or its entry is gone.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDeleteSpec {
     /// The host deletes it.

@@ -28,7 +28,7 @@ use crate::sinks::Sinks;
 /// The words with which servers refuse an apply because of the fields of others.
 pub(super) const FIELDS_OF_OTHERS: &str = "Apply failed with";
 
-/// What the actions of one run need.
+/// Carries out the actions of one run.
 #[derive(Clone, Copy)]
 pub(super) struct MemberActions<'a> {
     pub(super) run: &'a Run,
@@ -75,7 +75,7 @@ struct Entry {
     object_set: ObjectRef,
 }
 
-/// What came of an action.
+/// The outcome of an action.
 pub(super) enum Done {
     /// The member was read, or its absence.
     Seen(Option<Box<Value>>, ReadFor),

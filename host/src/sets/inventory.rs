@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use configurator_core::configurator::Configurator;
+use configurator_core::digest::digest_of;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::graph::entry::OnDelete;
 use configurator_core::graph::member::{Inventory, Member, MemberFacts, MemberKey};
@@ -17,7 +18,6 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions
 use kube::core::ObjectMeta;
 use kube::{Client, ResourceExt};
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 
 use crate::kubernetes_faults::fault_of;
 use crate::resource::object_set::{
@@ -35,6 +35,8 @@ const FINALIZER: &str = "configurator.dev/object-set";
 const TOOLING: &str = "configurator/v1";
 /// The characters of the owner's name in the name of its `ObjectSet`.
 const SHOWN: usize = 40;
+/// The hexadecimal digits that make the name of an `ObjectSet` unique.
+const DIGITS: usize = 16;
 /// The namespace of the inventories of cluster-scoped owners, as of their Events and Commands.
 const NAMESPACE_OF_CLUSTER: &str = "default";
 /// The prefix of sequence numbers in the config store.
@@ -99,17 +101,8 @@ impl InventoryStore {
 
     /// The `ObjectSet` of an owner, whether it exists or not.
     pub(crate) fn name_of(&self, owner: &SetOwner) -> ObjectRef {
-        let mut hash = Sha256::new();
-        for part in [&self.configurator.uid, &owner.uid] {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
-        }
-        let digest = hash.finalize();
-        let digest: String = digest
-            .iter()
-            .take(8)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let digest = digest_of([self.configurator.uid.as_bytes(), owner.uid.as_bytes()]);
+        let digest = digest.get(..DIGITS).unwrap_or_default();
         // Names may end neither with `-` nor with `.`; here the digest follows.
         let shown: String = owner.name.chars().take(SHOWN).collect();
         // Some kinds allow more in names than others.
@@ -230,17 +223,17 @@ impl InventoryStore {
             );
             return Err(Fault::new(FaultKind::ResourceGeneric, message));
         }
-        members.sort_unstable_by(|one, other| {
-            let by = |member: &MemberSpec| {
-                (
-                    member.group.clone(),
-                    member.kind.clone(),
-                    member.namespace.clone(),
-                    member.name.clone(),
-                )
-            };
-            by(one).cmp(&by(other))
-        });
+        let identity = |one: &MemberSpec| {
+            let MemberSpec {
+                group,
+                kind,
+                namespace,
+                name,
+                ..
+            } = one;
+            [group, kind, namespace, name].map(String::clone)
+        };
+        members.sort_by_cached_key(identity);
         // A host may have stopped before it wrote the number of the inventory that is stored.
         if stored.sequence > stored.booked {
             self.book(stored, fences).await?;

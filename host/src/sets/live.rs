@@ -37,7 +37,7 @@ pub(crate) struct LiveSet {
 /// The entries that a handler returned.
 pub(crate) struct Wanted {
     pub(crate) checked: Arc<CheckedSet>,
-    /// Of all entries.
+    /// The digest of all entries.
     pub(crate) digest: String,
     /// By the index of the entry.
     entries: Vec<WantedEntry>,
@@ -46,7 +46,7 @@ pub(crate) struct Wanted {
 
 /// One entry that a handler returned.
 pub(crate) struct WantedEntry {
-    /// Of everything that the entry says.
+    /// The digest of the entry.
     pub(crate) digest: String,
     /// The kind of its object.
     pub(crate) kind: Option<ServedKind>,
@@ -61,14 +61,14 @@ enum ReadyWhen {
     Expression(String, Box<Condition>),
 }
 
-/// What the host remembers of the object that it read last.
+/// The facts that the host keeps of the object that it read last.
 struct Seen {
     version: Option<u64>,
     /// The digest that the object carries.
     digest: Option<String>,
-    /// Of everything but its status and its versions, when a write last showed that it has what its entry describes.
+    /// The hash of the object without its status and versions, at the time when it last had what its entry describes.
     settled: Option<u64>,
-    /// Of the status that the object had when it was written last.
+    /// The hash of the status that the object had when it was written last.
     written_status: Option<u64>,
 }
 
@@ -85,7 +85,7 @@ impl Wanted {
     /// Compiles the expressions of a checked set. `digests` and `kinds` are by the index of the entry.
     ///
     /// # Errors
-    /// What is wrong with an expression, and the name of its entry.
+    /// The first expression that does not compile, with the name of its entry.
     pub(crate) fn new(
         checked: Arc<CheckedSet>,
         digest: String,

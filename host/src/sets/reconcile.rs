@@ -1,4 +1,4 @@
-//! Brings the members of one owner to what its handler returned, or deletes them.
+//! Reconciles or deletes the members of one owner.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -74,7 +74,7 @@ pub(crate) struct SetRun<'a> {
     pub(crate) resource: &'a ApiResource,
 }
 
-/// What a set has come to, when nothing more can be done at the moment.
+/// The state of a set for which nothing more can be done at the moment.
 enum Rest {
     Complete,
     Waiting(Option<Timestamp>),
@@ -89,12 +89,12 @@ struct Planned {
     status: ObjectSetStatus,
 }
 
-/// What the members are to come to.
+/// The goal of an attempt.
 #[derive(Clone, Copy)]
 enum Goal<'a> {
-    /// What the set's entries say.
+    /// Each entry has its member, and no other member is left.
     Wanted(TerminationPolicy, SetOptions, &'a CheckedSet),
-    /// None is left.
+    /// No member is left.
     None(TerminationPolicy),
 }
 
@@ -110,7 +110,7 @@ impl<'a> SetRun<'a> {
         }
     }
 
-    /// Brings the members to what a handler returned, as far as they let it.
+    /// Creates, updates and deletes members until nothing more can be done at the moment.
     pub(crate) async fn reconcile(self, request: &SetRequest) -> SetOutcome {
         let Some(owner) = self.run.members().first() else {
             return SetOutcome::Ready(Vec::new());
@@ -118,7 +118,7 @@ impl<'a> SetRun<'a> {
         self.outcome(self.try_reconcile(owner, request).await)
     }
 
-    /// Deletes the members of a deleted owner, as far as they let it. The members of an owner that lives are left alone.
+    /// Deletes the members of a deleted owner until nothing more can be done at the moment. The members of an owner that lives are left alone.
     pub(crate) async fn dismantle(self) -> SetOutcome {
         let Some(owner) = self.run.members().first() else {
             return SetOutcome::Ready(Vec::new());
@@ -336,8 +336,11 @@ impl<'a> SetRun<'a> {
             for record in records {
                 is_new |= matches!(&record, Action::Record(key, _)
                     if set.members.get(key).is_none_or(|known| known.member.is_none()));
-                let nonce = random::<12>()?;
-                set.members.record(record, || URL_SAFE_NO_PAD.encode(nonce));
+                let nonce = match is_new {
+                    true => URL_SAFE_NO_PAD.encode(random::<12>()?),
+                    false => String::new(),
+                };
+                set.members.record(record, || nonce);
             }
             is_dirty |= has_records;
             // A member is in the inventory before it exists. All else is written at the end of the turn.
@@ -448,7 +451,7 @@ impl<'a> SetRun<'a> {
         observation.rejection = rejection;
     }
 
-    /// What follows from a refusal.
+    /// Decides whether an action that the server rejected is tried again.
     fn rejection(
         self,
         set: &mut LiveSet,
@@ -553,7 +556,7 @@ impl<'a> SetRun<'a> {
         Ok(())
     }
 
-    /// What the next handler sees of the members.
+    /// Reads the members for the next handler.
     async fn results(self, set: &LiveSet) -> Result<Vec<(String, ResultEntry)>, Fault> {
         let actions = self.actions();
         let Some(wanted) = &set.wanted else {
@@ -586,7 +589,7 @@ impl<'a> SetRun<'a> {
     }
 }
 
-/// What this host does not offer yet is refused before anything is written.
+/// Refuses what this host does not offer yet, before anything is written.
 fn check_offered(set: &DesiredSet) -> Result<(), Fault> {
     let is_of_store = |entry: &&DesiredEntry| !matches!(entry.content, Content::Kubernetes(_));
     if let Some(entry) = set.entries.iter().find(is_of_store) {

@@ -56,14 +56,14 @@ pub(crate) struct WatchedKind {
     pub(crate) namespace: String,
 }
 
-/// What watches have shown of the members of a set that is in a run.
+/// Collects the events of members whose set is in a run.
 #[derive(Default)]
 pub(super) struct Inbox {
     news: Mutex<News>,
     told: Notify,
 }
 
-/// What watches have shown since it was last taken in.
+/// The events since the run last took them in.
 #[derive(Default)]
 struct News {
     members: HashMap<MemberKey, Shown>,
@@ -76,7 +76,7 @@ struct Listing {
     objects: HashSet<MemberKey>,
 }
 
-/// What a watch has shown of a member.
+/// The last event of a member.
 pub(crate) enum Shown {
     /// The object.
     Object(Box<Value>),
@@ -183,7 +183,7 @@ impl Sets {
         };
         match before {
             Some(Place::AtRest(set)) => (Some(set), inbox),
-            // A run that was dropped left its set behind in a state that nobody knows.
+            // A run was dropped in the middle of an action, so the set is read again.
             Some(Place::InRun(_)) | None => (None, inbox),
         }
     }

@@ -38,7 +38,7 @@ struct Watch {
     listing: HashSet<MemberKey>,
 }
 
-/// What a watch has shown.
+/// An event of a watch.
 pub(crate) struct MemberEvent {
     watched: WatchedKind,
     event: Watched,

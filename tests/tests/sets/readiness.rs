@@ -1,4 +1,4 @@
-//! What waits for what.
+//! Entries wait for others until these are ready.
 
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
-use crate::configurator::{BatchOptions, DeletionBy};
+use crate::configurator::{BatchOptions, DeletionBy, SetOptions};
 use crate::content::ContentDigest;
 use crate::document::Document;
 use crate::fault::FaultKind;
@@ -378,11 +378,22 @@ fn a_finalizer_holds_the_object_and_is_released_when_overdue() {
         forget a-uid
         forget a-uid
     "#]]);
-    let mut bench = Bench::listed(held);
+    let mut bench = Bench::listed(held.clone());
     deleting(bench.see("a", 1));
     bench.end("a", restart(1)).wait(600_000).check(expect![[r#"
         start Deletion a:Deleted after 0 failures
         release a-uid
+    "#]]);
+    // With sets, the object waits for its members, however long they take.
+    held.sets = Some(SetOptions {
+        max_prune_percent: 50,
+        prune_from: 5,
+    });
+    let mut bench = Bench::listed(held);
+    deleting(bench.see("a", 1));
+    bench.end("a", restart(1)).wait(600_000).check(expect![[r#"
+        start Deletion a:Deleted after 0 failures
+        start Deletion a:Deleted after 1 failures
     "#]]);
 }
 
@@ -524,6 +535,55 @@ fn suspended_nothing_begins() {
         .see("a", 1)
         .gone("a")
         .check(expect![""]);
+}
+
+fn await_members(bench: &mut Bench, name: &str, after: Option<Duration>) {
+    let ticket = bench.ticket_of(name);
+    let outcome = RunOutcome {
+        end: RunEnd::Paused(Pause::Members { after }),
+        ..bench.finished(ticket, Finish::Succeeded)
+    };
+    let actions = bench.queue.end(ticket, outcome, bench.now);
+    bench.note(actions);
+}
+
+fn change_members(bench: &mut Bench, name: &str) {
+    let actions = bench.queue.on_members(&key(name), bench.now);
+    bench.note(actions);
+}
+
+#[test]
+fn a_run_that_waits_for_members_goes_on_when_one_changes_or_its_time_comes() {
+    let mut bench = Bench::listed(configurator());
+    bench.see("a", 1);
+    await_members(&mut bench, "a", None);
+    bench.wait(3_600_000);
+    change_members(&mut bench, "a");
+    // The run has gone on, so this changes nothing.
+    change_members(&mut bench, "a");
+    await_members(&mut bench, "a", Some(Duration::from_secs(60)));
+    bench.wait(60_000);
+    bench.succeed("a");
+    // The set was ready, and is not any more.
+    change_members(&mut bench, "a");
+    bench.check(expect![[r#"
+        start Phases a:Added after 0 failures
+        resume
+        resume
+        start Phases a:Resync after 0 failures
+    "#]]);
+}
+
+#[test]
+fn a_change_of_the_object_ends_the_wait_for_its_members() {
+    let mut bench = Bench::listed(configurator());
+    bench.see("a", 1);
+    await_members(&mut bench, "a", None);
+    bench.see("a", 2);
+    bench.check(expect![[r#"
+        start Phases a:Added after 0 failures
+        start Phases a:Modified after 0 failures
+    "#]]);
 }
 
 fn park(bench: &mut Bench, name: &str, failure: Failure) {

@@ -37,7 +37,7 @@ pub enum Pause {
     },
 }
 
-/// What came of an object's set.
+/// The outcome of one attempt to reconcile or delete the members of an object's set.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SetOutcome {
     /// All members are ready and those without an entry are gone, or, of a deleted object, all members are gone. The next handler sees these

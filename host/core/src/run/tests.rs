@@ -82,7 +82,7 @@ struct Stage<'a> {
     /// Changes that have succeeded, by phase and request name.
     done: BTreeMap<(String, String), Operation>,
     departed: Vec<Departed>,
-    /// What comes of the object's set, each time.
+    /// The outcomes of the object's set, one for each attempt.
     sets: VecDeque<SetOutcome>,
     text: String,
 }

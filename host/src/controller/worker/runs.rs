@@ -62,7 +62,7 @@ impl Worker {
         drop(permit);
         self.hear_on(&keys).await;
         for key in &keys {
-            if self.stirred.remove(key) {
+            if self.members_changed.remove(key) {
                 self.on_members(key.clone()).await;
             }
         }
@@ -71,7 +71,7 @@ impl Worker {
     /// Members of the object's set have changed.
     pub(super) async fn on_members(&mut self, key: ObjectRef) {
         if self.queue.is_running(&key) {
-            self.stirred.insert(key);
+            self.members_changed.insert(key);
             return;
         }
         let now = self.now();
@@ -330,7 +330,7 @@ impl Worker {
         permit: Option<&Arc<Permit>>,
     ) {
         self.standings.remove(&key);
-        self.stirred.remove(&key);
+        self.members_changed.remove(&key);
         self.awaited.wait(&key, Vec::new());
         let ledger = self.parts.context.ledger.as_ref();
         let records = Records::All(ledger.and_then(|ledger| ledger.end(&key, &uid)));
