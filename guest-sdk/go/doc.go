@@ -48,19 +48,4 @@
 // [Wait] and Output.NextPhase; in a machine Output.Desired; in chains and machines, today, [Stop], the strategy [Graph] with DependsOn
 // and ReadyWhen, Request.Once, and [Output.Read] and [Output.RemoveFromPlan], which need a pipeline. In a chain, Data, Progress, Output
 // and Details of an output are checked and then left unread, and Last and Outputs of the input are empty.
-package configuratortest. `configurator build` makes a module of the package at
-// the root of the Go module: an ordinary package, not main, whose init functions register the handlers.
-//
-// # Two modes
-//
-// In a chain the phases of a Configurator follow one another, and the next phase gets the results of this one. In a machine a
-// handler is a leaf of a phase's tree and is entered until it is [Done]: it asks and ends with [Again], gets the answers by
-// [Input.Answer] and its own notes by [Input.Notes] when it is entered again, and leaves memory with [Wait].
-//
-// # What a host refuses
-//
-// An output that asks for any of this does nothing at all, and its run fails with UnsupportedResourceOperation: in a chain [Again],
-// [Wait] and Output.NextPhase; in a machine Output.Desired; in chains and machines, today, [Stop], the strategy [Graph] with DependsOn and ReadyWhen, Request.Once,
-// and [Output.Read] and [Output.RemoveFromPlan], which need a pipeline. In a chain, Data, Progress, Output and Details of an
-// output are checked and then left unread, and Last and Outputs of the input are empty.
 package configurator
