@@ -1,0 +1,51 @@
+//! YAML and JSON texts, packed or not.
+
+use std::io::Read as _;
+
+use configurator_sdk::HandlerError;
+use flate2::read::MultiGzDecoder;
+use serde_json::Value;
+
+/// The largest text after unpacking, in bytes.
+pub const MAX_TEXT: usize = 64 << 20;
+
+/// The first bytes of what gzip packs.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Reads the documents of a file, which may be packed by gzip.
+///
+/// # Errors
+/// Fatal, if it cannot be unpacked, has more than [`MAX_TEXT`] bytes, or is neither YAML nor JSON in UTF-8. The message begins with the location.
+pub fn read(bytes: Vec<u8>, location: &str) -> Result<Vec<Value>, HandlerError> {
+    let bytes = match bytes.starts_with(&GZIP) {
+        true => unpacked(&bytes, location)?,
+        false => bytes,
+    };
+    let text = String::from_utf8(bytes)
+        .map_err(|_| HandlerError::fatal(format!("{location}: it is not in UTF-8")))?;
+    parse(&text, location)
+}
+
+/// Reads the documents of a text.
+///
+/// # Errors
+/// Fatal, if it is neither YAML nor JSON. The message begins with the location.
+pub fn parse(text: &str, location: &str) -> Result<Vec<Value>, HandlerError> {
+    serde_saphyr::from_multiple(text)
+        .map_err(|error| HandlerError::fatal(format!("{location}: it is no YAML: {error}")))
+}
+
+fn unpacked(bytes: &[u8], location: &str) -> Result<Vec<u8>, HandlerError> {
+    let mut text = Vec::new();
+    // One byte more than is allowed tells that there is more.
+    let mut decoder = MultiGzDecoder::new(bytes).take(MAX_TEXT as u64 + 1);
+    decoder.read_to_end(&mut text).map_err(|error| {
+        HandlerError::fatal(format!("{location}: it cannot be unpacked: {error}"))
+    })?;
+    if text.len() > MAX_TEXT {
+        return Err(HandlerError::fatal(format!(
+            "{location}: it has more than {MAX_TEXT} bytes after unpacking"
+        )));
+    }
+    Ok(text)
+}
