@@ -1,6 +1,7 @@
 //! Numbers about a host, in the format of Prometheus.
 
 mod budgets;
+mod sets;
 
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use self::budgets::Budgets;
+use self::sets::SetFamilies;
+pub(crate) use self::sets::{SetCounts, SetMetrics};
 use crate::answers::AnswerBudget;
 
 /// The metrics of one host. Every name begins with `configurator_`.
@@ -33,6 +36,7 @@ pub struct Metrics {
     phases: Family<PhaseLabels, Counter>,
     flows: Family<FlowLabels, Counter>,
     steps: Family<RunLabels, Counter>,
+    sets: SetFamilies,
     events_dropped: Counter,
     declarative_given_up: Counter,
     declarative_refused: Counter,
@@ -122,6 +126,7 @@ impl Metrics {
             phases: Family::default(),
             flows: Family::default(),
             steps: Family::default(),
+            sets: SetFamilies::default(),
             events_dropped: Counter::default(),
             declarative_given_up: Counter::default(),
             declarative_refused: Counter::default(),
@@ -211,6 +216,7 @@ impl Metrics {
             "Leases that were found in an older state than they had been",
             metrics.lease_rollbacks.clone(),
         );
+        metrics.sets.register(&mut registry);
         registry.register_collector(Box::new(Budgets {
             guest,
             answers,
@@ -330,6 +336,11 @@ impl Metrics {
                 .get_or_create(&labels)
                 .set(i64::try_from(number).unwrap_or(i64::MAX));
         }
+    }
+
+    /// The metrics of the sets of a Configurator.
+    pub(crate) fn sets_of(&self, configurator: &ObjectRef) -> SetMetrics {
+        self.sets.of(configurator)
     }
 
     pub(crate) fn parked(&self, sink: SinkName, is_parked: bool) {

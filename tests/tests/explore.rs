@@ -204,8 +204,8 @@ parameters:
                 object: default/web
                 after: 1
                 times: 1
-                kind: ResourceMutation
-                status: 422
+                kind: ApiServerUnavailable
+                status: 503
             writes again: request made changes something each time that the host starts, though nothing else has changed
             handler root depends on the clock: requests.resourceRequests[0].operation.kubernetes.body.data.at
         "#]],
@@ -258,7 +258,7 @@ parameters:
                 object: default/web
                 after: 1
                 times: 1
-                kind: ResourceMutation
+                kind: ConfigstoreUnavailable
             writes again: request made changes something each time that the host starts, though nothing else has changed
             handler root depends on the clock: requests.resourceRequests[0].operation.config.operations[0].basic.value
         "#]],

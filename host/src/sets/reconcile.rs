@@ -45,7 +45,7 @@ use crate::answers::RunAnswers;
 use crate::clock::{SharedClock, until};
 use crate::events::{HostEvent, Publisher, Subject};
 use crate::kubernetes_faults::fault_of;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, SetCounts};
 use crate::objects;
 use crate::redaction::Redactor;
 use crate::resource::object_set::{ObjectSetStatus, SetOwner};
@@ -487,6 +487,7 @@ impl<'a> SetRun<'a> {
         let Some(owner) = self.run.members().first() else {
             return;
         };
+        self.sets.metrics.repaired();
         let conflicts = message.split(FIELDS_OF_OTHERS).nth(1).unwrap_or(message);
         let message = format!("{key} was changed by others and is corrected:{conflicts}");
         tracing::info!(configurator = %self.run.configurator().key, object = %owner.key, member = %key, "a member had drifted and was corrected");
@@ -535,6 +536,12 @@ impl<'a> SetRun<'a> {
             stored.status(),
             self.clock.now(),
         );
+        let counts = SetCounts {
+            state: said.state.clone(),
+            members: said.objects,
+            ready: said.ready,
+        };
+        self.sets.count(&stored.owner.uid, counts);
         self.sets.inventories.publish(stored, said).await
     }
 

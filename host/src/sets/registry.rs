@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use super::inventory::InventoryStore;
 use super::kinds::{ServedKind, ServedKinds};
 use super::live::{LiveSet, ReadFor};
+use crate::metrics::{SetCounts, SetMetrics};
 use crate::resource::object_set::SetOwner;
 use crate::seal::HostKey;
 
@@ -21,6 +22,7 @@ pub(crate) struct Sets {
     pub(super) inventories: InventoryStore,
     pub(super) kinds: ServedKinds,
     pub(super) key: Arc<HostKey>,
+    pub(super) metrics: SetMetrics,
     known: Mutex<Known>,
     /// Told when other kinds are to be watched.
     wanted: Notify,
@@ -38,6 +40,8 @@ struct Slot {
     owner: ObjectRef,
     set: Place,
     watched: BTreeSet<WatchedKind>,
+    /// As they were counted last.
+    counts: Option<SetCounts>,
 }
 
 enum Place {
@@ -140,11 +144,17 @@ impl Listing {
 }
 
 impl Sets {
-    pub(crate) fn new(inventories: InventoryStore, kinds: ServedKinds, key: Arc<HostKey>) -> Self {
+    pub(crate) fn new(
+        inventories: InventoryStore,
+        kinds: ServedKinds,
+        key: Arc<HostKey>,
+        metrics: SetMetrics,
+    ) -> Self {
         Self {
             inventories,
             kinds,
             key,
+            metrics,
             known: Mutex::default(),
             wanted: Notify::new(),
         }
@@ -176,6 +186,7 @@ impl Sets {
                     owner: owner.clone(),
                     set: place,
                     watched: BTreeSet::new(),
+                    counts: None,
                 };
                 known.sets.insert(uid.to_owned(), slot);
                 None
@@ -202,6 +213,15 @@ impl Sets {
         }
     }
 
+    /// Counts a set with these numbers from now on.
+    pub(super) fn count(&self, uid: &str, counts: SetCounts) {
+        let mut known = self.known();
+        if let Some(slot) = known.sets.get_mut(uid) {
+            self.metrics.count(slot.counts.as_ref(), Some(&counts));
+            slot.counts = Some(counts);
+        }
+    }
+
     /// Puts a set to rest after a run. What watches have shown meanwhile is taken in; returns whether it needs another run.
     pub(super) fn put(&self, mut set: Box<LiveSet>, inbox: &Inbox, now: Timestamp) -> bool {
         let mut known = self.known();
@@ -216,7 +236,9 @@ impl Sets {
     /// Forgets the set of an owner. It is read again when it is needed.
     pub(crate) fn forget(&self, uid: &str) {
         let mut known = self.known();
-        known.sets.remove(uid);
+        if let Some(slot) = known.sets.remove(uid) {
+            self.metrics.count(slot.counts.as_ref(), None);
+        }
         known.owners.retain(|_, owner| owner != uid);
         self.wanted.notify_one();
     }
@@ -224,7 +246,9 @@ impl Sets {
     /// Forgets the sets of owners that another host has.
     pub(crate) fn let_go(&self, is_let_go: impl Fn(&str) -> bool) {
         let mut known = self.known();
-        known.sets.retain(|uid, _| !is_let_go(uid));
+        for (_, slot) in known.sets.extract_if(|uid, _| is_let_go(uid)) {
+            self.metrics.count(slot.counts.as_ref(), None);
+        }
         known.owners.retain(|_, uid| !is_let_go(uid));
         self.wanted.notify_one();
     }
@@ -288,6 +312,14 @@ impl Sets {
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Sets {
+    fn drop(&mut self) {
+        for slot in self.known().sets.values() {
+            self.metrics.count(slot.counts.as_ref(), None);
+        }
     }
 }
 

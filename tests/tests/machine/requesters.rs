@@ -7,6 +7,7 @@ use configurator_tests::guests::workspace;
 use configurator_tests::machine::definition;
 use configurator_tests::world::{World, apply, until};
 use expect_test::{Expect, expect};
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::api::{Api, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, ResourceExt as _};
@@ -40,7 +41,25 @@ async fn grant(client: &Client, user: &str, resources: &[&str]) -> Result<()> {
     ] {
         apply(client, &object).await?;
     }
-    Ok(())
+    // It takes a moment until the server knows the rights.
+    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
+    until("the rights count", || async {
+        let mut allowed = true;
+        for resource in resources {
+            let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+            let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
+                "user": user,
+                "resourceAttributes": {
+                    "namespace": "default", "verb": "create", "group": "configurator.dev",
+                    "resource": resource, "subresource": subresource,
+                },
+            }}))?;
+            let review = reviews.create(&PostParams::default(), &review).await?;
+            allowed &= review.status.is_some_and(|status| status.allowed);
+        }
+        Ok(allowed)
+    })
+    .await
 }
 
 fn command(verb: &str, requested_by: &str) -> Result<Command> {

@@ -29,6 +29,12 @@ pub fn builtin_defaults(group: &str, version: &str, kind: &str, object: &mut Val
         ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => {
             set(object, "rules", Value::Null);
         }
+        ("apiregistration.k8s.io", "APIService") => {
+            set(object, "status", json!({}));
+            if let Some(service) = object.pointer_mut("/spec/service") {
+                set(service, "port", json!(443));
+            }
+        }
         ("networking.k8s.io", _) => networking(kind, object),
         ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(version, object),
         ("policy", "PodDisruptionBudget") => set(

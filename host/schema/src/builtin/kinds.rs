@@ -12,6 +12,7 @@ use k8s_openapi::{
         storage::v1 as storage,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions,
+    kube_aggregator::pkg::apis::apiregistration::v1 as apiregistration,
 };
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value};
@@ -88,6 +89,7 @@ macro_rules! kinds {
 static KINDS: &[BuiltinKind] = kinds! {
     core "io.k8s.api.core.v1": Pod ConfigMap Secret Service Node Namespace ServiceAccount PersistentVolume
         PersistentVolumeClaim Endpoints Event LimitRange ResourceQuota ReplicationController PodTemplate Binding;
+    apiregistration "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1": APIService;
     apps "io.k8s.api.apps.v1": Deployment ReplicaSet StatefulSet DaemonSet ControllerRevision;
     batch "io.k8s.api.batch.v1": Job CronJob;
     rbac "io.k8s.api.rbac.v1": Role RoleBinding ClusterRole ClusterRoleBinding;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::Schema;
 
+mod api_service_rules;
 mod convert;
 mod defaults;
 mod definition_rules;

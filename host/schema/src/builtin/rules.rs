@@ -96,6 +96,7 @@ pub fn builtin_validate(
                 "may not be changed in an update.",
             ));
         }
+        ("apiregistration.k8s.io", "APIService") => report.api_service(object, spec),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             super::definition_rules::validate(&mut report, object, old)
         }

@@ -28,6 +28,7 @@ pub(super) fn of(group: &str, kind: &str) -> Option<(&'static str, Cells)> {
             "Name|Desired#|Current#|Ready#|Up-to-date#|Available#|Node Selector|Age|Containers*|Images*|Selector*",
             workload::daemon_set,
         ),
+        ("apiregistration.k8s.io", "APIService") => ("Name|Service|Available|Age", api_service),
         ("apps", "ControllerRevision") => ("Name|Controller|Revision|Age", controller_revision),
         ("batch", "Job") => (
             "Name|Status|Completions|Duration|Age|Containers*|Images*|Selector*",
@@ -420,6 +421,28 @@ fn role_binding(o: &Value, now: Timestamp) -> Vec<Value> {
         of_kind("Group"),
         of_kind("ServiceAccount"),
     ]
+}
+
+fn api_service(o: &Value, now: Timestamp) -> Vec<Value> {
+    let service = match o.pointer("/spec/service") {
+        Some(Value::Object(_)) => format!(
+            "{}/{}",
+            str(o, "/spec/service/namespace"),
+            str(o, "/spec/service/name")
+        ),
+        _ => "Local".to_owned(),
+    };
+    let conditions = o.pointer("/status/conditions").and_then(Value::as_array);
+    let mut conditions = conditions.into_iter().flatten();
+    let available = conditions.find(|condition| str(condition, "/type") == "Available");
+    let available = available.map_or("Unknown".to_owned(), |available| {
+        let (status, reason) = (str(available, "/status"), str(available, "/reason"));
+        match status == "True" || reason.is_empty() {
+            true => status.to_owned(),
+            false => format!("{status} ({reason})"),
+        }
+    });
+    vec![name(o), json!(service), json!(available), age(o, now)]
 }
 
 fn storage_class(o: &Value, now: Timestamp) -> Vec<Value> {

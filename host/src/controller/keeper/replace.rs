@@ -77,7 +77,8 @@ impl Keeper {
                 &configurator,
             );
             let kinds = ServedKinds::new(shared.client.clone());
-            Sets::new(inventories, kinds, shared.state_key.clone())
+            let metrics = shared.metrics.sets_of(&key);
+            Sets::new(inventories, kinds, shared.state_key.clone(), metrics)
         });
         let store = StateStore::new(
             client.clone(),

@@ -1,0 +1,80 @@
+//! The rules of APIServices, as `validation.go` of k8s.io/kube-aggregator states them.
+
+use serde_json::{Value, json};
+
+use super::rules::Report;
+use crate::metadata;
+
+impl Report {
+    pub(super) fn api_service(&mut self, object: &Value, spec: &Value) {
+        let text = |of: &Value, name: &str| {
+            let found = of.get(name).and_then(Value::as_str);
+            found.unwrap_or_default().to_owned()
+        };
+        let (group, version) = (text(spec, "group"), text(spec, "version"));
+        let name = object.pointer("/metadata/name").unwrap_or(&Value::Null);
+        let wanted = format!("{version}.{group}");
+        if name.as_str() != Some(&wanted) {
+            self.invalid(
+                "metadata.name",
+                name,
+                format!("must be `spec.version+\".\"+spec.group`: {wanted:?}"),
+            );
+        }
+        if group.is_empty() {
+            if version != "v1" {
+                self.required(
+                    "spec.group",
+                    "only v1 may have an empty group and it better be legacy kube",
+                );
+            }
+        } else if let Some(why) = metadata::dns_name(&group) {
+            self.invalid("spec.group", &json!(group), why);
+        }
+        if let Some(why) = metadata::dns_1035_label(&version) {
+            self.invalid("spec.version", &json!(version), why);
+        }
+        for (name, most) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1000)] {
+            let number = spec.get(name).and_then(Value::as_i64).unwrap_or_default();
+            if !(1..=most).contains(&number) {
+                self.invalid(
+                    format!("spec.{name}"),
+                    &json!(number),
+                    format!("must be positive and less than {most}"),
+                );
+            }
+        }
+        let has_bundle = !text(spec, "caBundle").is_empty();
+        let is_insecure = spec.get("insecureSkipTLSVerify") == Some(&Value::Bool(true));
+        let Some(service) = spec.get("service").filter(|service| !service.is_null()) else {
+            if has_bundle {
+                self.invalid(
+                    "spec.caBundle",
+                    &json!(text(spec, "caBundle")),
+                    "local APIServices may not have a caBundle",
+                );
+            }
+            if is_insecure {
+                self.invalid(
+                    "spec.insecureSkipTLSVerify",
+                    &json!(true),
+                    "local APIServices may not have insecureSkipTLSVerify",
+                );
+            }
+            return;
+        };
+        for name in ["namespace", "name"] {
+            if text(service, name).is_empty() {
+                self.required(format!("spec.service.{name}"), "");
+            }
+        }
+        self.port(service.get("port"), "spec.service.port");
+        if is_insecure && has_bundle {
+            self.invalid(
+                "spec.insecureSkipTLSVerify",
+                &json!(true),
+                "may not be true if caBundle is present",
+            );
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Metrics of desired sets.
+
+use configurator_core::request::ObjectRef;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::ConfiguratorLabels;
+
+/// The state in which a change would delete more than is allowed.
+const UNCONFIRMED: &str = "Unconfirmed";
+
+/// The metrics of all sets of a host.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SetFamilies {
+    sets: Family<SetLabels, Gauge>,
+    members: Family<MemberLabels, Gauge>,
+    repairs: Family<ConfiguratorLabels, Counter>,
+    unconfirmed: Family<ConfiguratorLabels, Counter>,
+}
+
+/// The metrics of the sets of one Configurator.
+#[derive(Debug)]
+pub(crate) struct SetMetrics {
+    families: SetFamilies,
+    configurator: ConfiguratorLabels,
+}
+
+/// The numbers of one set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SetCounts {
+    /// As in the status of the ObjectSet.
+    pub(crate) state: String,
+    pub(crate) members: u32,
+    /// Those of `members` that are ready.
+    pub(crate) ready: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SetLabels {
+    #[prometheus(flatten)]
+    configurator: ConfiguratorLabels,
+    state: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct MemberLabels {
+    #[prometheus(flatten)]
+    configurator: ConfiguratorLabels,
+    state: &'static str,
+}
+
+impl SetFamilies {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register("sets", "Desired sets, by state", self.sets.clone());
+        registry.register(
+            "set_members",
+            "Members of desired sets, by state",
+            self.members.clone(),
+        );
+        registry.register(
+            "set_repairs",
+            "Members that others had changed, and that were corrected",
+            self.repairs.clone(),
+        );
+        registry.register(
+            "set_prunes_refused",
+            "Changes of sets that would have deleted too many members",
+            self.unconfirmed.clone(),
+        );
+    }
+
+    pub(super) fn of(&self, configurator: &ObjectRef) -> SetMetrics {
+        SetMetrics {
+            families: self.clone(),
+            configurator: configurator.into(),
+        }
+    }
+}
+
+impl SetMetrics {
+    /// Counts a set with its new numbers instead of its old ones.
+    pub(crate) fn count(&self, before: Option<&SetCounts>, after: Option<&SetCounts>) {
+        for (counts, sign) in [(before, -1), (after, 1)] {
+            let Some(counts) = counts else { continue };
+            let labels = SetLabels {
+                configurator: self.configurator.clone(),
+                state: counts.state.clone(),
+            };
+            self.families.sets.get_or_create(&labels).inc_by(sign);
+            let unready = counts.members.saturating_sub(counts.ready);
+            for (state, number) in [("ready", counts.ready), ("unready", unready)] {
+                let labels = MemberLabels {
+                    configurator: self.configurator.clone(),
+                    state,
+                };
+                let members = self.families.members.get_or_create(&labels);
+                members.inc_by(sign * i64::from(number));
+            }
+        }
+        let is_unconfirmed = |counts: &SetCounts| counts.state == UNCONFIRMED;
+        if after.is_some_and(is_unconfirmed) && !before.is_some_and(is_unconfirmed) {
+            let refused = self.families.unconfirmed.get_or_create(&self.configurator);
+            refused.inc();
+        }
+    }
+
+    /// A member that others had changed was corrected.
+    pub(crate) fn repaired(&self) {
+        let repairs = self.families.repairs.get_or_create(&self.configurator);
+        repairs.inc();
+    }
+}

@@ -1,0 +1,422 @@
+//! Real manifests, kept as sets on the embedded API and on a real one.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use configurator_host::resource::object_set::{ObjectSet, ObjectSetStatus};
+use configurator_host::scope::HostScope;
+use configurator_host::shards::Sharding;
+use configurator_tests::controlplane::ControlPlane;
+use configurator_tests::guests;
+use configurator_tests::world::{Place, Servers, World, manifest};
+use expect_test::expect;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+use k8s_openapi::api::core::v1::{Event, Namespace};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::{Expression, Selector};
+use kube::{ResourceExt as _, discovery};
+use serde_json::{Value, json};
+
+/// The longest wait for a set of a hundred objects.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The label of the Configurator that the host of a scene runs.
+const SCENE: &str = "scene";
+
+/// The most bytes of files in one ConfigMap.
+const CHUNK: usize = 500_000;
+
+/// A host that keeps one Application.
+struct Scene {
+    world: World,
+    name: &'static str,
+    has_controllers: bool,
+}
+
+impl Scene {
+    async fn embedded(name: &'static str) -> Result<Self> {
+        Self::start(Place::default().open().await?, name).await
+    }
+
+    async fn real(name: &'static str) -> Result<Self> {
+        let servers = ControlPlane::shared().await?.servers().await?;
+        Self::start(servers, name).await
+    }
+
+    async fn start(servers: Servers, name: &'static str) -> Result<Self> {
+        let has_controllers = servers.server.is_none();
+        let world = World::start_on(servers, |builder| match has_controllers {
+            false => builder,
+            // Other scenes use the same API.
+            true => {
+                let selector = Selector::from(Expression::Equal(SCENE.into(), name.into()));
+                let sharding = Sharding {
+                    shards: 1,
+                    name: name.to_owned(),
+                    ..Sharding::new("default", "host")
+                };
+                let scope = HostScope::default().selector(selector);
+                builder.scope(scope).sharding(sharding)
+            }
+        })
+        .await?;
+        world.apply(&manifest("manifests", "crd.yaml")?).await?;
+        world
+            .apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+            .await?;
+        world
+            .configure("manifests", |object| {
+                object["metadata"] = json!({"name": name, "labels": {SCENE: name}});
+                object["spec"]["watch"]["namespaces"] = json!([name]);
+            })
+            .await?;
+        Ok(Self {
+            world,
+            name,
+            has_controllers,
+        })
+    }
+
+    /// Applies the Application with a revision of these files.
+    async fn release(&self, revision: &str, files: &[PathBuf], mut spec: Value) -> Result<()> {
+        let parts = packed(files)?;
+        for (number, part) in parts.iter().enumerate() {
+            self.world
+                .apply(&json!({
+                    "apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {
+                        "namespace": self.name, "name": format!("manifests-{revision}-{number}"),
+                        "labels": {
+                            "manifests.configurator.dev/application": self.name,
+                            "manifests.configurator.dev/revision": revision,
+                        },
+                    },
+                    "binaryData": part,
+                }))
+                .await?;
+        }
+        spec["revision"] = json!(revision);
+        spec["configMaps"] = json!(parts.len());
+        self.world
+            .apply(&json!({
+                "apiVersion": "manifests.configurator.dev/v1alpha1", "kind": "Application",
+                "metadata": {"namespace": self.name, "name": self.name}, "spec": spec,
+            }))
+            .await
+    }
+
+    async fn applications(&self) -> Result<Api<DynamicObject>> {
+        let version = "manifests.configurator.dev/v1alpha1";
+        self.world.objects(version, "Application", self.name).await
+    }
+
+    async fn set(&self) -> Result<Option<ObjectSet>> {
+        let api: Api<ObjectSet> = Api::namespaced(self.world.client.clone(), self.name);
+        Ok(api.list(&ListParams::default()).await?.items.pop())
+    }
+
+    async fn status(&self) -> Result<ObjectSetStatus> {
+        let set = self.set().await?;
+        Ok(set.and_then(|set| set.status).unwrap_or_default())
+    }
+
+    /// All workloads with the label of a member.
+    async fn workloads(&self, kind: &str) -> Result<Vec<DynamicObject>> {
+        let api: Api<DynamicObject> = match kind {
+            "Deployment" => Api::all_with(self.world.client.clone(), &resource::<Deployment>()),
+            _ => Api::all_with(self.world.client.clone(), &resource::<DaemonSet>()),
+        };
+        let its = ListParams::default().labels("applyset.kubernetes.io/part-of");
+        Ok(api.list(&its).await?.items)
+    }
+
+    /// Does what the controllers of a cluster do for workloads, where there are none.
+    async fn control(&self) -> Result<()> {
+        if self.has_controllers {
+            return Ok(());
+        }
+        for kind in ["Deployment", "DaemonSet"] {
+            for object in self.workloads(kind).await? {
+                let generation = object.metadata.generation;
+                if object.data["status"]["observedGeneration"].as_i64() == generation {
+                    continue;
+                }
+                let replicas = object.data["spec"]["replicas"].as_i64().unwrap_or(1);
+                let status = match kind {
+                    "Deployment" => json!({
+                        "observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
+                        "readyReplicas": replicas, "availableReplicas": replicas,
+                        "conditions": [{"type": "Available", "status": "True"}],
+                    }),
+                    _ => json!({
+                        "observedGeneration": generation, "desiredNumberScheduled": 1, "currentNumberScheduled": 1,
+                        "updatedNumberScheduled": 1, "numberAvailable": 1, "numberReady": 1, "numberMisscheduled": 0,
+                    }),
+                };
+                let namespace = object.namespace().unwrap_or_default();
+                let api = self.world.objects("apps/v1", kind, &namespace).await?;
+                let patch = Patch::Merge(json!({"status": status}));
+                api.patch_status(&object.name_any(), &PatchParams::default(), &patch)
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what controllers do until this holds.
+    async fn until<F>(&self, what: &str, mut holds: impl FnMut() -> F) -> Result<()>
+    where
+        F: Future<Output = Result<bool>>,
+    {
+        let waiting = async {
+            while !holds().await? {
+                self.control().await?;
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            anyhow::Ok(())
+        };
+        match tokio::time::timeout(PATIENCE, waiting).await {
+            Ok(waited) => waited,
+            Err(_) => {
+                let (status, report) = (self.status().await?, self.world.report());
+                anyhow::bail!("in vain: {what}: the set is {status:#?}, the host {report:#?}")
+            }
+        }
+    }
+
+    /// Returns when all objects of a revision are ready. The generation of the Application is that of the revision.
+    async fn until_ready(&self, generation: i64) -> Result<ObjectSetStatus> {
+        self.until("the set is ready", || async {
+            let status = self.status().await?;
+            Ok(status.state == "Ready" && status.observed_generation == generation)
+        })
+        .await?;
+        self.status().await
+    }
+
+    /// The versions of all members.
+    async fn versions(&self) -> Result<BTreeMap<String, String>> {
+        let set = self.set().await?.context("there is no set")?;
+        let mut versions = BTreeMap::new();
+        for member in set.spec.members {
+            let group = discovery::group(&self.world.client, &member.group).await?;
+            let (resource, _) = group
+                .recommended_kind(&member.kind)
+                .with_context(|| member.kind.clone())?;
+            let client = self.world.client.clone();
+            let api: Api<DynamicObject> = match member.namespace.as_str() {
+                "" => Api::all_with(client, &resource),
+                namespace => Api::namespaced_with(client, namespace, &resource),
+            };
+            let object = api.get(&member.name).await?;
+            let name = format!("{} {}/{}", member.kind, member.namespace, member.name);
+            versions.insert(name, object.resource_version().unwrap_or_default());
+        }
+        Ok(versions)
+    }
+
+    /// Deletes the Application, and returns when it is gone.
+    async fn remove(&self, mut check: impl AsyncFnMut(&Self) -> Result<()>) -> Result<()> {
+        let api = self.applications().await?;
+        api.delete(self.name, &DeleteParams::default()).await?;
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        while api.get_opt(self.name).await?.is_some() {
+            check(self).await?;
+            anyhow::ensure!(
+                tokio::time::Instant::now() < deadline,
+                "the Application is not gone: its set is {:#?}",
+                self.set().await?
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    }
+}
+
+fn resource<K: kube::Resource<DynamicType = ()>>() -> ApiResource {
+    ApiResource::erase::<K>(&())
+}
+
+/// Packs files, and puts them into as many ConfigMaps as they need.
+fn packed(files: &[PathBuf]) -> Result<Vec<BTreeMap<String, String>>> {
+    let mut parts = vec![BTreeMap::new()];
+    let mut size = 0;
+    for file in files {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(&std::fs::read(file)?)?;
+        let text = STANDARD.encode(encoder.finish()?);
+        if size + text.len() > CHUNK {
+            parts.push(BTreeMap::new());
+            size = 0;
+        }
+        size += text.len();
+        let name = file.file_name().context("it is no file")?.to_string_lossy();
+        if let Some(part) = parts.last_mut() {
+            part.insert(format!("{name}.gz"), text);
+        }
+    }
+    Ok(parts)
+}
+
+/// The Deployments of the shop that each of them calls, by the environment variables in the manifests.
+const CALLS: [(&str, &[&str]); 5] = [
+    (
+        "frontend",
+        &[
+            "productcatalogservice",
+            "currencyservice",
+            "cartservice",
+            "recommendationservice",
+            "shippingservice",
+            "checkoutservice",
+            "adservice",
+        ],
+    ),
+    ("loadgenerator", &["frontend"]),
+    ("recommendationservice", &["productcatalogservice"]),
+    (
+        "checkoutservice",
+        &[
+            "productcatalogservice",
+            "shippingservice",
+            "paymentservice",
+            "emailservice",
+            "currencyservice",
+            "cartservice",
+        ],
+    ),
+    ("cartservice", &["redis-cart"]),
+];
+
+async fn a_shop_comes_up_in_order(scene: Scene) -> Result<()> {
+    let Some(file) = guests::shared_data("online-boutique.yaml") else {
+        return Ok(());
+    };
+    let files = [file];
+    let variables = json!(["*_ADDR"]);
+    let spec = json!({"addresses": {"variables": variables}});
+    scene.release("1", &files, spec).await?;
+    let events: Api<Event> = Api::namespaced(scene.world.client.clone(), scene.name);
+    scene
+        .until("an Event names the Service that is missing", || async {
+            let events = events.list(&ListParams::default()).await?;
+            let names_it = |event: Event| {
+                event
+                    .message
+                    .is_some_and(|message| message.contains("shoppingassistantservice"))
+            };
+            Ok(events.items.into_iter().any(names_it))
+        })
+        .await?;
+
+    let spec =
+        json!({"addresses": {"variables": variables, "external": ["shoppingassistantservice"]}});
+    scene.release("1", &files, spec.clone()).await?;
+    scene
+        .until("each Deployment comes after those that it calls", || async {
+            let deployments = scene.workloads("Deployment").await?;
+            let ready: BTreeMap<String, bool> = deployments
+                .iter()
+                .map(|deployment| {
+                    let available = deployment.data["status"]["availableReplicas"].as_i64();
+                    (deployment.name_any(), available >= Some(1))
+                })
+                .collect();
+            for (name, called) in CALLS {
+                if ready.contains_key(name) {
+                    let is_ready = |name: &&str| ready.get(*name) == Some(&true);
+                    assert!(called.iter().all(|name| is_ready(&name)), "{name}: {ready:?}");
+                }
+            }
+            Ok(ready.len() == 12 && ready.values().all(|is_ready| *is_ready))
+        })
+        .await?;
+    let status = scene.until_ready(2).await?;
+    assert_eq!((status.objects, status.ready), (35, 35));
+
+    let before = scene.versions().await?;
+    let sent = scene.world.metric("configurator_requests_total");
+    scene.release("2", &files, spec).await?;
+    scene.until_ready(3).await?;
+    assert_eq!(scene.versions().await?, before);
+    expect![[""]].assert_eq(&format!("{sent}\n{}", scene.world.metric("configurator_requests_total")));
+
+    scene
+        .remove(async |scene| {
+            let deployments = scene.workloads("Deployment").await?;
+            let names: Vec<String> = deployments.iter().map(DynamicObject::name_any).collect();
+            let has = |name: &str| names.iter().any(|there| there == name);
+            for (name, called) in CALLS {
+                for called in called {
+                    assert!(!has(name) || has(called), "{called} went before {name}");
+                }
+            }
+            Ok(())
+        })
+        .await?;
+    assert!(scene.workloads("Deployment").await?.is_empty());
+    scene.world.stop().await
+}
+
+async fn a_monitoring_stack_comes_and_goes(scene: Scene) -> Result<()> {
+    let Some(folder) = guests::shared_data("kube-prometheus/manifests") else {
+        return Ok(());
+    };
+    let mut files = Vec::new();
+    for folder in [folder.join("setup"), folder] {
+        for file in std::fs::read_dir(folder)? {
+            files.extend(Some(file?.path()).filter(|path| path.is_file()));
+        }
+    }
+    files.sort();
+    // Nothing answers behind it.
+    let spec = json!({"rules": [{"match": {"kind": "APIService"}, "readyWhen": "Exists"}]});
+    scene.release("1", &files, spec.clone()).await?;
+    let status = scene.until_ready(1).await?;
+    assert_eq!((status.objects, status.ready), (131, 131));
+
+    let before = scene.versions().await?;
+    scene.release("2", &files, spec).await?;
+    scene.until_ready(2).await?;
+    assert_eq!(scene.versions().await?, before);
+
+    scene.remove(async |_| Ok(())).await?;
+    let namespaces: Api<Namespace> = Api::all(scene.world.client.clone());
+    assert!(namespaces.get_opt("monitoring").await?.is_none());
+    scene.world.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shop_comes_up_in_order_embedded() -> Result<()> {
+    a_shop_comes_up_in_order(Scene::embedded("shop").await?).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shop_comes_up_in_order_real() -> Result<()> {
+    a_shop_comes_up_in_order(Scene::real("shop").await?).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_monitoring_stack_comes_and_goes_embedded() -> Result<()> {
+    a_monitoring_stack_comes_and_goes(Scene::embedded("stack").await?).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_monitoring_stack_comes_and_goes_real() -> Result<()> {
+    a_monitoring_stack_comes_and_goes(Scene::real("stack").await?).await
+}
