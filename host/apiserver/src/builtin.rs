@@ -102,16 +102,11 @@ pub(crate) fn resources() -> Vec<Arc<Resource>> {
             .returns_deleted()
             .names(NameRule::Label)
             .fields(&[("spec.clusterIP", ""), ("spec.type", "")]),
-        Row::new(
-            "apiregistration.k8s.io",
-            "v1",
-            "APIService",
-            "apiservices",
-        )
-        .category("api-extensions")
-        .cluster()
-        .status()
-        .names(NameRule::PathSegment),
+        Row::new("apiregistration.k8s.io", "v1", "APIService", "apiservices")
+            .category("api-extensions")
+            .cluster()
+            .status()
+            .names(NameRule::PathSegment),
         apps("ControllerRevision", "controllerrevisions"),
         apps("DaemonSet", "daemonsets")
             .short("ds")

@@ -15,8 +15,8 @@ use configurator_core::run::Run;
 use serde_json::Value;
 use tracing::Instrument as _;
 
-use super::kinds::{ServedKind, ServedKinds};
-use super::live::{LiveSet, ReadFor, Wanted};
+use super::kinds::{KindName, ServedKind, ServedKinds};
+use super::live::{LiveSet, ReadFor};
 use super::requests::{MemberRequests, Target};
 use crate::answers::RunAnswers;
 use crate::executor::scope_for;
@@ -43,6 +43,8 @@ pub(super) struct MemberActions<'a> {
 pub(super) struct Prepared {
     pub(super) key: MemberKey,
     kind: Option<ServedKind>,
+    /// The kind that the entry names, if the API did not serve it when it was asked last.
+    name: Option<KindName>,
     version: Option<u64>,
     step: PreparedStep,
 }
@@ -134,17 +136,16 @@ impl Prepared {
                 return None;
             }
         };
+        let entry = wanted.and_then(|wanted| wanted.entry_of(key));
+        let unserved = entry.filter(|(_, wanted)| wanted.kind.is_none());
         Some(Self {
-            kind: wanted.and_then(|wanted| kind_in(wanted, key)),
+            kind: entry.and_then(|(_, wanted)| wanted.kind.clone()),
+            name: unserved.and_then(|(entry, _)| KindName::of(entry)),
             version: live.version_of(key),
             key: key.clone(),
             step,
         })
     }
-}
-
-fn kind_in(wanted: &Wanted, key: &MemberKey) -> Option<ServedKind> {
-    wanted.entry_of(key)?.1.kind.clone()
 }
 
 impl MemberActions<'_> {
@@ -172,9 +173,10 @@ impl MemberActions<'_> {
 
     async fn attempt(self, prepared: &Prepared) -> Result<Done, Fault> {
         let key = &prepared.key;
-        let kind = match &prepared.kind {
-            Some(kind) => Some(kind.clone()),
-            None => self.kinds.preferred(key).await?,
+        let kind = match (&prepared.kind, &prepared.name) {
+            (Some(kind), _) => Some(kind.clone()),
+            (None, Some(name)) => self.kinds.find(name).await?,
+            (None, None) => self.kinds.preferred(key).await?,
         };
         let Some(kind) = kind else {
             return Ok(Done::NoKind);

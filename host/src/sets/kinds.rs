@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use configurator_core::desired::DesiredEntry;
 use configurator_core::fault::Fault;
 use configurator_core::graph::member::MemberKey;
 use kube::Client;
@@ -10,8 +11,9 @@ use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
 use kube::discovery::{self, ApiCapabilities, Scope};
 
+use super::live::object_of;
 use crate::kubernetes_faults::fault_of;
-use crate::objects;
+use crate::objects::{self, text};
 
 /// A kind as the API serves it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -36,6 +38,21 @@ pub(crate) struct KindName {
     pub(crate) kind: String,
     /// `None`: the version that the API prefers.
     pub(crate) version: Option<String>,
+}
+
+impl KindName {
+    /// The kind that an entry names. `None`: it names none, which the check of the set says better.
+    pub(crate) fn of(entry: &DesiredEntry) -> Option<Self> {
+        let object = object_of(entry)?.to_value();
+        let api_version = text(&object, "/apiVersion");
+        let kind = text(&object, "/kind");
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        (!kind.is_empty() && !version.is_empty()).then(|| Self {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            version: Some(version.to_owned()),
+        })
+    }
 }
 
 impl ServedKinds {

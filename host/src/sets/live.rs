@@ -48,7 +48,7 @@ pub(crate) struct Wanted {
 pub(crate) struct WantedEntry {
     /// The digest of the entry.
     pub(crate) digest: String,
-    /// The kind of its object.
+    /// The kind of its object. `None`: the API did not serve it when it was asked last.
     pub(crate) kind: Option<ServedKind>,
     ready_when: ReadyWhen,
     failed_when: Option<Condition>,
@@ -140,12 +140,29 @@ impl Wanted {
         self.entry(*self.by_key.get(key)?)
     }
 
-    /// The kinds of all entries.
-    pub(crate) fn kinds(&self) -> impl Iterator<Item = (&MemberKey, &ServedKind)> {
+    /// The kinds of all entries whose kind the API serves, with the index of the entry.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = (usize, &MemberKey, &ServedKind)> {
         let graph = self.checked.graph.entries().iter();
-        graph
+        let entries = graph.zip(&self.entries).enumerate();
+        entries
+            .filter_map(|(index, (entry, wanted))| Some((index, &entry.key, wanted.kind.as_ref()?)))
+    }
+
+    /// All entries with their members. The kind is `None` if the API did not serve it when it was asked last.
+    pub(crate) fn members(
+        &self,
+    ) -> impl Iterator<Item = (&DesiredEntry, &MemberKey, Option<&ServedKind>)> {
+        let graph = self.checked.graph.entries().iter();
+        let entries = self.checked.set.entries.iter().zip(graph);
+        entries
             .zip(&self.entries)
-            .filter_map(|(entry, wanted)| Some((&entry.key, wanted.kind.as_ref()?)))
+            .map(|((entry, member), wanted)| (entry, &member.key, wanted.kind.as_ref()))
+    }
+
+    /// The entries whose kind the API did not serve when it was asked last.
+    pub(crate) fn unserved(&mut self) -> impl Iterator<Item = (&DesiredEntry, &mut WantedEntry)> {
+        let entries = self.checked.set.entries.iter().zip(&mut self.entries);
+        entries.filter(|(_, wanted)| wanted.kind.is_none())
     }
 }
 

@@ -38,7 +38,7 @@ use serde_json::Value;
 use super::actions::{Done, FIELDS_OF_OTHERS, MemberActions, Prepared};
 use super::inventory::MAX_MEMBERS;
 use super::kinds::{KindName, ServedKind};
-use super::live::{LiveSet, ReadFor, Wanted, object_of};
+use super::live::{LiveSet, ReadFor, Wanted};
 use super::registry::{Inbox, Sets, WatchedKind};
 use super::{rights, status};
 use crate::answers::RunAnswers;
@@ -276,7 +276,7 @@ impl<'a> SetRun<'a> {
         let mut served: HashMap<(String, String), Option<ServedKind>> = HashMap::new();
         let mut kinds = Vec::with_capacity(set.entries.len());
         for entry in &set.entries {
-            let name = kind_name(entry);
+            let name = KindName::of(entry);
             let kind = match &name {
                 Some(name) => self.sets.kinds.find(name).await?,
                 None => None,
@@ -545,12 +545,18 @@ impl<'a> SetRun<'a> {
         self.sets.inventories.publish(stored, said).await
     }
 
-    /// Has the kinds of all members watched. A kind that the API does not serve is watched when its member is read again.
-    async fn watch(self, set: &LiveSet) -> Result<(), Fault> {
+    /// Has the kinds of all members watched. Of those of entries, the API may serve some only since the definitions in the set are there.
+    async fn watch(self, set: &mut LiveSet) -> Result<(), Fault> {
+        let unserved = set.wanted.iter_mut().flat_map(Wanted::unserved);
+        for (entry, wanted) in unserved {
+            if let Some(name) = KindName::of(entry) {
+                wanted.kind = self.sets.kinds.find(&name).await?;
+            }
+        }
         let wanted = set.wanted.as_ref();
         let kinds = wanted.into_iter().flat_map(Wanted::kinds);
         let mut watched: BTreeSet<WatchedKind> = kinds
-            .filter_map(|(key, kind)| WatchedKind::of(kind, key))
+            .filter_map(|(_, key, kind)| WatchedKind::of(kind, key))
             .collect();
         for (key, _) in set.members.inventory() {
             if wanted.is_none_or(|wanted| wanted.entry_of(key).is_none())
@@ -570,7 +576,7 @@ impl<'a> SetRun<'a> {
             return Ok(Vec::new());
         };
         let mut results = Vec::new();
-        for (index, (key, kind)) in wanted.kinds().enumerate() {
+        for (index, key, kind) in wanted.kinds() {
             let Some((entry, _)) = wanted.entry(index) else {
                 continue;
             };
@@ -615,19 +621,6 @@ fn check_offered(set: &DesiredSet) -> Result<(), Fault> {
         )));
     }
     Ok(())
-}
-
-/// The kind that an entry names. `None`: it names none, which the check of the set says better.
-fn kind_name(entry: &DesiredEntry) -> Option<KindName> {
-    let object = object_of(entry)?.to_value();
-    let api_version = objects::text(&object, "/apiVersion");
-    let kind = objects::text(&object, "/kind");
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    (!kind.is_empty() && !version.is_empty()).then(|| KindName {
-        group: group.to_owned(),
-        kind: kind.to_owned(),
-        version: Some(version.to_owned()),
-    })
 }
 
 /// The digest of everything that an entry says. It has a key, because entries may hold secrets.

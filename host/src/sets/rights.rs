@@ -1,16 +1,19 @@
 //! Whether the Configurator may do everything that a set needs, before anything is written.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
+use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::graph::entry::Provides;
 use configurator_core::graph::member::MemberKey;
 use configurator_core::request::ObjectKey;
 use configurator_core::run::Run;
 
-use super::kinds::ServedKind;
-use super::live::Wanted;
+use super::kinds::{KindName, ServedKind};
+use super::live::{Wanted, object_of};
 use super::requests::MemberRequests;
+use crate::objects::text;
 
 /// The kinds of a namespace, and the verbs that no rule grants.
 type Lacking = BTreeMap<(String, String, String), BTreeSet<&'static str>>;
@@ -23,10 +26,13 @@ pub(super) fn check(run: &Run, wanted: &Wanted) -> Result<(), Fault> {
     let requests = MemberRequests { run };
     let mut lacking = Lacking::new();
     let mut reason = None;
-    for (index, (key, kind)) in wanted.kinds().enumerate() {
-        let Some((entry, _)) = wanted.entry(index) else {
-            continue;
+    let defined = DefinedKinds::of(wanted);
+    for (entry, key, served) in wanted.members() {
+        let kind = match served {
+            Some(kind) => Some(kind.clone()),
+            None => KindName::of(entry).and_then(|name| defined.find(&name)),
         };
+        let Some(kind) = &kind else { continue };
         let asked = [
             (
                 "apply",
@@ -61,6 +67,44 @@ pub(super) fn check(run: &Run, wanted: &Wanted) -> Result<(), Fault> {
                 rules(&lacking)
             ),
         )),
+    }
+}
+
+/// The kinds that the entries of a set define themselves, with their plurals and whether they are in namespaces.
+struct DefinedKinds(HashMap<(String, String), (String, bool)>);
+
+impl DefinedKinds {
+    fn of(wanted: &Wanted) -> Self {
+        let mut kinds = HashMap::new();
+        let entries = wanted.checked.graph.entries().iter();
+        for (index, entry) in entries.enumerate() {
+            let Some(Provides::Kind { group, kind }) = &entry.provides else {
+                continue;
+            };
+            let object = wanted.entry(index).and_then(|(entry, _)| object_of(entry));
+            let definition = object.map(Document::to_value).unwrap_or_default();
+            let plural = text(&definition, "/spec/names/plural").to_owned();
+            let is_namespaced = text(&definition, "/spec/scope") == "Namespaced";
+            kinds.insert((group.clone(), kind.clone()), (plural, is_namespaced));
+        }
+        Self(kinds)
+    }
+
+    /// The kind as the API will serve it.
+    fn find(&self, name: &KindName) -> Option<ServedKind> {
+        let KindName {
+            group,
+            kind,
+            version,
+        } = name.clone();
+        let (plural, is_namespaced) = self.0.get(&(group.clone(), kind.clone()))?.clone();
+        Some(ServedKind {
+            group,
+            version: version?,
+            kind,
+            plural,
+            is_namespaced,
+        })
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod apply;
 mod deletion;
+mod kinds;
 mod prune;
 mod readiness;
 mod scene;
