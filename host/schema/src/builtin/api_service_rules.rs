@@ -1,5 +1,7 @@
 //! The rules of APIServices, as `validation.go` of k8s.io/kube-aggregator states them.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::rules::Report;
@@ -44,13 +46,13 @@ impl Report {
                 );
             }
         }
-        let has_bundle = !text(spec, "caBundle").is_empty();
+        let bundle = STANDARD.decode(text(spec, "caBundle")).unwrap_or_default();
         let is_insecure = spec.get("insecureSkipTLSVerify") == Some(&Value::Bool(true));
         let Some(service) = spec.get("service").filter(|service| !service.is_null()) else {
-            if has_bundle {
+            if !bundle.is_empty() {
                 self.invalid(
                     "spec.caBundle",
-                    &json!(text(spec, "caBundle")),
+                    &json!(format!("{} bytes", bundle.len())),
                     "local APIServices may not have a caBundle",
                 );
             }
@@ -68,8 +70,18 @@ impl Report {
                 self.required(format!("spec.service.{name}"), "");
             }
         }
-        self.port(service.get("port"), "spec.service.port");
-        if is_insecure && has_bundle {
+        if let Some(port) = service.get("port")
+            && port
+                .as_i64()
+                .is_some_and(|port| !(1..=65535).contains(&port))
+        {
+            self.invalid(
+                "spec.service.port",
+                port,
+                "port is not valid: must be between 1 and 65535, inclusive",
+            );
+        }
+        if is_insecure && !bundle.is_empty() {
             self.invalid(
                 "spec.insecureSkipTLSVerify",
                 &json!(true),
