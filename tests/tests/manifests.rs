@@ -395,7 +395,7 @@ async fn a_shop_comes_up_in_order(scene: Scene) -> Result<()> {
                     if ready.contains_key(name) {
                         let is_ready = |name: &&str| ready.get(*name) == Some(&true);
                         assert!(
-                            called.iter().all(|name| is_ready(&name)),
+                            called.iter().all(|name| is_ready(name)),
                             "{name}: {ready:?}"
                         );
                     }
