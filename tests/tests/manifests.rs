@@ -394,10 +394,7 @@ async fn a_shop_comes_up_in_order(scene: Scene) -> Result<()> {
                 for (name, called) in CALLS {
                     if ready.contains_key(name) {
                         let is_ready = |name: &&str| ready.get(*name) == Some(&true);
-                        assert!(
-                            called.iter().all(|name| is_ready(name)),
-                            "{name}: {ready:?}"
-                        );
+                        assert!(called.iter().all(is_ready), "{name}: {ready:?}");
                     }
                 }
                 Ok(ready.len() == 12 && ready.values().all(|is_ready| *is_ready))
