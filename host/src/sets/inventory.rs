@@ -53,6 +53,7 @@ pub(crate) struct InventoryStore {
 
 /// An inventory, without its members, as it is stored.
 #[derive(Debug, Clone)]
+#[cfg_attr(test, derive(Default))]
 pub(crate) struct Stored {
     /// The `ObjectSet`.
     pub(crate) object_set: ObjectRef,

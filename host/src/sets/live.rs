@@ -1,6 +1,6 @@
 //! One set, as the host has it in memory.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use configurator_core::document::Document;
 use configurator_core::graph::health::{health, observed};
 use configurator_core::graph::member::MemberKey;
 use configurator_core::graph::members::Members;
-use configurator_core::graph::observation::{Found, Health, Present};
+use configurator_core::graph::observation::{Found, Health, Present, Rejection};
 use configurator_core::request::Readiness;
 use configurator_core::retry::Tries;
 use configurator_core::time::Timestamp;
@@ -32,6 +32,8 @@ pub(crate) struct LiveSet {
     /// How often in a row actions failed, by member.
     pub(crate) tries: HashMap<MemberKey, Tries>,
     seen: HashMap<MemberKey, Seen>,
+    /// Members that a watch showed to be gone while an action for them was under way. The answer to the action may be older than that.
+    doubted: HashSet<MemberKey>,
 }
 
 /// The entries that a handler returned.
@@ -140,14 +142,6 @@ impl Wanted {
         self.entry(*self.by_key.get(key)?)
     }
 
-    /// The kinds of all entries whose kind the API serves, with the index of the entry.
-    pub(crate) fn kinds(&self) -> impl Iterator<Item = (usize, &MemberKey, &ServedKind)> {
-        let graph = self.checked.graph.entries().iter();
-        let entries = graph.zip(&self.entries).enumerate();
-        entries
-            .filter_map(|(index, (entry, wanted))| Some((index, &entry.key, wanted.kind.as_ref()?)))
-    }
-
     /// All entries with their members. The kind is `None` if the API did not serve it when it was asked last.
     pub(crate) fn members(
         &self,
@@ -183,6 +177,7 @@ impl LiveSet {
             wanted: None,
             tries: HashMap::new(),
             seen: HashMap::new(),
+            doubted: HashSet::new(),
         }
     }
 
@@ -293,7 +288,21 @@ impl LiveSet {
 
     /// Has a member read again: its state is not known any more.
     pub(crate) fn doubt(&mut self, key: &MemberKey) {
-        self.members.get_mut(key).observation.found = Found::Unknown;
+        let observation = &mut self.members.get_mut(key).observation;
+        observation.found = Found::Unknown;
+        if observation.is_busy {
+            self.doubted.insert(key.clone());
+        }
+    }
+
+    /// Ends the action of a member, after its answer was taken in.
+    pub(crate) fn end_action(&mut self, key: &MemberKey, rejection: Option<Rejection>) {
+        let observation = &mut self.members.get_mut(key).observation;
+        observation.is_busy = false;
+        observation.rejection = rejection;
+        if self.doubted.remove(key) {
+            observation.found = Found::Unknown;
+        }
     }
 
     /// The version of the object that was read last.
@@ -388,4 +397,38 @@ fn hash(value: Option<&Value>) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The answer to a deletion was on its way when the watch showed that the object is gone.
+    #[test]
+    fn an_answer_from_before_the_deletion_was_seen_is_not_believed() {
+        let key = MemberKey::Kubernetes {
+            group: String::new(),
+            kind: "ConfigMap".to_owned(),
+            namespace: "shop".to_owned(),
+            name: "web".to_owned(),
+        };
+        let members = Members::new(Vec::new().into_iter().collect(), HashMap::new());
+        let mut set = LiveSet::new(Stored::default(), members);
+        set.members.get_mut(&key).observation.is_busy = true;
+        set.doubt(&key);
+        let answer = json!({"metadata": {
+            "uid": "1", "resourceVersion": "7", "deletionTimestamp": "2026-01-01T00:00:00Z",
+        }});
+        set.observe(&key, Some(&answer), ReadFor::Look, Timestamp::default());
+        set.end_action(&key, None);
+        let observation = &set.members.get_mut(&key).observation;
+        assert_eq!(observation.found, Found::Unknown);
+        assert!(!observation.is_busy);
+        // The next answer is believed.
+        set.observe(&key, None, ReadFor::Look, Timestamp::default());
+        set.end_action(&key, None);
+        assert_eq!(set.members.get_mut(&key).observation.found, Found::Absent);
+    }
 }

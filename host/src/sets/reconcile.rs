@@ -446,9 +446,7 @@ impl<'a> SetRun<'a> {
         if !is_rejected {
             set.tries.remove(key);
         }
-        let observation = &mut set.members.get_mut(key).observation;
-        observation.is_busy = false;
-        observation.rejection = rejection;
+        set.end_action(key, rejection);
     }
 
     /// Decides whether an action that the server rejected is tried again.
@@ -545,7 +543,7 @@ impl<'a> SetRun<'a> {
         self.sets.inventories.publish(stored, said).await
     }
 
-    /// Has the kinds of all members watched. Of those of entries, the API may serve some only since the definitions in the set are there.
+    /// Watches the kinds of all members. First looks up the kinds that the API did not serve before, because the set may have defined them since.
     async fn watch(self, set: &mut LiveSet) -> Result<(), Fault> {
         let unserved = set.wanted.iter_mut().flat_map(Wanted::unserved);
         for (entry, wanted) in unserved {
@@ -554,9 +552,9 @@ impl<'a> SetRun<'a> {
             }
         }
         let wanted = set.wanted.as_ref();
-        let kinds = wanted.into_iter().flat_map(Wanted::kinds);
-        let mut watched: BTreeSet<WatchedKind> = kinds
-            .filter_map(|(_, key, kind)| WatchedKind::of(kind, key))
+        let members = wanted.into_iter().flat_map(Wanted::members);
+        let mut watched: BTreeSet<WatchedKind> = members
+            .filter_map(|(_, key, kind)| WatchedKind::of(kind?, key))
             .collect();
         for (key, _) in set.members.inventory() {
             if wanted.is_none_or(|wanted| wanted.entry_of(key).is_none())
@@ -576,10 +574,8 @@ impl<'a> SetRun<'a> {
             return Ok(Vec::new());
         };
         let mut results = Vec::new();
-        for (index, key, kind) in wanted.kinds() {
-            let Some((entry, _)) = wanted.entry(index) else {
-                continue;
-            };
+        for (entry, key, kind) in wanted.members() {
+            let Some(kind) = kind else { continue };
             let created = self.clock.now();
             let object = actions.read((key, kind)).await?;
             let document = object.map(|object| Document::of(&object));
