@@ -15,18 +15,24 @@ use configurator_host::metrics::Metrics;
 use configurator_host::module_source::ModuleDirectory;
 use configurator_host::objects;
 use configurator_host::resource::definitions;
+use configurator_host::scope::HostScope;
+use configurator_host::shards::Sharding;
 use configurator_host::sinks::configstore::{ConfigStore, EmbeddedConfigStore};
 use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey, SecretStore};
 use configurator_host::tasks::Tasks;
 use configurator_store::{OpenError, Store, StoreOptions};
 use kube::Client;
 use kube::api::{Api, DynamicObject, PatchParams};
+use kube::core::{Expression, Selector};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::program::SECRET_KEY;
+
+/// The label of the Configurators that the host of a scene runs.
+pub const SCENE: &str = "scene";
 
 /// How long anything may take before a test gives up waiting.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -165,6 +171,26 @@ impl World {
             tasks,
             running,
         })
+    }
+
+    /// Starts a host for one scene. Scenes share a real API, so there the host runs only Configurators whose label [`SCENE`] has this name. The next
+    /// host of the scene waits for the Leases of this one as long as `lease`, unless this one stops.
+    ///
+    /// # Errors
+    /// As [`start_on`](Self::start_on).
+    pub async fn start_scene(servers: Servers, name: &str, lease: Duration) -> Result<Self> {
+        if servers.server.is_some() {
+            return Self::start_on(servers, |builder| builder).await;
+        }
+        let selector = Selector::from(Expression::Equal(SCENE.into(), name.into()));
+        let scope = HostScope::default().selector(selector);
+        let sharding = Sharding {
+            shards: 1,
+            name: name.to_owned(),
+            lease,
+            ..Sharding::new("default", "host")
+        };
+        Self::start_on(servers, |builder| builder.scope(scope).sharding(sharding)).await
     }
 
     /// Applies an object.

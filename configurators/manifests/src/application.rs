@@ -4,16 +4,16 @@ use serde::Deserialize;
 
 use crate::object::Object;
 
-/// An Application, as its definition has it.
+/// An Application, the fields of which `crd.yaml` describes.
 #[derive(Debug, Deserialize)]
 pub struct Application {
-    /// Where it is.
+    /// The identity.
     pub metadata: Metadata,
-    /// What is wanted.
+    /// The wanted state.
     pub spec: Spec,
 }
 
-/// Where an object is.
+/// The identity of an object.
 #[derive(Debug, Deserialize)]
 pub struct Metadata {
     /// The name.
@@ -23,7 +23,7 @@ pub struct Metadata {
     pub namespace: String,
 }
 
-/// The wanted manifests, and how they are treated.
+/// The wanted manifests and their options.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spec {
@@ -31,18 +31,18 @@ pub struct Spec {
     pub revision: String,
     /// The number of ConfigMaps.
     pub config_maps: usize,
-    /// How the objects are treated.
+    /// The options of the objects.
     #[serde(flatten)]
     pub treatment: Treatment,
 }
 
-/// How objects are treated, and what they depend on.
+/// The options of objects, and their dependencies.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Treatment {
-    /// Dependencies that environment variables tell.
+    /// The environment variables that dependencies are read from.
     pub addresses: Option<Addresses>,
-    /// In the order in which they count.
+    /// The rules. A later one overrides an earlier one.
     #[serde(default)]
     pub rules: Vec<Rule>,
 }
@@ -57,7 +57,7 @@ pub struct Addresses {
     pub external: Vec<String>,
 }
 
-/// How some objects are treated. Absent fields leave the defaults of the contract.
+/// The options of some objects. An absent field means the default of the contract.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rule {
@@ -81,7 +81,7 @@ pub struct Rule {
     /// Fields that are left alone.
     #[serde(default)]
     pub ignored_paths: Vec<String>,
-    /// What must be ready first.
+    /// The objects that must be ready first.
     #[serde(default)]
     pub depends_on: Vec<Selector>,
 }
@@ -100,7 +100,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Whether the object is selected.
+    /// Returns whether the object is selected.
     pub fn matches(&self, object: &Object) -> bool {
         let is = |wanted: &Option<String>, text: &str| {
             wanted.as_deref().is_none_or(|wanted| wanted == text)

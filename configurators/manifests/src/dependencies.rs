@@ -1,4 +1,4 @@
-//! The order that the objects themselves tell.
+//! Dependencies that can be read from the objects.
 //!
 //! | object | comes after |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | a binding of a role | the role |
 //! | an APIService, the configuration of webhooks | its Services, and the workloads behind them |
 //!
-//! What is not among the objects is taken to exist. The host itself puts definitions of kinds and Namespaces first. A workload does not wait for a
+//! Objects that the manifests lack are assumed to exist. The host itself puts definitions of kinds and Namespaces first. A workload does not wait for a
 //! PersistentVolumeClaim, because some are bound only when a Pod uses them.
 
 mod address;
@@ -24,7 +24,7 @@ use self::workload::Workload;
 use crate::application::Addresses;
 use crate::object::Object;
 
-/// Which objects come after which others, by their indices.
+/// The dependencies between objects, by index.
 #[derive(Debug, Default)]
 pub struct Dependencies {
     needed: HashMap<usize, BTreeSet<usize>>,
@@ -49,21 +49,21 @@ impl Dependencies {
         Ok(dependencies)
     }
 
-    /// Adds that an object comes after others. An object never comes after itself.
+    /// Makes an object depend on others. A dependency on itself is ignored.
     pub fn add(&mut self, from: usize, needed: impl IntoIterator<Item = usize>) {
         let needed = needed.into_iter().filter(|needed| *needed != from);
         self.needed.entry(from).or_default().extend(needed);
     }
 
-    /// What the object comes after.
+    /// Returns the objects that must be ready before this one.
     pub fn of_object(&self, from: usize) -> BTreeSet<usize> {
         self.needed.get(&from).cloned().unwrap_or_default()
     }
 }
 
-/// Finds objects.
+/// The objects by name, and the workloads by namespace.
 struct Index<'a> {
-    /// By kind, namespace and name. Of the kinds here no two groups have the same.
+    /// By kind, namespace and name. The kinds that are looked up exist in one group only.
     by_name: HashMap<(&'a str, &'a str, &'a str), usize>,
     /// By namespace.
     workloads: HashMap<&'a str, Vec<(usize, Workload<'a>)>>,
@@ -92,7 +92,7 @@ impl<'a> Index<'a> {
         self.by_name.get(&(kind, namespace, name)).copied()
     }
 
-    /// What an object uses by name.
+    /// Returns the objects that an object refers to by name.
     fn uses(&self, object: &Object) -> Vec<usize> {
         let mut found = Vec::new();
         if let Some(workload) = Workload::of(object) {
@@ -113,7 +113,7 @@ impl<'a> Index<'a> {
         found
     }
 
-    /// The Services that the API server calls for an object, and the workloads behind them.
+    /// Returns the Services that the API server calls for an object, and the workloads behind them.
     fn calls(&self, object: &Object) -> BTreeSet<usize> {
         let content = &object.content;
         let services: Vec<&Value> = match &*object.kind {
@@ -139,7 +139,7 @@ impl<'a> Index<'a> {
         found
     }
 
-    /// The Services that a workload has addresses of, and the workloads behind them.
+    /// Returns the Services that a workload has addresses of, and the workloads behind them.
     fn called_by(
         &self,
         object: &Object,
@@ -159,7 +159,7 @@ impl<'a> Index<'a> {
             } else if address.is_in_cluster && !addresses.external.iter().any(|e| e == address.host)
             {
                 return Err(HandlerError::fatal(format!(
-                    "{}: {variable} has the address of the Service {}/{}, which the manifests lack; add it, or name {:?} in `addresses.external`",
+                    "{}: {variable} has the address of the Service {}/{}, which the manifests lack; add it, or list {:?} in `addresses.external`",
                     object.entry_name(),
                     address.namespace,
                     address.name,
@@ -170,7 +170,7 @@ impl<'a> Index<'a> {
         Ok(found)
     }
 
-    /// A Service and the workloads that it selects. A Service that waits for a load balancer is left out.
+    /// Returns a Service and the workloads that it selects. A Service of the type LoadBalancer is left out, because it may become ready late.
     fn behind(&self, service: usize) -> Vec<usize> {
         let Some(object) = self.objects.get(service) else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! YAML and JSON texts, packed or not.
+//! YAML and JSON texts, compressed or not.
 
 use std::io::Read as _;
 
@@ -9,10 +9,10 @@ use serde_json::Value;
 /// The largest text after unpacking, in bytes.
 pub const MAX_TEXT: usize = 64 << 20;
 
-/// The first bytes of what gzip packs.
+/// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Reads the documents of a file, which may be packed by gzip.
+/// Reads the documents of a file, which may be compressed by gzip.
 ///
 /// # Errors
 /// Fatal, if it cannot be unpacked, has more than [`MAX_TEXT`] bytes, or is neither YAML nor JSON in UTF-8. The message begins with the location.
@@ -22,7 +22,7 @@ pub fn read(bytes: Vec<u8>, location: &str) -> Result<Vec<Value>, HandlerError> 
         false => bytes,
     };
     let text = String::from_utf8(bytes)
-        .map_err(|_| HandlerError::fatal(format!("{location}: it is not in UTF-8")))?;
+        .map_err(|_| HandlerError::fatal(format!("{location}: the text is not UTF-8")))?;
     parse(&text, location)
 }
 
@@ -32,19 +32,19 @@ pub fn read(bytes: Vec<u8>, location: &str) -> Result<Vec<Value>, HandlerError> 
 /// Fatal, if it is neither YAML nor JSON. The message begins with the location.
 pub fn parse(text: &str, location: &str) -> Result<Vec<Value>, HandlerError> {
     serde_saphyr::from_multiple(text)
-        .map_err(|error| HandlerError::fatal(format!("{location}: it is no YAML: {error}")))
+        .map_err(|error| HandlerError::fatal(format!("{location}: invalid YAML: {error}")))
 }
 
 fn unpacked(bytes: &[u8], location: &str) -> Result<Vec<u8>, HandlerError> {
     let mut text = Vec::new();
     // One byte more than is allowed tells that there is more.
     let mut decoder = MultiGzDecoder::new(bytes).take(MAX_TEXT as u64 + 1);
-    decoder.read_to_end(&mut text).map_err(|error| {
-        HandlerError::fatal(format!("{location}: it cannot be unpacked: {error}"))
-    })?;
+    decoder
+        .read_to_end(&mut text)
+        .map_err(|error| HandlerError::fatal(format!("{location}: invalid gzip: {error}")))?;
     if text.len() > MAX_TEXT {
         return Err(HandlerError::fatal(format!(
-            "{location}: it has more than {MAX_TEXT} bytes after unpacking"
+            "{location}: the unpacked text has more than {MAX_TEXT} bytes"
         )));
     }
     Ok(text)

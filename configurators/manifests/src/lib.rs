@@ -1,4 +1,4 @@
-//! Keeps the objects of manifests as one set: they come up in order, are repaired, and go in reverse order.
+//! Keeps the objects of manifests as one set.
 //!
 //! | handler | does |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | [`apply`](root::apply) | returns the objects in them as one set |
 //! | [`parameters`](root::parameters) | returns the objects in the parameter `manifests` as one set, for any owner |
 //!
-//! Of what a set needs, manifests say only half: [`dependencies`] reads the other half from the objects.
+//! Manifests do not state dependencies. [`dependencies`] reads them from the objects.
 
 pub mod application;
 pub mod dependencies;

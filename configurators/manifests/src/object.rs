@@ -10,24 +10,24 @@ pub struct Object {
     pub group: String,
     /// The kind.
     pub kind: String,
-    /// The namespace that it names; for one that names none, the owner's.
+    /// The namespace in its metadata. Default: the owner's.
     pub namespace: String,
-    /// Whether it names its namespace.
+    /// Whether its metadata has the namespace.
     pub names_namespace: bool,
     /// The name.
     pub name: String,
     /// The object.
     pub content: Value,
-    /// Where it was read.
+    /// The place that it was read from, for messages.
     pub location: String,
 }
 
 impl Object {
-    /// Reads the objects of a document: the items of a list, or one object. A document without content has none. The list of a kind, such
-    /// as `RoleList`, need not name the kind of its items.
+    /// Reads the objects of a document: one object, the items of a list, or none if the document is empty. Items of a typed list, such as
+    /// `RoleList`, may omit their kind.
     ///
     /// # Errors
-    /// Fatal, if the document is no object, or lacks its kind or name.
+    /// Fatal, if the document is not an object, or has no kind or name.
     pub fn read(
         document: Value,
         namespace: &str,
@@ -40,7 +40,7 @@ impl Object {
         Ok(objects)
     }
 
-    /// The name of its entry: `Deployment.apps shop/web`.
+    /// Returns the name of its entry, such as `Deployment.apps shop/web`.
     pub fn entry_name(&self) -> String {
         let Object {
             group,
@@ -70,7 +70,9 @@ fn read_into(
 ) -> Result<(), HandlerError> {
     let missing = |what: &str| HandlerError::fatal(format!("{location}: the object has no {what}"));
     if !document.is_object() {
-        return Err(HandlerError::fatal(format!("{location}: it is no object")));
+        return Err(HandlerError::fatal(format!(
+            "{location}: the document is not an object"
+        )));
     }
     let api_version = text(&document, "/apiVersion").ok_or_else(|| missing("apiVersion"))?;
     let kind = text(&document, "/kind").ok_or_else(|| missing("kind"))?;

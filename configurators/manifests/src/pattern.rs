@@ -1,6 +1,6 @@
 //! Patterns of names, in which `*` stands for any number of characters.
 
-/// Whether the name matches the pattern. The time is at most the product of both lengths.
+/// Returns whether the name matches the pattern. The time is at most the product of both lengths.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

@@ -37,14 +37,14 @@ pub fn root(input: &Input) -> Result<Output, HandlerError> {
 /// Returns the objects of an Application as one set.
 ///
 /// # Errors
-/// While a ConfigMap is missing; it is tried again after ten seconds. Fatal, if the manifests cannot be read, or do not fit the spec.
+/// While a ConfigMap is missing; the host tries again after ten seconds. Fatal, if the manifests cannot be read or contradict the spec.
 pub fn apply(input: &Input) -> Result<Output, HandlerError> {
     let application: Application = input.object()?;
     let mut found: Vec<ConfigMap> = input.result(MANIFESTS)?.objects()?;
     let wanted = application.spec.config_maps;
     if found.len() < wanted {
         let message = format!(
-            "of revision {:?}, {} of {wanted} ConfigMaps exist",
+            "revision {:?} has {} of {wanted} ConfigMaps; create the others",
             application.spec.revision,
             found.len()
         );
@@ -52,7 +52,7 @@ pub fn apply(input: &Input) -> Result<Output, HandlerError> {
     }
     if found.len() > wanted {
         return Err(HandlerError::fatal(format!(
-            "of revision {:?}, {} ConfigMaps exist, but spec.configMaps says {wanted}",
+            "revision {:?} has {} ConfigMaps, but spec.configMaps is {wanted}; correct one of them",
             application.spec.revision,
             found.len()
         )));
@@ -66,7 +66,7 @@ pub fn apply(input: &Input) -> Result<Output, HandlerError> {
     Ok(Output::new().desired(set.termination_policy_at(".spec.terminationPolicy")))
 }
 
-/// What `parameters` reads.
+/// The parameters of the handler [`parameters`].
 #[derive(Debug, Deserialize)]
 struct Parameters {
     manifests: Manifests,
@@ -81,7 +81,7 @@ enum Manifests {
     Objects(Vec<Value>),
 }
 
-/// The part of any owner that counts.
+/// The part of an owner that the handlers read.
 #[derive(Debug, Deserialize)]
 struct Owner {
     metadata: Metadata,

@@ -20,8 +20,10 @@ pub fn of(objects: Vec<Object>, treatment: &Treatment) -> Result<DesiredSet, Han
     if objects.is_empty() {
         return Err(HandlerError::fatal("the manifests have no objects"));
     }
-    check_names(&objects)?;
+    let names: Vec<String> = objects.iter().map(Object::entry_name).collect();
+    check_names(&names, &objects)?;
     let mut dependencies = Dependencies::of(&objects, treatment.addresses.as_ref())?;
+    let mut rules: Vec<Vec<&Rule>> = vec![Vec::new(); objects.len()];
     for (number, rule) in treatment.rules.iter().enumerate() {
         let matched = select(&objects, &rule.objects, || format!("rules[{number}].match"))?;
         for (index, selector) in rule.depends_on.iter().enumerate() {
@@ -31,38 +33,35 @@ pub fn of(objects: Vec<Object>, treatment: &Treatment) -> Result<DesiredSet, Han
                 dependencies.add(*object, needed.iter().copied());
             }
         }
+        for object in matched {
+            if let Some(rules) = rules.get_mut(object) {
+                rules.push(rule);
+            }
+        }
     }
-    let names: Vec<String> = objects.iter().map(Object::entry_name).collect();
     let mut set = DesiredSet::new();
-    for (index, object) in objects.into_iter().enumerate() {
-        let rules = treatment.rules.iter();
-        let rules: Vec<&Rule> = rules.filter(|rule| rule.objects.matches(&object)).collect();
-        let needed = dependencies.of_object(index);
-        let needed = needed.iter().filter_map(|needed| names.get(*needed));
-        let name = names.get(index).cloned().unwrap_or_default();
+    let described = names.iter().zip(objects).zip(rules).enumerate();
+    for (index, ((name, object), rules)) in described {
         let mut entry = DesiredEntry::new(name, object.content);
-        for name in needed {
-            entry = entry.depends_on(name);
+        for needed in dependencies.of_object(index) {
+            if let Some(name) = names.get(needed) {
+                entry = entry.depends_on(name);
+            }
         }
-        for rule in rules {
-            entry = treated(entry, rule);
-        }
-        set.push(entry);
+        set.push(rules.into_iter().fold(entry, treated));
     }
     Ok(set)
 }
 
-fn check_names(objects: &[Object]) -> Result<(), HandlerError> {
-    let mut locations: HashMap<String, &str> = HashMap::new();
-    for object in objects {
-        let name = object.entry_name();
-        if let Some(first) = locations.get(&name) {
+fn check_names(names: &[String], objects: &[Object]) -> Result<(), HandlerError> {
+    let mut locations: HashMap<&str, &str> = HashMap::new();
+    for (name, object) in names.iter().zip(objects) {
+        if let Some(first) = locations.insert(name, &object.location) {
             return Err(HandlerError::fatal(format!(
-                "{name} is there twice: {first}; and {}",
+                "{name} is defined twice: {first}; and {}",
                 object.location
             )));
         }
-        locations.insert(name, &object.location);
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ pub struct ConfigMap {
 }
 
 impl ConfigMap {
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.metadata.name
     }

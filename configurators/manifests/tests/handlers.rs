@@ -25,7 +25,7 @@ fn application(spec: Value) -> Value {
     })
 }
 
-/// What `apply` says when the ConfigMaps are these.
+/// Calls `apply` with these ConfigMaps.
 fn apply(mut spec: Value, config_maps: &[Value]) -> Result<Output, String> {
     spec["revision"] = json!("1");
     if spec.get("configMaps").is_none() {
@@ -50,7 +50,7 @@ fn text(yaml: &str) -> Value {
     json!({"metadata": {"namespace": "apps", "name": "one"}, "data": {"all.yaml": yaml}})
 }
 
-/// The names of the entries and what they depend on.
+/// Returns the names of the entries with their dependencies.
 fn order(output: &Output) -> String {
     let mut lines = String::new();
     for entry in &output.desired.as_ref().unwrap().entries {
@@ -216,7 +216,7 @@ fn an_address_of_nothing_is_an_error() {
         json!({"addresses": {"variables": ["*_ADDR"]}}),
         &[text(CALLS)],
         expect![[
-            r#"Deployment.apps cart: STORE_ADDR has the address of the Service apps/redis, which the manifests lack; add it, or name "redis" in `addresses.external`"#
+            r#"Deployment.apps cart: STORE_ADDR has the address of the Service apps/redis, which the manifests lack; add it, or list "redis" in `addresses.external`"#
         ]],
     );
 }
@@ -247,7 +247,7 @@ fn mistakes_are_named_with_their_place() {
     check(
         "a: [",
         expect![[r#"
-        ConfigMap apps/one, all.yaml: it is no YAML: error: line 1 column 4: unclosed bracket '['
+        ConfigMap apps/one, all.yaml: invalid YAML: error: line 1 column 4: unclosed bracket '['
          --> <input>:1:4
           |
         1 | a: [
@@ -255,7 +255,7 @@ fn mistakes_are_named_with_their_place() {
     );
     check(
         "just a text",
-        expect!["ConfigMap apps/one, all.yaml, document 1: it is no object"],
+        expect!["ConfigMap apps/one, all.yaml, document 1: the document is not an object"],
     );
     check(
         "kind: A",
@@ -268,7 +268,7 @@ fn mistakes_are_named_with_their_place() {
     check(
         &format!("{one}\n---\n{one}"),
         expect![
-            "ConfigMap a is there twice: ConfigMap apps/one, all.yaml, document 1; and ConfigMap apps/one, all.yaml, document 2"
+            "ConfigMap a is defined twice: ConfigMap apps/one, all.yaml, document 1; and ConfigMap apps/one, all.yaml, document 2"
         ],
     );
     let rule = json!({"rules": [{"match": {"kind": "ConfigMap", "name": "b"}}]});
@@ -286,18 +286,20 @@ fn mistakes_are_named_with_their_place() {
     check_error(
         json!({"configMaps": 2}),
         &[text(one)],
-        expect![[r#"retry: of revision "1", 1 of 2 ConfigMaps exist"#]],
+        expect![[r#"retry: revision "1" has 1 of 2 ConfigMaps; create the others"#]],
     );
     check_error(
         json!({"configMaps": 1}),
         &[text(one), text(one)],
-        expect![[r#"of revision "1", 2 ConfigMaps exist, but spec.configMaps says 1"#]],
+        expect![[
+            r#"revision "1" has 2 ConfigMaps, but spec.configMaps is 1; correct one of them"#
+        ]],
     );
     let broken = json!({"metadata": {"namespace": "apps", "name": "one"}, "binaryData": {"a.gz": STANDARD.encode([0x1f, 0x8b, 0])}});
     check_error(
         json!({}),
         &[broken],
-        expect!["ConfigMap apps/one, a.gz: it cannot be unpacked: unexpected end of file"],
+        expect!["ConfigMap apps/one, a.gz: invalid gzip: unexpected end of file"],
     );
 }
 
@@ -346,7 +348,7 @@ fn a_real_application_tells_its_order() {
         json!({"addresses": {"variables": variables}}),
         std::slice::from_ref(&config_map),
         expect![[
-            r#"Deployment.apps frontend: SHOPPING_ASSISTANT_SERVICE_ADDR has the address of the Service apps/shoppingassistantservice, which the manifests lack; add it, or name "shoppingassistantservice" in `addresses.external`"#
+            r#"Deployment.apps frontend: SHOPPING_ASSISTANT_SERVICE_ADDR has the address of the Service apps/shoppingassistantservice, which the manifests lack; add it, or list "shoppingassistantservice" in `addresses.external`"#
         ]],
     );
     let spec =

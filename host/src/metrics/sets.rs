@@ -9,16 +9,13 @@ use prometheus_client::registry::Registry;
 
 use super::ConfiguratorLabels;
 
-/// The state in which a change would delete more than is allowed.
-const UNCONFIRMED: &str = "Unconfirmed";
-
 /// The metrics of all sets of a host.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SetFamilies {
     sets: Family<SetLabels, Gauge>,
     members: Family<MemberLabels, Gauge>,
     repairs: Family<ConfiguratorLabels, Counter>,
-    unconfirmed: Family<ConfiguratorLabels, Counter>,
+    prunes_refused: Family<ConfiguratorLabels, Counter>,
 }
 
 /// The metrics of the sets of one Configurator.
@@ -68,7 +65,7 @@ impl SetFamilies {
         registry.register(
             "set_prunes_refused",
             "Changes of sets that would have deleted too many members",
-            self.unconfirmed.clone(),
+            self.prunes_refused.clone(),
         );
     }
 
@@ -81,7 +78,7 @@ impl SetFamilies {
 }
 
 impl SetMetrics {
-    /// Counts a set with its new numbers instead of its old ones.
+    /// Replaces the numbers of a set in the metrics.
     pub(crate) fn count(&self, before: Option<&SetCounts>, after: Option<&SetCounts>) {
         for (counts, sign) in [(before, -1), (after, 1)] {
             let Some(counts) = counts else { continue };
@@ -100,14 +97,18 @@ impl SetMetrics {
                 members.inc_by(sign * i64::from(number));
             }
         }
-        let is_unconfirmed = |counts: &SetCounts| counts.state == UNCONFIRMED;
-        if after.is_some_and(is_unconfirmed) && !before.is_some_and(is_unconfirmed) {
-            let refused = self.families.unconfirmed.get_or_create(&self.configurator);
-            refused.inc();
-        }
     }
 
-    /// A member that others had changed was corrected.
+    /// Counts a change that would have deleted too many members.
+    pub(crate) fn prune_refused(&self) {
+        let refused = self
+            .families
+            .prunes_refused
+            .get_or_create(&self.configurator);
+        refused.inc();
+    }
+
+    /// Counts a member that others had changed and that the host corrected.
     pub(crate) fn repaired(&self) {
         let repairs = self.families.repairs.get_or_create(&self.configurator);
         repairs.inc();

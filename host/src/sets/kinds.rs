@@ -41,7 +41,7 @@ pub(crate) struct KindName {
 }
 
 impl KindName {
-    /// The kind that an entry names. `None`: it names none, which the check of the set says better.
+    /// Returns the kind that an entry names. `None` if it names none, which the check of the set reports.
     pub(crate) fn of(entry: &DesiredEntry) -> Option<Self> {
         let object = object_of(entry)?.to_value();
         let api_version = text(&object, "/apiVersion");

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use super::inventory::InventoryStore;
 use super::kinds::{ServedKind, ServedKinds};
 use super::live::{LiveSet, ReadFor};
+use super::status::UNCONFIRMED;
 use crate::metrics::{SetCounts, SetMetrics};
 use crate::resource::object_set::SetOwner;
 use crate::seal::HostKey;
@@ -40,7 +41,7 @@ struct Slot {
     owner: ObjectRef,
     set: Place,
     watched: BTreeSet<WatchedKind>,
-    /// As they were counted last.
+    /// The numbers in the metrics.
     counts: Option<SetCounts>,
 }
 
@@ -213,11 +214,16 @@ impl Sets {
         }
     }
 
-    /// Counts a set with these numbers from now on.
+    /// Updates the metrics of a set.
     pub(super) fn count(&self, uid: &str, counts: SetCounts) {
         let mut known = self.known();
         if let Some(slot) = known.sets.get_mut(uid) {
-            self.metrics.count(slot.counts.as_ref(), Some(&counts));
+            let before = slot.counts.as_ref();
+            self.metrics.count(before, Some(&counts));
+            let is_unconfirmed = |counts: &SetCounts| counts.state == UNCONFIRMED;
+            if is_unconfirmed(&counts) && !before.is_some_and(is_unconfirmed) {
+                self.metrics.prune_refused();
+            }
             slot.counts = Some(counts);
         }
     }

@@ -1,5 +1,6 @@
 //! Whether the Configurator may do everything that a set needs, before anything is written.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
@@ -26,7 +27,7 @@ pub(super) fn check(run: &Run, wanted: &Wanted) -> Result<(), Fault> {
     let requests = MemberRequests { run };
     let mut lacking = Lacking::new();
     let mut reason = None;
-    let defined = DefinedKinds::of(wanted);
+    let defined = LazyCell::new(|| DefinedKinds::of(wanted));
     for (entry, key, served) in wanted.members() {
         let kind = match served {
             Some(kind) => Some(kind.clone()),

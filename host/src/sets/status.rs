@@ -10,6 +10,8 @@ use configurator_core::time::Timestamp;
 
 use crate::resource::object_set::{MemberStatus, ObjectSetStatus, SetCondition, SetOwner};
 
+/// The state of a set whose change would delete more members than is allowed.
+pub(super) const UNCONFIRMED: &str = "Unconfirmed";
 /// The most members in the status.
 const MAX_LISTED: usize = 100;
 /// The most characters of a reason.
@@ -41,7 +43,7 @@ pub(super) fn of_plan(plan: &Plan, graph: &Graph, members: &Members) -> ObjectSe
         SetState::Progressing => "Progressing",
         SetState::Ready => "Ready",
         SetState::Failed => "Failed",
-        SetState::Unconfirmed { .. } => "Unconfirmed",
+        SetState::Unconfirmed { .. } => UNCONFIRMED,
     };
     let unconfirmed = match plan.state {
         SetState::Unconfirmed { pruned, members } => Some(unconfirmed(pruned, members)),

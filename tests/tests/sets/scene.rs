@@ -6,21 +6,15 @@ use anyhow::{Context as _, Result};
 use configurator_host::cluster::patient;
 use configurator_host::resource::ClusterConfigurator;
 use configurator_host::resource::object_set::{ObjectSet, ObjectSetStatus};
-use configurator_host::scope::HostScope;
-use configurator_host::shards::Sharding;
 use configurator_tests::configurator;
 use configurator_tests::controlplane::ControlPlane;
-use configurator_tests::world::{Place, Servers, World};
+use configurator_tests::world::{Place, SCENE, Servers, World};
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
-use kube::core::{Expression, Selector};
 use serde_json::{Value, json};
 
-/// The label of the Configurator that the host of a scene runs, and of its owners.
-const SCENE: &str = "scene";
-
-/// How long the next host of a scene waits for the Leases of the one before.
+/// The lease of a host, which the next host of its scene waits for.
 const LEASE: Duration = Duration::from_secs(2);
 
 /// A host that runs one Configurator. It watches ConfigMaps, and each of them has the set that is in its `data.set`.
@@ -67,7 +61,7 @@ impl Scene {
     async fn start(servers: Servers, name: &str) -> Result<Self> {
         let name: String = name.replace('_', "-").chars().take(40).collect();
         let name = name.trim_end_matches('-').to_owned();
-        let world = host(servers.clone(), &name).await?;
+        let world = World::start_scene(servers.clone(), &name, LEASE).await?;
         let scene = Self {
             world,
             servers,
@@ -88,7 +82,7 @@ impl Scene {
             name,
         } = self;
         world.kill().await?;
-        let world = host(servers.clone(), &name).await?;
+        let world = World::start_scene(servers.clone(), &name, LEASE).await?;
         Ok(Self {
             world,
             servers,
@@ -323,22 +317,6 @@ impl Scene {
         });
         Ok(all.iter().map(DynamicObject::name_any).collect())
     }
-}
-
-/// The scenes of a real API share it, so the host of each runs the Configurator of its scene only.
-async fn host(servers: Servers, name: &str) -> Result<World> {
-    if servers.server.is_some() {
-        return World::start_on(servers, |builder| builder).await;
-    }
-    let selector = Selector::from(Expression::Equal(SCENE.into(), name.into()));
-    let scope = HostScope::default().selector(selector);
-    let sharding = Sharding {
-        shards: 1,
-        name: name.to_owned(),
-        lease: LEASE,
-        ..Sharding::new("default", "host")
-    };
-    World::start_on(servers, |builder| builder.scope(scope).sharding(sharding)).await
 }
 
 /// An entry for a ConfigMap with this text in it.

@@ -12,13 +12,13 @@ pub(super) struct Address<'a> {
     pub(super) host: &'a str,
     pub(super) name: &'a str,
     pub(super) namespace: &'a str,
-    /// Whether it can only be the name of a Service. Otherwise it may also be a host of the world.
+    /// Whether the host can only be a Service. Otherwise it may also be outside of the cluster.
     pub(super) is_in_cluster: bool,
 }
 
 impl<'a> Address<'a> {
-    /// Reads `web:80`, `http://web.shop.svc.cluster.local:80/path` and the like. `None`: it has no host, or the host is an IP address or the
-    /// Pod itself.
+    /// Parses addresses such as `web:80` and `http://web.shop.svc.cluster.local:80/path`. `None` if there is no host, or if it is an IP address or
+    /// `localhost`.
     pub(super) fn parse(text: &'a str, namespace: &'a str) -> Option<Self> {
         let text = text.split_once("://").map_or(text, |(_, text)| text);
         let text = text.split(['/', '?']).next()?;
@@ -43,7 +43,7 @@ impl<'a> Address<'a> {
     }
 }
 
-/// The names and values of the environment variables that match one of the patterns.
+/// Returns the names and values of the environment variables that match one of the patterns.
 pub(super) fn variables<'a>(pod_spec: &'a Value, patterns: &[String]) -> Vec<(&'a str, &'a str)> {
     let mut found = Vec::new();
     for container in containers(pod_spec) {

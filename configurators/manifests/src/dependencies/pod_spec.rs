@@ -1,8 +1,8 @@
-//! The objects that a Pod uses.
+//! The objects that a Pod refers to.
 
 use serde_json::Value;
 
-/// The kinds and names of the ServiceAccount, ConfigMaps and Secrets that a Pod uses. They are in its namespace.
+/// Returns the kinds and names of the ServiceAccount, ConfigMaps and Secrets that a Pod uses, all in its namespace.
 pub(super) fn references(pod_spec: &Value) -> Vec<(&'static str, &str)> {
     let mut found = References::default();
     found.add("ServiceAccount", pod_spec, "/serviceAccountName");
@@ -30,13 +30,13 @@ pub(super) fn references(pod_spec: &Value) -> Vec<(&'static str, &str)> {
     found.0
 }
 
-/// Its containers, those that run first included.
+/// Returns its init containers and containers.
 pub(super) fn containers(pod_spec: &Value) -> impl Iterator<Item = &Value> {
     let lists = ["/initContainers", "/containers"];
     lists.into_iter().flat_map(|list| items(pod_spec, list))
 }
 
-/// The items of a list. Nothing, if there is none.
+/// Returns the items of a list, or nothing if the list is absent.
 pub(super) fn items<'a>(of: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
     let list = of.pointer(pointer).and_then(Value::as_array);
     list.into_iter().flatten()

@@ -1,10 +1,10 @@
-//! Objects that have Pods.
+//! Workloads: objects with a template of Pods.
 
 use serde_json::{Map, Value};
 
 use crate::object::Object;
 
-/// What a workload says of its Pods.
+/// The Pods of a workload.
 pub(super) struct Workload<'a> {
     pub(super) pod_spec: &'a Value,
     labels: Option<&'a Map<String, Value>>,
@@ -30,7 +30,7 @@ impl<'a> Workload<'a> {
         })
     }
 
-    /// Whether its Pods have all these labels. No labels select no Pods.
+    /// Returns whether its Pods have all these labels. An empty selector matches none.
     pub(super) fn has(&self, labels: &Map<String, Value>) -> bool {
         let has = |(name, value)| self.labels.and_then(|labels| labels.get(name)) == Some(value);
         !labels.is_empty() && labels.iter().all(has)

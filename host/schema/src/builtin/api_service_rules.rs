@@ -4,15 +4,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::rules::Report;
+use super::rules::{Report, text};
 use crate::metadata;
 
 impl Report {
     pub(super) fn api_service(&mut self, object: &Value, spec: &Value) {
-        let text = |of: &Value, name: &str| {
-            let found = of.get(name).and_then(Value::as_str);
-            found.unwrap_or_default().to_owned()
-        };
         let (group, version) = (text(spec, "group"), text(spec, "version"));
         let name = object.pointer("/metadata/name").unwrap_or(&Value::Null);
         let wanted = format!("{version}.{group}");
@@ -30,10 +26,10 @@ impl Report {
                     "only v1 may have an empty group and it better be legacy kube",
                 );
             }
-        } else if let Some(why) = metadata::dns_name(&group) {
+        } else if let Some(why) = metadata::dns_name(group) {
             self.invalid("spec.group", &json!(group), why);
         }
-        if let Some(why) = metadata::dns_1035_label(&version) {
+        if let Some(why) = metadata::dns_1035_label(version) {
             self.invalid("spec.version", &json!(version), why);
         }
         for (name, most) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1000)] {
