@@ -4,6 +4,8 @@ pub mod books;
 pub mod cloud;
 pub mod configurator;
 pub mod controlplane;
+pub mod crash_points;
+pub mod crashing_host;
 pub mod endpoint;
 pub mod gate;
 pub mod guests;

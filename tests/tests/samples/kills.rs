@@ -1,133 +1,89 @@
 //! Hosts are killed (`kill -9`) wherever they store a state or send a request, in both samples: all ends as if they had lived on.
 
-use std::path::PathBuf;
 use std::sync::Mutex;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use configurator_core::document::Document;
-use configurator_host::resource::definitions;
-use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey, SecretStore as _};
+use configurator_host::sinks::secretstore::SecretStore as _;
 use configurator_tests::cloud::{self, Cloud, Manners};
-use configurator_tests::guests;
+use configurator_tests::crash_points::{ApiRequest, Moment};
+use configurator_tests::crashing_host::CrashingHost;
 use configurator_tests::machine::text;
-use configurator_tests::program::{Program, SECRET_KEY};
-use configurator_tests::world::{Place, apply, manifest, until};
+use configurator_tests::world::{Place, manifest};
 use expect_test::expect;
-use kube::Client;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use super::clusters::{self, Clusters};
-use super::executioner::{Executioner, Moment};
 use super::migration;
 
-/// A program that is killed and started again, on an API that stays.
-struct Lives {
-    executioner: Executioner,
-    client: Client,
-    folder: TempDir,
+async fn hosts() -> Result<CrashingHost> {
+    let servers = Place::default().open().await?;
+    CrashingHost::new(servers.cluster.client, point).await
 }
 
-impl Lives {
-    async fn new() -> Result<Self> {
-        let servers = Place::default().open().await?;
-        let executioner = Executioner::default();
-        let server = servers.server.context("an embedded API")?;
-        let address = executioner.before_api(server).await?;
-        let folder = tempfile::tempdir()?;
-        let kubeconfig = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "test",
-            "clusters": [{"name": "test", "cluster": {"server": format!("http://{address}")}}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-            "users": [{"name": "test", "user": {}}],
-        });
-        std::fs::write(folder.path().join("kubeconfig"), kubeconfig.to_string())?;
-        let lives = Self {
-            executioner,
-            client: servers.cluster.client,
-            folder,
-        };
-        for definition in definitions() {
-            lives.apply(&definition).await?;
+/// Names what a request is about, the same when it is made again. Requests about other things than the objects' own have no point.
+fn point(request: &ApiRequest<'_>) -> Option<String> {
+    const OWN: [&str; 6] = [
+        "/namespaces/default/movetovpcs/",
+        "/namespaces/default/sharedstorageclusters/",
+        "/namespaces/default/pods",
+        "/namespaces/default/persistentvolumeclaims/",
+        "/namespaces/default/services/",
+        "/namespaces/default/configmaps/",
+    ];
+    let ApiRequest { method, path, body } = request;
+    if !OWN.iter().any(|own| path.contains(own)) {
+        return None;
+    }
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    Some(match body["status"].get("memento") {
+        Some(_) => {
+            let (phase, nodes) = (&body["status"], outline(&body["status"]["state"]));
+            let phase = phase.get("phase").or(phase.get("clusterStatus"));
+            format!("{path} {phase:?} {nodes}")
         }
-        Ok(lives)
-    }
+        None => format!("{method} {path} {body}"),
+    })
+}
 
-    fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
-    }
-
-    /// Those of the hosts, while none is alive.
-    async fn secrets(&self) -> Result<EmbeddedSecretStore> {
-        let key = SealingKey::from_text(SECRET_KEY, "the test")?;
-        Ok(EmbeddedSecretStore::open(&self.data().join("secrets.redb"), &key).await?)
-    }
-
-    async fn apply(&self, object: &Value) -> Result<()> {
-        apply(&self.client, object).await
-    }
-
-    fn program(&self) -> Result<Program> {
-        Ok(Program::new("run")
-            .arg("--kubeconfig")
-            .arg(self.folder.path().join("kubeconfig"))
-            .arg("--config")
-            .arg(self.folder.path().join("settings.toml"))
-            .arg("--data-dir")
-            .arg(self.data())
-            .arg("--modules")
-            .arg(guests::folder()?)
-            .args("--log off")
-            .env("CONFIGURATOR_SECRET_KEY", SECRET_KEY))
-    }
-
-    /// Lets hosts live and die until `is_over`, and returns how many were killed.
-    async fn until(&self, is_over: impl AsyncFn() -> Result<bool>) -> Result<usize> {
-        loop {
-            self.executioner.watch(self.program()?.spawn()?);
-            let over = until("it is over", || is_over());
-            tokio::select! {
-                () = self.executioner.died() => {}
-                over = over => {
-                    if let Some(mut host) = self.executioner.release() {
-                        host.kill()?;
-                        host.wait()?;
-                    }
-                    return over.map(|()| self.executioner.kills());
-                }
-            }
-        }
-    }
+/// The results of nodes, without when and how often they ran.
+fn outline(nodes: &Value) -> String {
+    let nodes = nodes.as_object().into_iter().flatten();
+    let outlined = nodes.map(|(name, node)| {
+        let said = ["done", "failed", "fatal"].map(|field| node.get(field));
+        let below = node.get("state").map(outline).unwrap_or_default();
+        format!("{name} {said:?} ({below})")
+    });
+    outlined.collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_survives_every_kill() -> Result<()> {
-    let lives = Lives::new().await?;
-    let executioner = lives.executioner.clone();
+    let hosts = hosts().await?;
+    let points = hosts.points.clone();
     let cloud = Cloud::start_behind(3, Manners::default(), move |point, is_before| {
         let moment = match is_before {
             true => Moment::Before,
             false => Moment::After,
         };
-        executioner.pass(point, moment).is_ok()
+        points.pass(point, moment).is_ok()
     })
     .await?;
     let settings = format!("http_inner_hosts = [{:?}]\n", cloud.host);
-    std::fs::write(lives.folder.path().join("settings.toml"), settings)?;
-    std::fs::create_dir_all(lives.data())?;
+    hosts.set(&settings)?;
     let secret = Document::of(&json!(cloud::SECRET_KEY))?;
-    lives.secrets().await?.create("cloud-key", secret).await?;
+    hosts.secrets().await?.create("cloud-key", secret).await?;
 
-    lives.apply(&migration::definition()?).await?;
+    hosts.apply(&migration::definition()?).await?;
     let mut configurator = manifest("move-to-vpc", "configurator.yaml")?;
     migration::adapt(&mut configurator, &cloud.url, &cloud.host);
-    lives.apply(&configurator).await?;
-    lives.apply(&migration::wanted(json!({}))).await?;
-    let moves = migration::moves(&lives.client).await?;
+    hosts.apply(&configurator).await?;
+    hosts.apply(&migration::wanted(json!({}))).await?;
+    let moves = migration::moves(&hosts.client).await?;
     // A person who sees that nobody knows what became of an order looks, and has the move go on.
     let orders: Mutex<Vec<String>> = Mutex::default();
-    let kills = lives
+    let kills = hosts
         .until(async || {
             let object = moves.get("web").await?;
             let last = orders.lock().unwrap().last().cloned();
@@ -178,10 +134,9 @@ async fn a_move_survives_every_kill() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_survives_every_kill() -> Result<()> {
-    let lives = Lives::new().await?;
-    std::fs::write(lives.folder.path().join("settings.toml"), "")?;
-    clusters::declare(&lives.client).await?;
-    let clusters = Clusters::of(&lives.client).await?;
+    let hosts = hosts().await?;
+    clusters::declare(&hosts.client).await?;
+    let clusters = Clusters::of(&hosts.client).await?;
     let large = json!({"className": "large"});
     let wishes = [
         json!({}),
@@ -195,8 +150,8 @@ async fn a_cluster_survives_every_kill() -> Result<()> {
     ];
     for wish in wishes {
         let wanted = clusters::wanted(wish);
-        lives.apply(&wanted).await?;
-        lives
+        hosts.apply(&wanted).await?;
+        hosts
             .until(async || {
                 let cluster = clusters.machine.get("db").await?;
                 let is_so = |field: &str| cluster["status"].get(field) == wanted["spec"].get(field);
@@ -230,10 +185,10 @@ async fn a_cluster_survives_every_kill() -> Result<()> {
     .assert_eq(&clusters.infrastructure.made());
     let delete = DeleteParams::background();
     clusters.machine.api.delete("db", &delete).await?;
-    let kills = lives
+    let kills = hosts
         .until(async || Ok(clusters.machine.api.get_opt("db").await?.is_none()))
         .await?;
-    let password = lives.secrets().await?.get("db-default.db").await?;
+    let password = hosts.secrets().await?.get("db-default.db").await?;
     assert!(password.is_none());
     println!("{kills} kills");
     assert!(kills >= 200, "{kills} kills");

@@ -12,7 +12,6 @@ use anyhow::Result;
 use configurator_tests::controlplane::ControlPlane;
 
 mod clusters;
-mod executioner;
 mod infrastructure;
 mod kills;
 mod migration;
