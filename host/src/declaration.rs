@@ -26,6 +26,8 @@ use crate::resource::{
 
 /// The longest name of a Configurator. Kubernetes allows 63 characters in the last part of a finalizer's name.
 pub const MAX_NAME: usize = 63;
+/// The largest value of `spec.sets.maxEntries`.
+const MAX_ENTRIES: usize = 20_000;
 
 /// What is wrong with a Configurator, with the path of the field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -257,10 +259,14 @@ fn check_name<'a>(
 fn sets(spec: &SetsSpec) -> Result<SetOptions, DeclarationError> {
     let percent = u8::try_from(spec.max_prune_percent).ok();
     let percent = percent.filter(|percent| *percent <= 100);
+    let max_entries = usize::try_from(spec.max_entries).ok();
+    let max_entries = max_entries.filter(|entries| (1..=MAX_ENTRIES).contains(entries));
     Ok(SetOptions {
         max_prune_percent: percent
             .ok_or_else(|| wrong("spec.sets.maxPrunePercent", "must be at most 100"))?,
         prune_from: count("spec.sets.pruneFrom", spec.prune_from)?,
+        max_entries: max_entries
+            .ok_or_else(|| wrong("spec.sets.maxEntries", "must be from 1 to 20000"))?,
     })
 }
 

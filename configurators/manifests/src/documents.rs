@@ -9,6 +9,12 @@ use serde_json::Value;
 /// The largest text after unpacking, in bytes.
 pub const MAX_TEXT: usize = 64 << 20;
 
+/// The most documents of a file.
+const MAX_DOCUMENTS: usize = 20_000;
+
+/// The most values of a file: scalars, lists and maps. Other limits of the parser are its defaults.
+const MAX_NODES: usize = 5_000_000;
+
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
@@ -31,7 +37,15 @@ pub fn read(bytes: Vec<u8>, location: &str) -> Result<Vec<Value>, HandlerError> 
 /// # Errors
 /// Fatal, if it is neither YAML nor JSON. The message begins with the location.
 pub fn parse(text: &str, location: &str) -> Result<Vec<Value>, HandlerError> {
-    serde_saphyr::from_multiple(text)
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_documents: MAX_DOCUMENTS,
+            max_nodes: MAX_NODES,
+            // A node has two events at most, and so has a document.
+            max_events: 2 * (MAX_NODES + MAX_DOCUMENTS),
+        },
+    };
+    serde_saphyr::from_multiple_with_options(text, options)
         .map_err(|error| HandlerError::fatal(format!("{location}: invalid YAML: {error}")))
 }
 

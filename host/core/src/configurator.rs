@@ -118,6 +118,8 @@ pub struct SetOptions {
     pub max_prune_percent: u8,
     /// Fewer members than this may always be pruned.
     pub prune_from: usize,
+    /// The most entries of a set.
+    pub max_entries: usize,
 }
 
 /// One stage of the chain.

@@ -35,6 +35,9 @@ pub struct ObjectSetSpec {
     pub termination_policy: String,
     /// The version of the set. A set with other entries has a higher one.
     pub version: u64,
+    /// The number of ObjectSets that hold the inventory: this one, and others with its name and a number. 0: this is one of the others.
+    #[serde(default)]
+    pub pages: u32,
     /// The members, including those that are yet to be created or deleted.
     #[serde(default)]
     #[schemars(length(max = 500))]
@@ -127,7 +130,7 @@ fn is_default(on_delete: &OnDeleteSpec) -> bool {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectSetStatus {
-    /// Progressing, Ready, Failed, Unconfirmed, Deleting or Kept.
+    /// Progressing, Ready, Failed, Unconfirmed, Suspended, Deleting or Kept.
     #[serde(default)]
     pub state: String,
     /// The owner, as `Kind namespace/name`.
@@ -163,6 +166,9 @@ pub struct MemberStatus {
     pub entry: String,
     /// Unknown, Blocked, Writing, Waiting, Failed, or of a member without an entry Held or Deleting.
     pub state: String,
+    /// The entry that must be ready first, or the member that must be gone first. Empty if there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub waits_for: String,
     /// The reason.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,

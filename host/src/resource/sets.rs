@@ -14,6 +14,10 @@ pub struct SetsSpec {
     /// Fewer members than this may be deleted whatever share they are.
     #[serde(default = "default_prune_from")]
     pub prune_from: u32,
+    /// The most entries of a set. A larger set is refused as a whole.
+    #[serde(default = "default_max_entries")]
+    #[schemars(range(min = 1, max = 20000))]
+    pub max_entries: u32,
 }
 
 fn default_max_prune() -> u32 {
@@ -24,11 +28,16 @@ fn default_prune_from() -> u32 {
     5
 }
 
+fn default_max_entries() -> u32 {
+    1000
+}
+
 impl Default for SetsSpec {
     fn default() -> Self {
         Self {
             max_prune_percent: default_max_prune(),
             prune_from: default_prune_from(),
+            max_entries: default_max_entries(),
         }
     }
 }

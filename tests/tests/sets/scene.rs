@@ -215,7 +215,7 @@ impl Scene {
         Ok(all
             .items
             .into_iter()
-            .find(|set| set.spec.owner.name == owner))
+            .find(|set| set.spec.owner.name == owner && set.spec.pages > 0))
     }
 
     /// Returns the status of an owner's set when it is like this.

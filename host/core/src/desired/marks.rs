@@ -21,6 +21,9 @@ pub const DIGEST: &str = "configurator.dev/digest";
 /// The annotation that is put on members before they are pruned.
 pub const PRUNING: &str = "configurator.dev/pruning";
 
+/// The annotation of an owner that suspends its set: with the value `true`, the host neither writes nor deletes members.
+pub const SUSPEND: &str = "configurator.dev/suspend-set";
+
 /// Labels and annotations that entries may not have.
 pub const RESERVED: [&str; 6] = [PART_OF, CONFIGURATOR, OBJECT_SET, NONCE, DIGEST, PRUNING];
 
@@ -148,7 +151,9 @@ fn label<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
     object.get("metadata")?.get("labels")?.get(name)?.as_str()
 }
 
-fn annotation<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
+/// The annotation of an object with this name.
+#[must_use]
+pub fn annotation<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
     object
         .get("metadata")?
         .get("annotations")?

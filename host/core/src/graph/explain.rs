@@ -3,6 +3,9 @@
 use super::Graph;
 use super::plan::{EntryState, Plan};
 
+/// The most names of entries in a reason. Of a longer path, those in the middle are left out.
+const MAX_NAMES: usize = 6;
+
 impl Plan {
     /// Returns why an entry is not ready. `None`: it is ready, or has no such index.
     ///
@@ -15,7 +18,14 @@ impl Plan {
         for _ in 0..=self.entries.len() {
             let reason = match self.entries.get(index)? {
                 EntryState::Blocked { by } => {
-                    names.push(graph.entries().get(*by)?.name.as_str());
+                    let name = graph.entries().get(*by)?.name.as_str();
+                    if names.len() == MAX_NAMES {
+                        names.pop();
+                        if let Some(last) = names.last_mut() {
+                            *last = "…";
+                        }
+                    }
+                    names.push(name);
                     index = *by;
                     continue;
                 }

@@ -388,6 +388,7 @@ fn a_finalizer_holds_the_object_and_is_released_when_overdue() {
     held.sets = Some(SetOptions {
         max_prune_percent: 50,
         prune_from: 5,
+        max_entries: 1000,
     });
     let mut bench = Bench::listed(held);
     deleting(bench.see("a", 1));

@@ -1,34 +1,42 @@
 //! Stores the inventories of sets: the record of each member is written before the member is created and removed after it is gone.
 //!
-//! The inventory is the `spec` of an `ObjectSet`. It is sealed, so that the host does not take for its own what somebody else wrote, and it has
-//! a sequence number whose newest value is in the config store (`sets/<Configurator>/<uid of the owner>`), so that an older inventory which
-//! was put back is noticed. A host that stops after it has written the inventory and before it has written the number leaves an inventory
-//! that is one ahead; nothing else is.
+//! An inventory is the `spec` of an `ObjectSet`, and of further ones if it has more members than one may have: its pages. Each page is sealed,
+//! so that the host does not take for its own what somebody else wrote, and has a sequence number whose newest value is in the config store
+//! (`sets/<Configurator>/<uid of the owner>`), so that an older page which was put back is noticed. A host that stops after it has written a
+//! page and before it has written the number leaves a page that is one ahead; nothing else is. A member is on one page, and no fact of the
+//! inventory needs two pages to agree. The first page names the number of pages before another one is created, and goes last.
 
+mod member;
+mod page;
+mod pages;
+
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use configurator_core::configurator::Configurator;
+use configurator_core::desired::marks::{CONFIGURATOR, SetId};
 use configurator_core::digest::digest_of;
 use configurator_core::fault::{Fault, FaultKind};
-use configurator_core::graph::entry::OnDelete;
-use configurator_core::graph::member::{Inventory, Member, MemberFacts, MemberKey};
-use configurator_core::layers::Write;
+use configurator_core::graph::member::{Inventory, Member, MemberKey};
 use configurator_core::request::ObjectRef;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
 use kube::core::ObjectMeta;
-use kube::{Client, ResourceExt};
 use serde_json::json;
 
+use self::member::{member_spec, read_member};
+use self::page::Page;
+use self::pages::{PAGE, Pages};
 use crate::kubernetes_faults::fault_of;
 use crate::resource::object_set::{
-    MemberSpec, ObjectSet, ObjectSetSpec, ObjectSetStatus, OnDeleteSpec, SetConfigurator, SetOwner,
+    MemberSpec, ObjectSet, ObjectSetSpec, ObjectSetStatus, SetConfigurator, SetOwner,
 };
 use crate::resource::segment_of;
 use crate::seal::HostKey;
-use crate::sinks::configstore::{Condition, ConfigStore, Fence};
+use crate::sinks::configstore::{ConfigStore, Fence};
 
-/// The most members of a set.
-pub(crate) const MAX_MEMBERS: usize = 500;
+/// The most members of an inventory: of two sets of the largest size, since the members of a set are pruned after those of the next are created.
+const MAX_MEMBERS: usize = 40_000;
 /// The finalizer of an `ObjectSet`: it stays until the inventory is empty.
 const FINALIZER: &str = "configurator.dev/object-set";
 /// The tool that the specification of ApplySets asks for.
@@ -55,19 +63,16 @@ pub(crate) struct InventoryStore {
 #[derive(Debug, Clone)]
 #[cfg_attr(test, derive(Default))]
 pub(crate) struct Stored {
-    /// The `ObjectSet`.
+    /// The `ObjectSet`: the first page.
     pub(crate) object_set: ObjectRef,
     pub(crate) owner: SetOwner,
     /// The fate of the members: see [`ObjectSetSpec::termination_policy`].
     pub(crate) termination_policy: String,
     /// The version of the set.
     pub(crate) version: u64,
-    sequence: u64,
-    /// The sequence number that the config store has.
-    booked: u64,
-    /// `None`: it has not been created.
-    resource_version: Option<String>,
-    uid: String,
+    /// At least one.
+    pages: Vec<Page>,
+    distribution: Pages,
     /// The status that was written last.
     status: Option<ObjectSetStatus>,
 }
@@ -127,64 +132,56 @@ impl InventoryStore {
     /// When a server cannot be asked. When the inventory is not as a host has left it: then nothing may be written or deleted.
     pub(crate) async fn load(&self, owner: &SetOwner) -> Result<(Stored, Inventory), Fault> {
         let object_set = self.name_of(owner);
-        let booked = self.booked(&owner.uid).await?;
-        let api = self.api(&object_set.namespace);
-        let what = format!("the ObjectSet {object_set}");
-        let found = api.get_opt(&object_set.name).await;
-        let found = found.map_err(|error| fault_of(&what, false, &error))?;
-        let damaged = |why: &str| {
-            let message = format!(
-                "{what} {why}, so its members can be neither written nor deleted; restore it as it was"
-            );
-            Fault::new(FaultKind::ResourceGeneric, message)
+        let numbers = self.config.scan(&self.sequence_key(owner, 0)).await?;
+        let numbers: HashMap<String, u64> = numbers
+            .into_iter()
+            .filter_map(|(key, number)| Some((key, number.parse().ok()?)))
+            .collect();
+        let page = |index: usize| {
+            let mut page = self.page(&object_set, owner, index);
+            page.booked = numbers.get(&page.sequence_key).copied().unwrap_or(0);
+            page
         };
-        let Some(found) = found else {
-            if booked > 0 {
-                return Err(damaged("is missing"));
-            }
-            let stored = Stored {
-                object_set,
-                owner: owner.clone(),
-                termination_policy: String::new(),
-                version: 0,
-                sequence: 0,
-                booked,
-                resource_version: None,
-                uid: String::new(),
-                status: None,
-            };
-            return Ok((stored, Inventory::new()));
-        };
-        let spec = &found.spec;
-        if spec.owner.uid != owner.uid || spec.configurator.uid != self.configurator.uid {
-            return Err(damaged("belongs to another owner or Configurator"));
-        }
-        let key = self.key.get().await?;
-        let text = sealed_text(&object_set, spec);
-        if !key.is_seal(&[b"inventory", text.as_bytes()], &spec.seal) {
-            return Err(damaged("was changed by somebody else than a host"));
-        }
-        let is_newest = spec.sequence == booked || spec.sequence == booked + 1;
-        // The number goes first when the inventory is deleted.
-        let is_ending = booked == 0 && spec.members.is_empty();
-        if !is_newest && !is_ending {
-            return Err(damaged(&format!(
-                "has the sequence number {}, and the newest one is {booked}: it is older than the newest",
-                spec.sequence
-            )));
-        }
-        let inventory = spec.members.iter().map(read_member).collect();
-        let stored = Stored {
+        let mut stored = Stored {
+            object_set: object_set.clone(),
             owner: owner.clone(),
-            termination_policy: spec.termination_policy.clone(),
-            version: spec.version,
-            sequence: spec.sequence,
-            booked,
-            resource_version: found.resource_version(),
-            uid: found.uid().unwrap_or_default(),
-            status: found.status,
-            object_set,
+            termination_policy: String::new(),
+            version: 0,
+            pages: Vec::new(),
+            distribution: Pages::default(),
+            status: None,
         };
+        let mut inventory = Inventory::new();
+        let mut head = page(0);
+        let Some(found) = self.read_page(&mut head).await? else {
+            if !numbers.is_empty() {
+                return Err(head.damaged("is missing"));
+            }
+            stored.pages.push(head);
+            return Ok((stored, inventory));
+        };
+        let spec = found.spec;
+        if spec.owner.uid != owner.uid || spec.configurator.uid != self.configurator.uid {
+            return Err(head.damaged("belongs to another owner or Configurator"));
+        }
+        stored.termination_policy = spec.termination_policy;
+        stored.version = spec.version;
+        stored.status = found.status;
+        stored.pages.push(head);
+        inventory.extend(spec.members.iter().map(read_member));
+        if spec.pages > 1 {
+            stored.distribution.keep(0, inventory.keys());
+        }
+        for index in 1..usize::try_from(spec.pages).unwrap_or(1) {
+            let mut page = page(index);
+            let found = self.read_page(&mut page).await?;
+            stored.pages.push(page);
+            let members = found.map(|found| found.spec.members).unwrap_or_default();
+            let members: Vec<(MemberKey, Member)> = members.iter().map(read_member).collect();
+            let keys = members.iter().map(|(key, _)| key);
+            stored.distribution.keep(index, keys);
+            inventory.extend(members);
+        }
         Ok((stored, inventory))
     }
 
@@ -203,7 +200,7 @@ impl InventoryStore {
         Ok(found.is_some())
     }
 
-    /// Writes an inventory. On success, `stored` is what is stored now.
+    /// Writes the pages of an inventory that have changed. On success, `stored` is what is stored now.
     ///
     /// # Errors
     /// When a server cannot be asked, or somebody else has written the inventory meanwhile: then it is to be read again.
@@ -213,59 +210,68 @@ impl InventoryStore {
         members: impl Iterator<Item = (&'a MemberKey, &'a Member)>,
         fences: &[Fence],
     ) -> Result<(), Fault> {
-        let members: Result<Vec<MemberSpec>, Fault> = members
-            .map(|(key, member)| member_spec(key, member))
-            .collect();
-        let mut members = members?;
+        let mut members: Vec<(&MemberKey, &Member)> = members.collect();
         if members.len() > MAX_MEMBERS {
             let message = format!(
-                "the set has {} members; {MAX_MEMBERS} are allowed",
+                "the set would have {} members, with those that are yet to be pruned; {MAX_MEMBERS} are allowed",
                 members.len()
             );
             return Err(Fault::new(FaultKind::ResourceGeneric, message));
         }
-        let identity = |one: &MemberSpec| {
-            let MemberSpec {
-                group,
-                kind,
-                namespace,
-                name,
-                ..
-            } = one;
-            [group, kind, namespace, name].map(String::clone)
-        };
-        members.sort_by_cached_key(identity);
-        // A host may have stopped before it wrote the number of the inventory that is stored.
-        if stored.sequence > stored.booked {
-            self.book(stored, fences).await?;
+        members.sort_unstable_by_key(|(key, _)| *key);
+        if members.len() > PAGE && !stored.distribution.are_kept() {
+            self.keep_first_page(stored).await?;
         }
-        let key = self.key.get().await?;
-        let mut spec = ObjectSetSpec {
-            owner: stored.owner.clone(),
-            configurator: self.configurator.clone(),
-            termination_policy: stored.termination_policy.clone(),
-            version: stored.version,
-            members,
-            sequence: stored.sequence + 1,
-            seal: String::new(),
+        let kinds = kinds_of(&members);
+        let namespaces = namespaces_of(&members, &stored.object_set.namespace);
+        let pages = stored.pages.len();
+        let distributed = stored.distribution.distribute(members, pages);
+        for index in pages..distributed.len() {
+            let page = self.page(&stored.object_set, &stored.owner, index);
+            stored.pages.push(page);
+        }
+        let number = u32::try_from(stored.pages.len()).unwrap_or(u32::MAX);
+        for (index, (page, members)) in stored.pages.iter_mut().zip(distributed).enumerate() {
+            let members: Result<Vec<MemberSpec>, Fault> = members
+                .into_iter()
+                .map(|(key, member)| member_spec(key, member))
+                .collect();
+            let is_first = index == 0;
+            let spec = ObjectSetSpec {
+                owner: stored.owner.clone(),
+                configurator: self.configurator.clone(),
+                termination_policy: stored.termination_policy.clone(),
+                version: if is_first { stored.version } else { 0 },
+                pages: if is_first { number } else { 0 },
+                members: members?,
+                sequence: 0,
+                seal: String::new(),
+            };
+            let set = is_first.then(|| SetId::of(&stored.object_set));
+            let metadata = self.metadata(set.as_ref(), &kinds, &namespaces);
+            self.write_page(page, spec, metadata, fences).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads which members are on the first page, before there is another one.
+    async fn keep_first_page(&self, stored: &mut Stored) -> Result<(), Fault> {
+        let [head] = stored.pages.as_slice() else {
+            return Ok(());
         };
-        let text = sealed_text(&stored.object_set, &spec);
-        spec.seal = key.seal(&[b"inventory", text.as_bytes()]);
-        let sequence = spec.sequence;
-        let mut object = ObjectSet::new(&stored.object_set.name, spec);
-        object.metadata = self.metadata(stored, &object.spec);
-        let api = self.api(&stored.object_set.namespace);
-        let params = PostParams::default();
-        let written = match &stored.resource_version {
-            None => api.create(&params, &object).await,
-            Some(_) => api.replace(&stored.object_set.name, &params, &object).await,
-        };
-        let what = format!("the ObjectSet {}", stored.object_set);
-        let written = written.map_err(|error| fault_of(&what, true, &error))?;
-        stored.resource_version = written.resource_version();
-        stored.uid = written.uid().unwrap_or_default();
-        stored.sequence = sequence;
-        self.book(stored, fences).await
+        if head.resource_version.is_none() {
+            return Ok(());
+        }
+        let mut read = head.clone();
+        let found = self.read_page(&mut read).await?;
+        if read.resource_version != head.resource_version {
+            return Err(head.overtaken());
+        }
+        let members = found.map(|found| found.spec.members).unwrap_or_default();
+        let members: Vec<(MemberKey, Member)> = members.iter().map(read_member).collect();
+        let keys = members.iter().map(|(key, _)| key);
+        stored.distribution.keep(0, keys);
+        Ok(())
     }
 
     /// Deletes an empty inventory.
@@ -273,44 +279,9 @@ impl InventoryStore {
     /// # Errors
     /// When a server cannot be asked.
     pub(crate) async fn delete(&self, stored: &mut Stored, fences: &[Fence]) -> Result<(), Fault> {
-        let key = self.sequence_key(&stored.owner.uid);
-        self.config.write(vec![Write::Delete(key)], fences).await?;
-        stored.booked = 0;
-        if stored.resource_version.is_none() {
-            return Ok(());
+        for page in stored.pages.iter_mut().rev() {
+            self.delete_page(page, fences).await?;
         }
-        let api = self.api(&stored.object_set.namespace);
-        let name = &stored.object_set.name;
-        let what = format!("the ObjectSet {}", stored.object_set);
-        let gone =
-            |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.code == 404);
-        let patch = json!({"metadata": {
-            "uid": stored.uid,
-            "resourceVersion": stored.resource_version,
-            "finalizers": null,
-        }});
-        match api
-            .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
-            .await
-        {
-            Ok(_) => {}
-            Err(error) if gone(&error) => return Ok(()),
-            Err(error) => return Err(fault_of(&what, true, &error)),
-        }
-        let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: Some(stored.uid.clone()),
-                resource_version: None,
-            }),
-            ..DeleteParams::background()
-        };
-        match api.delete(name, &params).await {
-            Ok(_) => {}
-            Err(error) if gone(&error) => {}
-            Err(error) => return Err(fault_of(&what, true, &error)),
-        }
-        stored.resource_version = None;
-        stored.sequence = 0;
         Ok(())
     }
 
@@ -323,112 +294,69 @@ impl InventoryStore {
         stored: &mut Stored,
         status: ObjectSetStatus,
     ) -> Result<(), Fault> {
-        if stored.resource_version.is_none() || stored.status.as_ref() == Some(&status) {
+        let Some(head) = stored.pages.first_mut() else {
+            return Ok(());
+        };
+        if head.resource_version.is_none() || stored.status.as_ref() == Some(&status) {
             return Ok(());
         }
-        let api = self.api(&stored.object_set.namespace);
-        let patch = json!({"metadata": {"uid": stored.uid}, "status": status});
-        let patched = api
+        let patch = json!({"metadata": {"uid": head.uid}, "status": status});
+        let patched = self
+            .api(&head.object_set.namespace)
             .patch_status(
-                &stored.object_set.name,
+                &head.object_set.name,
                 &PatchParams::default(),
                 &Patch::Merge(&patch),
             )
             .await;
-        match patched {
-            Ok(written) => {
-                stored.resource_version = written.resource_version();
-                stored.status = Some(status);
-                Ok(())
-            }
-            Err(error) => Err(fault_of(
-                &format!("the status of the ObjectSet {}", stored.object_set),
-                true,
-                &error,
-            )),
-        }
+        let what = format!("the status of the ObjectSet {}", head.object_set);
+        let written = patched.map_err(|error| fault_of(&what, true, &error))?;
+        head.resource_version = written.metadata.resource_version;
+        stored.status = Some(status);
+        Ok(())
     }
 
-    fn metadata(&self, stored: &Stored, spec: &ObjectSetSpec) -> ObjectMeta {
-        use configurator_core::desired::marks::{CONFIGURATOR, SetId};
-        let mut kinds: Vec<String> = spec
-            .members
-            .iter()
-            .map(|member| match member.group.as_str() {
-                "" => member.kind.clone(),
-                group => format!("{}.{group}", member.kind),
-            })
-            .collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        let mut namespaces: Vec<&str> = spec
-            .members
-            .iter()
-            .map(|member| member.namespace.as_str())
-            .filter(|namespace| !namespace.is_empty() && *namespace != stored.object_set.namespace)
-            .collect();
-        namespaces.sort_unstable();
-        namespaces.dedup();
-        let text = |name: &str, value: String| (format!("applyset.kubernetes.io/{name}"), value);
+    /// The metadata of a page. The first one is the parent of an ApplySet.
+    fn metadata(&self, set: Option<&SetId>, kinds: &str, namespaces: &str) -> ObjectMeta {
+        let text = |name: &str, value: &str| {
+            let name = format!("applyset.kubernetes.io/{name}");
+            (name, value.to_owned())
+        };
+        let configurator = (CONFIGURATOR.to_owned(), self.configurator.uid.clone());
+        let id = set.map(|set| text("id", set.as_str()));
+        let annotations = set.map(|_| {
+            [
+                text("tooling", TOOLING),
+                text("contains-group-kinds", kinds),
+                text("additional-namespaces", namespaces),
+            ]
+            .into()
+        });
         ObjectMeta {
-            name: Some(stored.object_set.name.clone()),
-            namespace: Some(stored.object_set.namespace.clone()),
-            uid: (!stored.uid.is_empty()).then(|| stored.uid.clone()),
-            resource_version: stored.resource_version.clone(),
             finalizers: Some(vec![FINALIZER.to_owned()]),
-            labels: Some(
-                [
-                    text("id", SetId::of(&stored.object_set).to_string()),
-                    (CONFIGURATOR.to_owned(), self.configurator.uid.clone()),
-                ]
-                .into(),
-            ),
-            annotations: Some(
-                [
-                    text("tooling", TOOLING.to_owned()),
-                    text("contains-group-kinds", kinds.join(",")),
-                    text("additional-namespaces", namespaces.join(",")),
-                ]
-                .into(),
-            ),
+            labels: Some(id.into_iter().chain([configurator]).collect()),
+            annotations,
             ..ObjectMeta::default()
         }
     }
 
-    /// The sequence number that the config store has; 0 where it has none.
-    async fn booked(&self, owner: &str) -> Result<u64, Fault> {
-        let key = self.sequence_key(owner);
-        let found = self.config.scan(&key).await?;
-        let found = found.into_iter().find(|(found, _)| *found == key);
-        Ok(found
-            .and_then(|(_, number)| number.parse().ok())
-            .unwrap_or(0))
-    }
-
-    /// Writes the sequence number of what is stored.
-    async fn book(&self, stored: &mut Stored, fences: &[Fence]) -> Result<(), Fault> {
-        let key = self.sequence_key(&stored.owner.uid);
-        let condition = match stored.booked {
-            0 => Condition::is_absent(key.as_str()),
-            booked => Condition::is(key.as_str(), booked.to_string()),
+    /// A page that has not been read.
+    fn page(&self, object_set: &ObjectRef, owner: &SetOwner, index: usize) -> Page {
+        let object_set = match index {
+            0 => object_set.clone(),
+            _ => ObjectRef {
+                name: format!("{}-{index}", object_set.name),
+                ..object_set.clone()
+            },
         };
-        let write = Write::Put(key, stored.sequence.to_string());
-        if !self.config.write_if(vec![write], &[condition], fences).await?
-            // An earlier attempt was carried out, and its answer lost.
-            && self.booked(&stored.owner.uid).await? != stored.sequence
-        {
-            let message = format!(
-                "another host has written the ObjectSet {} meanwhile; it is read again",
-                stored.object_set
-            );
-            return Err(Fault::new(FaultKind::ResourceConflict, message));
-        }
-        stored.booked = stored.sequence;
-        Ok(())
+        Page::new(object_set, self.sequence_key(owner, index))
     }
 
-    fn sequence_key(&self, owner: &str) -> String {
-        format!("{}{owner}", self.prefix)
+    fn sequence_key(&self, owner: &SetOwner, index: usize) -> String {
+        match index {
+            0 => format!("{}{}", self.prefix, owner.uid),
+            _ => format!("{}{}/{index}", self.prefix, owner.uid),
+        }
     }
 
     fn api(&self, namespace: &str) -> Api<ObjectSet> {
@@ -436,64 +364,30 @@ impl InventoryStore {
     }
 }
 
-/// The text that is sealed: everything but the seal, and the name.
-fn sealed_text(object_set: &ObjectRef, spec: &ObjectSetSpec) -> String {
-    let spec = ObjectSetSpec {
-        seal: String::new(),
-        ..spec.clone()
-    };
-    json!([object_set.namespace, object_set.name, spec]).to_string()
+/// The kinds of members, as an ApplySet names them.
+fn kinds_of(members: &[(&MemberKey, &Member)]) -> String {
+    let mut kinds = BTreeSet::new();
+    for (key, _) in members {
+        if let MemberKey::Kubernetes { group, kind, .. } = key {
+            kinds.insert(match group.as_str() {
+                "" => kind.clone(),
+                group => format!("{kind}.{group}"),
+            });
+        }
+    }
+    kinds.into_iter().collect::<Vec<String>>().join(",")
 }
 
-fn member_spec(key: &MemberKey, member: &Member) -> Result<MemberSpec, Fault> {
-    let MemberKey::Kubernetes {
-        group,
-        kind,
-        namespace,
-        name,
-    } = key
-    else {
-        let message = format!("{key}: this host offers sets of Kubernetes objects only");
-        return Err(Fault::new(FaultKind::UnsupportedResourceOperation, message));
-    };
-    Ok(MemberSpec {
-        group: group.clone(),
-        kind: kind.clone(),
-        namespace: namespace.clone(),
-        name: name.clone(),
-        entry: member.facts.entry.clone(),
-        wave: member.facts.wave,
-        on_delete: match member.facts.on_delete {
-            OnDelete::WithOwner => OnDeleteSpec::WithOwner,
-            OnDelete::Retain => OnDeleteSpec::Retain,
-            OnDelete::OnlyUnderWipeOut => OnDeleteSpec::OnlyUnderWipeOut,
-        },
-        removed_in: member.removed_in,
-        nonce: member.nonce.clone(),
-        uid: member.uid.clone(),
-    })
-}
-
-fn read_member(spec: &MemberSpec) -> (MemberKey, Member) {
-    let key = MemberKey::Kubernetes {
-        group: spec.group.clone(),
-        kind: spec.kind.clone(),
-        namespace: spec.namespace.clone(),
-        name: spec.name.clone(),
-    };
-    let member = Member {
-        facts: MemberFacts {
-            entry: spec.entry.clone(),
-            wave: spec.wave,
-            on_delete: match spec.on_delete {
-                OnDeleteSpec::WithOwner => OnDelete::WithOwner,
-                OnDeleteSpec::Retain => OnDelete::Retain,
-                OnDeleteSpec::OnlyUnderWipeOut => OnDelete::OnlyUnderWipeOut,
-            },
-        },
-        removed_in: spec.removed_in,
-        nonce: spec.nonce.clone(),
-        uid: spec.uid.clone(),
-    };
-    (key, member)
+/// The namespaces of members other than that of the `ObjectSet`, as an ApplySet names them.
+fn namespaces_of(members: &[(&MemberKey, &Member)], own: &str) -> String {
+    let mut namespaces = BTreeSet::new();
+    for (key, _) in members {
+        if let MemberKey::Kubernetes { namespace, .. } = key
+            && !namespace.is_empty()
+            && namespace != own
+        {
+            namespaces.insert(namespace.as_str());
+        }
+    }
+    namespaces.into_iter().collect::<Vec<&str>>().join(",")
 }

@@ -9,6 +9,7 @@ fn with_sets() -> Configurator {
         sets: Some(SetOptions {
             max_prune_percent: 50,
             prune_from: 5,
+            max_entries: 1000,
         }),
         ..configurator()
     }
