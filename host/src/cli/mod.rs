@@ -18,6 +18,7 @@ mod replay;
 mod rollback;
 mod run;
 mod servers;
+mod sets;
 mod settings;
 mod simulate;
 mod telemetry;
@@ -90,13 +91,15 @@ enum Command {
         #[command(flatten)]
         object: flow::Object,
     },
+    /// Inspect desired sets: members, their states, and what they wait for.
+    Sets(sets::SetsArgs),
     /// Compile the module on standard input to machine code, as a host has it done. Not for people.
     #[command(hide = true)]
     CompileModule {
         /// The limits of the compiler, and the options of the host.
         numbers: Vec<u64>,
     },
-    /// Print the CustomResourceDefinitions of Configurator, Flow and Command.
+    /// Print the CustomResourceDefinitions of the host.
     Crds,
     /// Print the RBAC rules that the host needs to run these Configurators.
     Rbac(rbac::RbacArgs),
@@ -136,6 +139,7 @@ pub fn main() -> ExitCode {
             giver,
         } => flow::approve(kubeconfig, object, giver),
         Command::Show { kubeconfig, object } => flow::show(kubeconfig, object),
+        Command::Sets(args) => sets::sets(&args),
         Command::CompileModule { numbers } => {
             compile(&numbers).map(ExitCode::from).map_err(Into::into)
         }

@@ -8,6 +8,7 @@ mod actions;
 mod inventory;
 mod kinds;
 mod live;
+mod policy;
 mod reconcile;
 mod registry;
 mod requests;
@@ -22,6 +23,7 @@ pub(crate) use self::inventory::InventoryStore;
 pub(crate) use self::kinds::ServedKinds;
 pub(crate) use self::reconcile::SetRun;
 pub(crate) use self::registry::Sets;
+pub(crate) use self::status::MAX_LISTED;
 pub(crate) use self::watches::{MemberEvent, MemberWatches};
 
 /// The paths of an entry that the host does not correct. They were checked before.

@@ -8,7 +8,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use configurator_core::backoff::mix;
 use configurator_core::configurator::SetOptions;
 use configurator_core::desired::check::{CheckedSet, Owner, SetRules};
-use configurator_core::desired::{Content, DesiredEntry, DesiredSet, Termination};
+use configurator_core::desired::marks;
+use configurator_core::desired::{Content, DesiredEntry, DesiredSet};
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::graph::deletion::{
@@ -22,7 +23,6 @@ use configurator_core::graph::plan::{
 };
 use configurator_core::graph::removal::RemovalState;
 use configurator_core::plan::Failure;
-use configurator_core::projection::Projection;
 use configurator_core::request::{SinkName, api_version, group_of};
 use configurator_core::result::{RequestResult, ResultEntry};
 use configurator_core::retry::{self, Decision};
@@ -36,9 +36,9 @@ use kube::api::ApiResource;
 use serde_json::Value;
 
 use super::actions::{Done, FIELDS_OF_OTHERS, MemberActions, Prepared};
-use super::inventory::MAX_MEMBERS;
 use super::kinds::{KindName, ServedKind};
 use super::live::{LiveSet, ReadFor, Wanted};
+use super::policy::{policy_of, policy_text};
 use super::registry::{Inbox, Sets, WatchedKind};
 use super::{rights, status};
 use crate::answers::RunAnswers;
@@ -81,12 +81,17 @@ enum Rest {
     Failed(Fault),
 }
 
-/// The next actions, and what is said of the set meanwhile.
+/// The next actions for a set.
 struct Planned {
     actions: Vec<Action>,
     wake_at: Option<Timestamp>,
-    rest: Rest,
-    status: ObjectSetStatus,
+    state: PlannedState,
+}
+
+/// The state of a set, with its members.
+enum PlannedState {
+    Wanted(Plan),
+    Deletion(Deletion),
 }
 
 /// The goal of an attempt.
@@ -178,7 +183,8 @@ impl<'a> SetRun<'a> {
             return Err(unsupported("the set has no entries"));
         };
         let goal = Goal::Wanted(policy, options, &checked);
-        let rest = self.turn(&mut set, &inbox, goal).await?;
+        let is_suspended = is_suspended(&member.object.to_value());
+        let rest = self.turn(&mut set, &inbox, goal, is_suspended).await?;
         let results = match (&rest, request.needs_results) {
             (Rest::Complete, true) => self.results(&set).await?,
             _ => Vec::new(),
@@ -214,7 +220,9 @@ impl<'a> SetRun<'a> {
         let object = live.and_then(|live| serde_json::to_value(live).ok());
         let object = object.unwrap_or_else(|| member.object.to_value());
         let policy = policy_of(&set.stored.termination_policy, &object);
-        let rest = self.turn(&mut set, &inbox, Goal::None(policy)).await?;
+        let goal = Goal::None(policy);
+        let is_suspended = is_suspended(&object);
+        let rest = self.turn(&mut set, &inbox, goal, is_suspended).await?;
         if policy == TerminationPolicy::DoNotTerminate && !set.members.is_empty() {
             self.publisher.publish(HostEvent::warning(
                 self.subject(member),
@@ -272,7 +280,7 @@ impl<'a> SetRun<'a> {
     /// Checks what a handler returned.
     async fn wanted(self, owner: &SetOwner, request: &SetRequest) -> Result<Wanted, Fault> {
         let set = &request.set;
-        check_offered(set)?;
+        check_offered(set, self.run.configurator().sets)?;
         let mut served: HashMap<(String, String), Option<ServedKind>> = HashMap::new();
         let mut kinds = Vec::with_capacity(set.entries.len());
         for entry in &set.entries {
@@ -319,14 +327,26 @@ impl<'a> SetRun<'a> {
         Wanted::new(Arc::new(checked), key.seal(&all), digests, kinds).map_err(invalid)
     }
 
-    /// Carries out actions until nothing more can be done at the moment.
-    async fn turn(self, set: &mut LiveSet, inbox: &Inbox, goal: Goal<'_>) -> Result<Rest, Fault> {
+    /// Carries out actions until nothing more can be done at the moment. For a suspended set, that is only to read its members.
+    async fn turn(
+        self,
+        set: &mut LiveSet,
+        inbox: &Inbox,
+        goal: Goal<'_>,
+        is_suspended: bool,
+    ) -> Result<Rest, Fault> {
         let actions = self.actions();
         let mut under_way = FuturesUnordered::new();
         let mut is_dirty = false;
         loop {
             inbox.take_in(set, self.clock.now());
-            let planned = self.plan(set, goal);
+            let mut planned = self.plan(set, goal);
+            if is_suspended {
+                planned
+                    .actions
+                    .retain(|action| matches!(action, Action::Observe(_)));
+                planned.wake_at = None;
+            }
             let (records, to_perform): (Vec<Action>, Vec<Action>) = planned
                 .actions
                 .into_iter()
@@ -362,8 +382,15 @@ impl<'a> SetRun<'a> {
                     self.save(set).await?;
                 }
                 self.watch(set).await?;
-                self.publish(set, planned.status).await?;
-                return Ok(planned.rest);
+                let (mut rest, mut status) = at_rest(&planned.state, goal, &set.members);
+                if is_suspended {
+                    status::suspend(&mut status);
+                    if !matches!(rest, Rest::Complete) {
+                        rest = Rest::Waiting(None);
+                    }
+                }
+                self.publish(set, status).await?;
+                return Ok(rest);
             }
             tokio::select! {
                 Some(done) = under_way.next() => {
@@ -397,16 +424,15 @@ impl<'a> SetRun<'a> {
                     },
                     now,
                 };
-                let plan = plan(&input, &mut set.members);
+                let mut plan = plan(&input, &mut set.members);
                 Planned {
-                    status: status::of_plan(&plan, &checked.graph, &set.members),
-                    rest: rest_of(&plan, checked),
+                    actions: std::mem::take(&mut plan.actions),
                     wake_at: plan.wake_at,
-                    actions: plan.actions,
+                    state: PlannedState::Wanted(plan),
                 }
             }
             Goal::None(policy) => {
-                let deletion = delete(&DeletionInput {
+                let mut deletion = delete(&DeletionInput {
                     members: &set.members,
                     policy,
                     is_prepared: true,
@@ -414,10 +440,9 @@ impl<'a> SetRun<'a> {
                     now,
                 });
                 Planned {
-                    status: status::of_deletion(&deletion, &set.members),
-                    rest: rest_of_deletion(&deletion, &set.members),
+                    actions: std::mem::take(&mut deletion.actions),
                     wake_at: deletion.wake_at,
-                    actions: deletion.actions,
+                    state: PlannedState::Deletion(deletion),
                 }
             }
         }
@@ -599,7 +624,7 @@ impl<'a> SetRun<'a> {
 }
 
 /// Refuses what this host does not offer yet, before anything is written.
-fn check_offered(set: &DesiredSet) -> Result<(), Fault> {
+fn check_offered(set: &DesiredSet, options: Option<SetOptions>) -> Result<(), Fault> {
     let is_of_store = |entry: &&DesiredEntry| !matches!(entry.content, Content::Kubernetes(_));
     if let Some(entry) = set.entries.iter().find(is_of_store) {
         return Err(unsupported(&format!(
@@ -610,9 +635,10 @@ fn check_offered(set: &DesiredSet) -> Result<(), Fault> {
     if !set.pre_terminate.is_empty() {
         return Err(unsupported("`pre-terminate` is not offered by this host"));
     }
-    if set.entries.len() > MAX_MEMBERS {
-        return Err(unsupported(&format!(
-            "the set has {} entries; {MAX_MEMBERS} are allowed",
+    let allowed = options.map_or(usize::MAX, |options| options.max_entries);
+    if set.entries.len() > allowed {
+        return Err(invalid(format!(
+            "the set has {} entries; spec.sets.maxEntries allows {allowed}",
             set.entries.len()
         )));
     }
@@ -623,6 +649,23 @@ fn check_offered(set: &DesiredSet) -> Result<(), Fault> {
 fn digest_of(key: &StateKey, entry: &DesiredEntry) -> String {
     let text = serde_json::to_string(entry).unwrap_or_default();
     key.seal(&[b"entry", text.as_bytes()])
+}
+
+/// What becomes of a run, and what is said of its set, when no action is left.
+fn at_rest(state: &PlannedState, goal: Goal<'_>, members: &Members) -> (Rest, ObjectSetStatus) {
+    match (state, goal) {
+        (PlannedState::Wanted(plan), Goal::Wanted(_, _, checked)) => (
+            rest_of(plan, checked),
+            status::of_plan(plan, &checked.graph, members),
+        ),
+        (PlannedState::Deletion(deletion), _) => (
+            rest_of_deletion(deletion, members),
+            status::of_deletion(deletion, members),
+        ),
+        (PlannedState::Wanted(_), Goal::None(_)) => {
+            (Rest::Waiting(None), ObjectSetStatus::default())
+        }
+    }
 }
 
 fn rest_of(plan: &Plan, checked: &CheckedSet) -> Rest {
@@ -689,52 +732,9 @@ fn failures(failed: Vec<String>) -> Fault {
     Fault::new(FaultKind::ResourceGeneric, message)
 }
 
-/// The policy as the inventory has it.
-fn policy_text(termination: Option<&Termination>) -> String {
-    match termination {
-        None => policy_name(TerminationPolicy::default()).to_owned(),
-        Some(Termination::Policy(policy)) => policy_name(*policy).to_owned(),
-        // No policy begins like this.
-        Some(Termination::Path(path)) => match path.starts_with(['$', '.', '[']) {
-            true => path.clone(),
-            false => format!(".{path}"),
-        },
-    }
-}
-
-const POLICIES: [TerminationPolicy; 4] = [
-    TerminationPolicy::DoNotTerminate,
-    TerminationPolicy::KeepVolumes,
-    TerminationPolicy::Delete,
-    TerminationPolicy::WipeOut,
-];
-
-const fn policy_name(policy: TerminationPolicy) -> &'static str {
-    match policy {
-        TerminationPolicy::DoNotTerminate => "DoNotTerminate",
-        TerminationPolicy::KeepVolumes => "KeepVolumes",
-        TerminationPolicy::Delete => "Delete",
-        TerminationPolicy::WipeOut => "WipeOut",
-    }
-}
-
-/// Returns the policy that counts: the one that is named, or the one that the owner has at the path. An owner that has nothing there has the
-/// default. A word that names no policy counts as `DoNotTerminate`, so that a mistake deletes nothing.
-fn policy_of(text: &str, owner: &Value) -> TerminationPolicy {
-    let named = |name: &str| {
-        POLICIES
-            .into_iter()
-            .find(|policy| policy_name(*policy) == name)
-    };
-    if !text.starts_with(['$', '.', '[']) {
-        return named(text).unwrap_or_default();
-    }
-    let found = Projection::parse(&[text]).ok();
-    let found = found.and_then(|path| path.first(owner).and_then(Value::as_str).map(str::to_owned));
-    match found {
-        None => TerminationPolicy::default(),
-        Some(name) => named(&name).unwrap_or(TerminationPolicy::DoNotTerminate),
-    }
+/// Whether the owner has the annotation that suspends its set.
+fn is_suspended(owner: &Value) -> bool {
+    marks::annotation(owner, marks::SUSPEND) == Some("true")
 }
 
 fn generation_of(member: &Member) -> Option<i64> {

@@ -1,5 +1,6 @@
 //! The state of a set, for people.
 
+use configurator_core::desired::marks;
 use configurator_core::graph::Graph;
 use configurator_core::graph::deletion::{Deletion, DeletionState};
 use configurator_core::graph::member::MemberKey;
@@ -12,8 +13,10 @@ use crate::resource::object_set::{MemberStatus, ObjectSetStatus, SetCondition, S
 
 /// The state of a set whose change would delete more members than is allowed.
 pub(super) const UNCONFIRMED: &str = "Unconfirmed";
+/// The state of a set whose owner suspends it.
+const SUSPENDED: &str = "Suspended";
 /// The most members in the status.
-const MAX_LISTED: usize = 100;
+pub(crate) const MAX_LISTED: usize = 100;
 /// The most characters of a reason.
 const MAX_REASON: usize = 1024;
 
@@ -21,20 +24,22 @@ const MAX_REASON: usize = 1024;
 pub(super) fn of_plan(plan: &Plan, graph: &Graph, members: &Members) -> ObjectSetStatus {
     let entries = graph.entries().iter().zip(&plan.entries).enumerate();
     let unready = entries.filter(|(_, (_, state))| **state != EntryState::Ready);
-    let unready = unready.map(|(index, (entry, state))| MemberStatus {
-        object: entry.key.to_string(),
-        entry: entry.name.clone(),
-        state: match state {
-            EntryState::Unknown => "Unknown",
-            EntryState::Blocked { .. } => "Blocked",
-            EntryState::Writing => "Writing",
-            EntryState::Waiting(_) => "Waiting",
-            EntryState::Ready => "Ready",
-            EntryState::Failed(_) => "Failed",
-        }
-        .to_owned(),
-        reason: shortened(&plan.reason(graph, index).unwrap_or_default()),
-    });
+    let mut unready: Vec<_> = unready.collect();
+    // A set may have more entries than anybody reads reasons.
+    unready.sort_by_key(|(_, (_, state))| rank(name_of_state(state)));
+    unready.truncate(MAX_LISTED);
+    let unready = unready
+        .into_iter()
+        .map(|(index, (entry, state))| MemberStatus {
+            object: entry.key.to_string(),
+            entry: entry.name.clone(),
+            state: name_of_state(state).to_owned(),
+            waits_for: match state {
+                EntryState::Blocked { by } => name_of(graph, *by),
+                _ => String::new(),
+            },
+            reason: shortened(&plan.reason(graph, index).unwrap_or_default()),
+        });
     let ready = plan
         .entries
         .iter()
@@ -75,6 +80,15 @@ pub(super) fn of_deletion(deletion: &Deletion, members: &Members) -> ObjectSetSt
     status(state, 0, members, removals, reason)
 }
 
+/// Turns the status into that of a suspended set.
+pub(super) fn suspend(status: &mut ObjectSetStatus) {
+    let is_complete = status.state == "Ready";
+    status.state = SUSPENDED.to_owned();
+    if !is_complete {
+        status.waiting_for = format!("the owner has the annotation {}: \"true\"", marks::SUSPEND);
+    }
+}
+
 /// Says why a change of a set is not carried out.
 pub(super) fn unconfirmed(pruned: usize, members: usize) -> String {
     format!(
@@ -88,6 +102,10 @@ fn of_removals<'a>(
 ) -> impl Iterator<Item = MemberStatus> + 'a {
     removals.iter().map(|(key, state)| {
         let member = members.get(key).and_then(|known| known.member.as_ref());
+        let waits_for = match state {
+            RemovalState::Blocked { by } => by.to_string(),
+            _ => String::new(),
+        };
         let (state, reason) = match state {
             RemovalState::Held => ("Held", String::new()),
             RemovalState::Busy => ("Deleting", String::new()),
@@ -99,6 +117,7 @@ fn of_removals<'a>(
             object: key.to_string(),
             entry: member.map_or_else(String::new, |member| member.facts.entry.clone()),
             state: state.to_owned(),
+            waits_for,
             reason: shortened(&reason),
         }
     })
@@ -111,13 +130,7 @@ fn status(
     mut listed: Vec<MemberStatus>,
     reason: Option<String>,
 ) -> ObjectSetStatus {
-    // Failures first, then what others wait for.
-    let rank = |member: &MemberStatus| match member.state.as_str() {
-        "Failed" => 0,
-        "Waiting" | "Writing" | "Deleting" | "Unknown" => 1,
-        _ => 2,
-    };
-    listed.sort_by_key(rank);
+    listed.sort_by_key(|member| rank(&member.state));
     let waiting_for = reason.unwrap_or_else(|| {
         listed
             .first()
@@ -137,6 +150,26 @@ fn status(
     }
 }
 
+/// Failures first, then what others wait for.
+fn rank(state: &str) -> u8 {
+    match state {
+        "Failed" => 0,
+        "Waiting" | "Writing" | "Deleting" | "Unknown" => 1,
+        _ => 2,
+    }
+}
+
+const fn name_of_state(state: &EntryState) -> &'static str {
+    match state {
+        EntryState::Unknown => "Unknown",
+        EntryState::Blocked { .. } => "Blocked",
+        EntryState::Writing => "Writing",
+        EntryState::Waiting(_) => "Waiting",
+        EntryState::Ready => "Ready",
+        EntryState::Failed(_) => "Failed",
+    }
+}
+
 /// Adds what does not follow from a plan.
 pub(super) fn complete(
     status: &mut ObjectSetStatus,
@@ -151,7 +184,10 @@ pub(super) fn complete(
     };
     status.owner = format!("{} {namespace}{}", owner.kind, owner.name);
     status.observed_generation = generation;
-    let is_ready = status.state == "Ready";
+    let is_ready = match status.state.as_str() {
+        SUSPENDED => status.waiting_for.is_empty(),
+        state => state == "Ready",
+    };
     let value = if is_ready { "True" } else { "False" };
     let before = before.and_then(|before| before.conditions.first());
     let since = before.filter(|before| before.status == value).map_or_else(
@@ -165,6 +201,11 @@ pub(super) fn complete(
         message: status.waiting_for.clone(),
         last_transition_time: since,
     }];
+}
+
+fn name_of(graph: &Graph, index: usize) -> String {
+    let entry = graph.entries().get(index);
+    entry.map_or_else(String::new, |entry| entry.name.clone())
 }
 
 fn shortened(reason: &str) -> String {

@@ -21,6 +21,7 @@ mod place;
 mod probes;
 mod refusals;
 mod rollback;
+mod sets;
 mod settings;
 mod simulating;
 mod stopping;

@@ -239,7 +239,7 @@ fn help_begins_with_a_sentence() -> Result<()> {
         simulate: Test modules without a cluster: play scenarios against scripted servers in virtual time
         validate: Check Configurators and settings without running anything
         inspect: Show a module's handlers, imports, digest and size
-        crds: Print the CustomResourceDefinitions of Configurator, Flow and Command
+        crds: Print the CustomResourceDefinitions of the host
         kubeconfig: Print the kubeconfig of the embedded API, or write it to a file
     "#]].assert_eq(&sentences);
     assert_eq!(

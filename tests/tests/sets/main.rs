@@ -10,7 +10,10 @@
 
 mod apply;
 mod deletion;
+mod kills;
 mod kinds;
+mod pages;
 mod prune;
 mod readiness;
 mod scene;
+mod suspend;
