@@ -1,7 +1,8 @@
 //! The main job, from nothing to nothing: `cargo xtask demo`.
 //!
 //! Runs a host on embedded stores in a folder, or on a cluster, etcd and Vault, applies a small shop, shows each run as it
-//! happens and what has come of them, changes something, deletes something, and stops.
+//! happens and what has come of them, changes something, and deletes something. Then it shows a set of objects: it comes up in order, is
+//! corrected, changes, and goes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -96,6 +97,7 @@ async fn main() -> Result<()> {
     .await?;
     demo.settled().await?;
     demo.show().await?;
+    demo.books(&workspace).await?;
     demo.stop().await
 }
 
@@ -178,7 +180,8 @@ impl Demo {
         let report = host.report();
         let stop = CancellationToken::new();
         let demo = Self {
-            client,
+            // The objects of a kind that was just defined cannot be listed at once.
+            client: cluster::patient(&client),
             has_controllers,
             config,
             secrets,
@@ -353,6 +356,126 @@ impl Demo {
             .with_context(|| format!("in vain: {what}"))??;
         anstream::println!("{GOOD}✓ {what}{GOOD:#}");
         Ok(())
+    }
+
+    /// Has a set of objects come up, drift, change and go.
+    async fn books(&self, workspace: &Path) -> Result<()> {
+        let folder = workspace.join("examples/books");
+        title("A set comes up in order: the database first, then what needs it");
+        self.apply_file(&folder.join("definition.yaml")).await?;
+        let manifests = workspace.join("configurators/manifests");
+        self.apply_file(&manifests.join("crd.yaml")).await?;
+        let declared = std::fs::read_to_string(manifests.join("configurator.yaml"))?;
+        let mut declared: Value = serde_saphyr::from_str(&declared)?;
+        let databases = json!({
+            "apiGroups": ["books.example"], "resources": ["databases"], "namespaces": ["*"],
+            "verbs": ["get", "apply", "delete", "watch"],
+        });
+        let granted = declared.pointer_mut("/spec/capabilities/kubernetes");
+        let granted = granted.and_then(Value::as_array_mut);
+        granted
+            .context("rules of the Configurator")?
+            .push(databases);
+        self.apply(&declared).await?;
+        self.release(&folder, 1).await?;
+        self.apply_file(&folder.join("application.yaml")).await?;
+        self.until("the set waits for the database", || async {
+            let sets = self.api("configurator.dev/v1alpha1", "ObjectSet").await?;
+            let sets = sets.list(&ListParams::default()).await?;
+            Ok(sets.iter().any(|set| {
+                let waiting_for = set.data.pointer("/status/waitingFor");
+                let waiting_for = waiting_for.and_then(Value::as_str).unwrap_or_default();
+                waiting_for.starts_with("Database") && waiting_for.contains("is false")
+            }))
+        })
+        .await?;
+        let databases = self.api("books.example/v1", "Database").await?;
+        let running = json!({"status": {"phase": "Running"}});
+        databases
+            .patch_status("books", &PatchParams::default(), &Patch::Merge(&running))
+            .await?;
+        self.until("its page is there since the database runs", || async {
+            Ok(self.title_of("books-page").await?.as_deref() == Some("Books"))
+        })
+        .await?;
+
+        title("Somebody changes an object of the set: the host corrects it");
+        let maps = self.api("v1", "ConfigMap").await?;
+        let changed = json!({"data": {"title": "Closed"}});
+        maps.patch(
+            "books-page",
+            &PatchParams::default(),
+            &Patch::Merge(&changed),
+        )
+        .await?;
+        self.until("the page has its title again", || async {
+            Ok(self.title_of("books-page").await?.as_deref() == Some("Books"))
+        })
+        .await?;
+
+        title("A release changes one object and leaves one out: the host deletes it");
+        self.release(&folder, 2).await?;
+        let applications = self
+            .api("manifests.configurator.dev/v1alpha1", "Application")
+            .await?;
+        let revision = json!({"spec": {"revision": "2"}});
+        applications
+            .patch("books", &PatchParams::default(), &Patch::Merge(&revision))
+            .await?;
+        self.until(
+            "the page has a new title, and the news are gone",
+            || async {
+                let is_new =
+                    self.title_of("books-page").await?.as_deref() == Some("Books and news");
+                Ok(is_new && maps.get_opt("books-news").await?.is_none())
+            },
+        )
+        .await?;
+
+        title("The Application is deleted: its objects go in reverse order");
+        applications
+            .delete("books", &DeleteParams::default())
+            .await?;
+        self.until(
+            "the page, the database and the Application are gone",
+            || async {
+                Ok(maps.get_opt("books-page").await?.is_none()
+                    && databases.get_opt("books").await?.is_none()
+                    && applications.get_opt("books").await?.is_none())
+            },
+        )
+        .await
+    }
+
+    /// Publishes the manifests of a release, as `kubectl create configmap` would.
+    async fn release(&self, folder: &Path, revision: u8) -> Result<()> {
+        let file = folder.join(format!("release-{revision}.yaml"));
+        let manifests = std::fs::read_to_string(file)?;
+        self.apply(&json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": format!("books-{revision}"), "namespace": "shop",
+                "labels": {
+                    "manifests.configurator.dev/application": "books",
+                    "manifests.configurator.dev/revision": revision.to_string(),
+                },
+            },
+            "data": {"manifests.yaml": manifests},
+        }))
+        .await
+    }
+
+    async fn title_of(&self, config_map: &str) -> Result<Option<String>> {
+        let found = self
+            .api("v1", "ConfigMap")
+            .await?
+            .get_opt(config_map)
+            .await?;
+        let title = found.and_then(|found| {
+            let title = found.data.pointer("/data/title")?;
+            Some(title.as_str()?.to_owned())
+        });
+        Ok(title)
     }
 
     async fn show(&self) -> Result<()> {

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::{cache, cargo, controlplane, debian, guests};
 
-/// Builds the modules and a host, and shows the whole way: objects appear, are configured, change and go.
+/// Builds the modules and a host, and shows the whole way: objects appear, are configured, change and go, alone and as a set.
 #[derive(clap::Args)]
 pub struct Demo {
     /// On real servers: a Kubernetes control plane, etcd and Vault.
@@ -17,7 +17,7 @@ impl Demo {
     pub fn run(self) -> Result<()> {
         debian::protoc()?;
         eprintln!("demo: building the modules");
-        let modules = guests::build(&["pod-config", "workload-config"])?;
+        let modules = guests::build(&["pod-config", "workload-config", "manifests"])?;
         let folder = modules
             .first()
             .and_then(|module| module.parent())

@@ -8,6 +8,9 @@ use configurator_tests::guests;
 use configurator_tests::program::{Running, beside_tests};
 use configurator_tests::world::PATIENCE;
 
+/// The last line about the set of the demo.
+const OF_SET: &str = "✓ the page, the database and the Application are gone";
+
 /// What the demo prints when it has ended well.
 fn demo(place: &Path) -> String {
     let mut command = Command::new(beside_tests("examples/demo"));
@@ -34,6 +37,7 @@ fn the_demo_ends_by_itself() {
         shown.contains("secret pod-shop.orders-0 (sealed)"),
         "{shown}"
     );
+    assert!(shown.contains(OF_SET), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -54,4 +58,5 @@ async fn the_demo_ends_by_itself_on_real_servers() {
     );
     assert!(shown.contains("ConfigMap orders-0-config"), "{shown}");
     assert!(!shown.contains("kube-root-ca.crt"), "{shown}");
+    assert!(shown.contains(OF_SET), "{shown}");
 }
