@@ -45,6 +45,8 @@ impl Cluster {
         command
             .args(arguments.split_whitespace())
             .env("KUBECONFIG", "kubeconfig")
+            // For `apply --prune --applyset`, which is not stable yet.
+            .env("KUBECTL_APPLYSET", "true")
             .env("HOME", self.place.folder())
             .current_dir(self.place.folder())
             .stdin(Stdio::null());
@@ -68,7 +70,7 @@ impl Cluster {
     }
 
     /// What kubectl says when it fails.
-    fn refused(&self, arguments: &str) -> Result<String> {
+    pub fn refused(&self, arguments: &str) -> Result<String> {
         let output = self.command(arguments).output()?;
         ensure!(!output.status.success(), "kubectl {arguments}: {output:?}");
         Ok(String::from_utf8(output.stderr)?)

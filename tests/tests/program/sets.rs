@@ -3,7 +3,9 @@
 use anyhow::Result;
 use configurator_tests::program::{PATIENCE, until};
 use expect_test::expect;
+use regex::Regex;
 
+use crate::kubectl::Cluster;
 use crate::place::Place;
 
 const SHOP: &str = r#"
@@ -36,18 +38,43 @@ data:
     ]}
 "#;
 
-#[test]
-fn a_person_sees_what_sets_wait_for() -> Result<()> {
+const OTHER: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}";
+
+/// A host with a set whose Deployment is not ready.
+fn shop() -> Result<Cluster> {
     let place = Place::new()?;
     place.write("shop.yaml", SHOP)?;
-    let running = place.host("--listen 127.0.0.1:0 -f shop.yaml").start()?;
-    running.until_printed("the API is served")?;
-    let kubeconfig = place.program("kubeconfig", "--data-dir data").succeeds()?;
-    place.write("kubeconfig", &kubeconfig)?;
+    Cluster::at(place, "-f shop.yaml")
+}
+
+#[test]
+fn kubectl_does_not_prune_a_set() -> Result<()> {
+    let cluster = shop()?;
+    let name = until("the set is there", PATIENCE, || {
+        let names = cluster.kubectl("get objectsets -o name")?;
+        let name = names.trim().strip_prefix("objectset.configurator.dev/");
+        Ok::<_, anyhow::Error>(name.map(str::to_owned))
+    })?;
+    cluster.place.write("other.yaml", OTHER)?;
+    let parent = format!("objectsets.configurator.dev/{name}");
+    let refusal = cluster.refused(&format!(
+        "apply --namespace default --prune --applyset={parent} -f other.yaml"
+    ))?;
+    let refusal = refusal.replace(&name, "NAME");
+    expect![[r#"
+        error: ApplySet parent object "objectsets.configurator.dev/NAME" already exists and is managed by tooling "configurator" instead of "kubectl"
+    "#]].assert_eq(&refusal);
+    Ok(())
+}
+
+#[test]
+fn a_person_sees_what_sets_wait_for() -> Result<()> {
+    let cluster = shop()?;
     let sets = |arguments: &str| {
-        let program = place.program("sets", "--kubeconfig kubeconfig");
+        let program = cluster.place.program("sets", "--kubeconfig kubeconfig");
         program.args(arguments)
     };
+    let digest = Regex::new("[0-9a-f]{16}").unwrap();
     let listed = until("the Deployment is not ready", PATIENCE, || {
         // Until the definitions are there, there is nothing to be listed.
         let listed = sets("list --unready").succeeds().unwrap_or_default();
@@ -55,8 +82,8 @@ fn a_person_sees_what_sets_wait_for() -> Result<()> {
     })?;
     expect![[r#"
         SET                             OWNER                    OBJECTS  READY  STATE        WAITING FOR
-        default/books-e355e9372df18960  ConfigMap default/books  3        1      Progressing  Deployment.apps default/books-web: 0 of 2 replicas are created
-    "#]].assert_eq(&listed);
+        default/books-DIGEST            ConfigMap default/books  3        1      Progressing  Deployment.apps default/books-web: 0 of 2 replicas are created
+    "#]].assert_eq(&digest.replace(&listed, "DIGEST          "));
     expect![[r#"
         ConfigMap default/books  Progressing, 3 objects, 1 ready
         ✓ ConfigMap default/books-settings  settings
@@ -72,7 +99,7 @@ fn a_person_sees_what_sets_wait_for() -> Result<()> {
     .assert_eq(&sets("why books").succeeds()?);
     expect![[r#"
         ConfigMap default/books  Progressing, 3 objects, 1 ready
-        · ConfigMap default/books-page  page  waits for web: 0 of 2 replicas are created
+        · ConfigMap default/books-page  page
           ▶ Deployment.apps default/books-web  web  0 of 2 replicas are created
     "#]]
     .assert_eq(&sets("why default/books page").succeeds()?);

@@ -1,5 +1,7 @@
 //! Owners go, and their members with them.
 
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, DeleteParams};
 use serde_json::json;
 
 use crate::scene::{Scene, after, entry, on_both};
@@ -119,6 +121,66 @@ on_both!(
         let failure = scene.failure("web").await?;
         assert!(failure.contains("was changed by somebody else than a host"), "{failure}");
         assert_eq!(scene.config_map("a").await?.unwrap()["data"]["text"], "1");
+        scene.world.stop().await
+    }
+);
+
+on_both!(
+    /// Whichever propagation policy an owner is deleted with: its members go.
+    an_owner_is_deleted_with_every_propagation_policy,
+    async |scene: Scene| {
+        let policies = [DeleteParams::foreground(), DeleteParams::background(), DeleteParams::orphan()];
+        let owners = scene.api("v1", "ConfigMap").await?;
+        for (index, policy) in policies.iter().enumerate() {
+            let (web, first, second) = (format!("web-{index}"), format!("a-{index}"), format!("b-{index}"));
+            scene.owner(&web, json!([entry(&first, "1"), after(&second, "1", &[&first])])).await?;
+            scene.until_state(&web, "Ready").await?;
+            owners.delete(&web, policy).await?;
+            scene.until_gone(&web).await?;
+            assert_eq!(scene.members().await?, [""; 0], "{policy:?}");
+            assert!(scene.object_set(&web).await?.is_none());
+        }
+        scene.world.stop().await
+    }
+);
+
+on_both!(
+    /// An ObjectSet that somebody deletes stays until its set is gone, and the set is kept meanwhile.
+    an_object_set_that_somebody_deletes_stays,
+    async |scene: Scene| {
+        scene.owner("web", json!([entry("a", "1")])).await?;
+        scene.until_state("web", "Ready").await?;
+        let name = scene.object_set("web").await?.unwrap().metadata.name.unwrap();
+        let sets = scene.api("configurator.dev/v1alpha1", "ObjectSet").await?;
+        for policy in [DeleteParams::foreground(), DeleteParams::background(), DeleteParams::orphan()] {
+            sets.delete(&name, &policy).await?;
+        }
+        scene.owner("web", json!([entry("a", "2"), entry("b", "1")])).await?;
+        scene.until_status("web", "both are ready", |status| status.ready == 2).await?;
+        assert_eq!(scene.config_map("a").await?.unwrap()["data"]["text"], "2");
+        scene.delete_owner("web").await?;
+        scene.until_gone("web").await?;
+        assert_eq!(scene.members().await?, [""; 0]);
+        assert!(scene.object_set("web").await?.is_none());
+        scene.world.stop().await
+    }
+);
+
+on_both!(
+    /// A namespace that is deleted takes its sets with it, and is not held up by them.
+    a_namespace_is_deleted_with_its_sets,
+    async |scene: Scene| {
+        scene.owner("web", json!([entry("a", "1"), after("b", "1", &["a"])])).await?;
+        scene.until_state("web", "Ready").await?;
+        let namespaces: Api<Namespace> = Api::all(scene.world.client.clone());
+        namespaces.delete(&scene.name, &DeleteParams::default()).await?;
+        scene
+            .world
+            .until("the namespace is gone", || async {
+                Ok(namespaces.get_opt(&scene.name).await?.is_none())
+            })
+            .await?;
+        assert_eq!(scene.world.config.scan("sets/").await.unwrap(), []);
         scene.world.stop().await
     }
 );

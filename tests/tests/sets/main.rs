@@ -12,6 +12,7 @@ mod apply;
 mod deletion;
 mod kills;
 mod kinds;
+mod ownership;
 mod pages;
 mod prune;
 mod readiness;

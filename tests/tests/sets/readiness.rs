@@ -71,6 +71,31 @@ on_both!(
 );
 
 on_both!(
+    /// Rows 24 and 25: a status from before the last write does not count.
+    an_old_status_does_not_count,
+    async |scene: Scene| {
+        scene.define_things().await?;
+        let thing = |size: u32| json!({"name": "t", "object": {
+            "apiVersion": "sets.example/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"size": size},
+        }});
+        let ready = |generation: u32| json!({
+            "observedGeneration": generation, "conditions": [{"type": "Ready", "status": "True"}],
+        });
+        scene.owner("web", json!([thing(1)])).await?;
+        scene.until_state("web", "Ready").await?;
+        scene.set_status("sets.example/v1", "Thing", "t", ready(1)).await?;
+        scene.owner("web", json!([thing(2), after("b", "1", &["t"])])).await?;
+        let status = scene.until_reason("web", "waits for t: ").await?;
+        assert!(status.waiting_for.contains("generation"), "{status:?}");
+        assert!(scene.config_map("b").await?.is_none());
+        scene.set_status("sets.example/v1", "Thing", "t", ready(2)).await?;
+        scene.until_state("web", "Ready").await?;
+        assert!(scene.config_map("b").await?.is_some());
+        scene.world.stop().await
+    }
+);
+
+on_both!(
     /// Row 16: an expression that does not compile is an error before anything is written.
     an_expression_that_does_not_compile_is_refused_before_any_write,
     async |scene: Scene| {

@@ -275,40 +275,57 @@ mod tests {
 
     #[test]
     fn a_tree_has_each_member_with_its_state() {
-        check(&tree(&set()), expect![[r#"
+        check(
+            &tree(&set()),
+            expect![[r#"
             Shop shop/books  Failed, 4 objects, 1 ready
             ✓ ConfigMap shop/account  account
             ✗ ConfigMap shop/cache  cache  no such image\u{1b}[2J
             ▶ ConfigMap shop/queue  queue  .status.ready is false
             · ConfigMap shop/web  web  waits for cache: no such image
             · ConfigMap shop/page  page  waits for web → cache: no such image
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn what_holds_up_others_comes_first() {
-        check(&why(&set(), None).unwrap(), expect![[r#"
+        check(
+            &why(&set(), None).unwrap(),
+            expect![[r#"
             Shop shop/books  Failed, 4 objects, 1 ready
             ✗ ConfigMap shop/cache  cache  no such image\u{1b}[2J
               · ConfigMap shop/web  web
                 · ConfigMap shop/page  page
             ▶ ConfigMap shop/queue  queue  .status.ready is false
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn an_entry_names_what_it_waits_for() {
-        check(&why(&set(), Some("page")).unwrap(), expect![[r#"
+        check(
+            &why(&set(), Some("page")).unwrap(),
+            expect![[r#"
             Shop shop/books  Failed, 4 objects, 1 ready
             · ConfigMap shop/page  page
               · ConfigMap shop/web  web
                 ✗ ConfigMap shop/cache  cache  no such image\u{1b}[2J
-        "#]]);
-        check(&why(&set(), Some("account")).unwrap(), expect![[r#"
+        "#]],
+        );
+        check(
+            &why(&set(), Some("account")).unwrap(),
+            expect![[r#"
             Shop shop/books  Failed, 4 objects, 1 ready
             ✓ ConfigMap shop/account  account
-        "#]]);
+        "#]],
+        );
         let unknown = why(&set(), Some("nothing")).unwrap_err();
-        check(&unknown.to_string(), expect![[r#"the set of Shop shop/books has no entry "nothing"; `configurator sets tree` lists them"#]]);
+        check(
+            &unknown.to_string(),
+            expect![[
+                r#"the set of Shop shop/books has no entry "nothing"; `configurator sets tree` lists them"#
+            ]],
+        );
     }
 }
