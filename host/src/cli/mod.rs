@@ -21,6 +21,7 @@ mod servers;
 mod sets;
 mod settings;
 mod simulate;
+mod table;
 mod telemetry;
 pub mod terminal;
 mod validate;

@@ -22,6 +22,7 @@ use serde_json::json;
 
 use self::target::Target;
 use super::servers;
+use super::table::table;
 use super::terminal::{BAD, GOOD, NAME};
 use crate::clock::{Clock as _, SystemClock};
 use crate::controller::commands::namespace_beside;
@@ -349,17 +350,7 @@ async fn list(client: &Client, name: Option<&str>, unfinished: bool) -> anyhow::
             rows.push([target.configurator.key.to_string(), key, phase, at]);
         }
     }
-    let widths = [0, 1, 2].map(|column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or_default()
-    });
-    for [configurator, object, phase, at] in rows {
-        let [first, second, third] = widths;
-        anstream::println!("{configurator:first$}  {object:second$}  {phase:third$}  {at}");
-    }
+    anstream::print!("{}", table(&rows));
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use kube::{Client, ResourceExt as _};
 
 use super::escape::Escaped;
 use super::servers;
+use super::table::table;
 use crate::resource::object_set::{MemberSpec, ObjectSet, ObjectSetSpec};
 
 /// Inspect desired sets.
@@ -110,7 +111,7 @@ async fn all(client: &Client, namespace: Option<&str>) -> anyhow::Result<Vec<Obj
     Ok(sets)
 }
 
-/// What the pages of one inventory have in common: the uids of the owner and the Configurator.
+/// Identifies the inventory of a page, by the uids of the owner and the Configurator.
 fn inventory_of(page: &ObjectSet) -> (String, String) {
     let ObjectSetSpec {
         owner,
@@ -137,23 +138,11 @@ async fn list(client: &Client, namespace: Option<&str>, unready: bool) -> anyhow
             Escaped(status.waiting_for).to_string(),
         ]);
     }
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..header.len()).map(width).collect();
-    let lines = rows.iter().map(|row| {
-        let cells = row.iter().zip(&widths);
-        let cells: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        format!("{}\n", cells.join("  ").trim_end())
-    });
-    Ok(lines.collect())
+    Ok(table(&rows))
 }
 
 impl Owner {
-    /// Its sets: one for each Configurator that has returned one.
+    /// Returns the sets of the owner. An owner has one for each Configurator that keeps a set for it.
     async fn sets(&self, client: &Client) -> anyhow::Result<Vec<ObjectSet>> {
         let (namespace, name) = match self.owner.split_once('/') {
             None => ("default", self.owner.as_str()),
