@@ -71,7 +71,7 @@ impl CrashPoints {
 
     /// Returns when the host has been killed.
     pub async fn died(&self) {
-        // An error: nobody would ever say so.
+        // The sender is part of `self`, so this cannot fail.
         let _ = self.lives.subscribe().wait_for(|lives| !lives).await;
     }
 
@@ -171,7 +171,7 @@ impl Proxy {
             async move {
                 let (parts, body) = request.into_parts();
                 let body = body.collect().await?.to_bytes();
-                // What has arrived takes effect, though the host is dead by then.
+                // A request that has arrived takes effect, even if the host is dead by then.
                 tokio::spawn(proxy.answer(parts, body)).await?
             }
         });

@@ -47,7 +47,7 @@ impl CrashingHost {
             client,
             folder,
         };
-        host.set("")?;
+        host.write_settings("")?;
         for definition in definitions() {
             host.apply(&definition).await?;
         }
@@ -58,7 +58,7 @@ impl CrashingHost {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn set(&self, settings: &str) -> Result<()> {
+    pub fn write_settings(&self, settings: &str) -> Result<()> {
         Ok(std::fs::write(
             self.folder.path().join("settings.toml"),
             settings,

@@ -71,7 +71,7 @@ async fn a_move_survives_every_kill() -> Result<()> {
     })
     .await?;
     let settings = format!("http_inner_hosts = [{:?}]\n", cloud.host);
-    hosts.set(&settings)?;
+    hosts.write_settings(&settings)?;
     let secret = Document::of(&json!(cloud::SECRET_KEY))?;
     hosts.secrets().await?.create("cloud-key", secret).await?;
 

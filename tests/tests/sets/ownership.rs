@@ -90,11 +90,11 @@ on_both!(
     async |scene: Scene| {
         scene.owner("web", json!([entry("a", "1"), entry("b", "1")])).await?;
         scene.until_state("web", "Ready").await?;
-        suspend(&scene, true).await?;
+        scene.suspend("web", true).await?;
         // With the label of the set, but without what proves that it is a member.
         replace(&scene, "a", |object| object["metadata"]["annotations"] = json!(null)).await?;
         scene.owner("web", json!([entry("b", "1")])).await?;
-        suspend(&scene, false).await?;
+        scene.suspend("web", false).await?;
         scene
             .until_status("web", "the member is forgotten", |status| {
                 status.state != "Suspended" && status.objects == 1
@@ -115,10 +115,10 @@ on_both!(
         let entries = json!([entry("a", "1"), after("b", "1", &["a"])]);
         scene.owner("web", entries).await?;
         scene.until_state("web", "Ready").await?;
-        suspend(&scene, true).await?;
+        scene.suspend("web", true).await?;
         let first = replace(&scene, "a", |_| ()).await?;
         let second = replace(&scene, "b", |object| object["data"]["text"] = json!("older")).await?;
-        suspend(&scene, false).await?;
+        scene.suspend("web", false).await?;
         scene
             .world
             .until("they are as described, and recorded", || async {
@@ -138,17 +138,6 @@ on_both!(
         scene.world.stop().await
     }
 );
-
-/// Suspends or resumes the set of the owner `web`.
-async fn suspend(scene: &Scene, is_suspended: bool) -> anyhow::Result<()> {
-    let value = is_suspended.then_some("true");
-    let patch = json!({"metadata": {"annotations": {"configurator.dev/suspend-set": value}}});
-    scene.meddle("v1", "ConfigMap", "web", patch).await?;
-    if is_suspended {
-        scene.until_state("web", "Suspended").await?;
-    }
-    Ok(())
-}
 
 /// Deletes a ConfigMap, creates a copy of it with a change, and returns the uid of the copy.
 async fn replace(

@@ -191,6 +191,17 @@ impl Scene {
         Ok(())
     }
 
+    /// Suspends or resumes the set of an owner. Returns when a set that is to be suspended is.
+    pub async fn suspend(&self, owner: &str, is_suspended: bool) -> Result<()> {
+        let value = is_suspended.then_some("true");
+        let patch = json!({"metadata": {"annotations": {"configurator.dev/suspend-set": value}}});
+        self.meddle("v1", "ConfigMap", owner, patch).await?;
+        if is_suspended {
+            self.until_state(owner, "Suspended").await?;
+        }
+        Ok(())
+    }
+
     /// Sets the status of an object as its controller would.
     pub async fn set_status(
         &self,

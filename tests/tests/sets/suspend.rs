@@ -1,6 +1,6 @@
 //! Sets are suspended and resumed.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::scene::{Scene, entry, on_both};
 
@@ -10,7 +10,7 @@ on_both!(
     async |scene: Scene| {
         scene.owner("web", json!([entry("a", "1")])).await?;
         scene.until_state("web", "Ready").await?;
-        scene.meddle("v1", "ConfigMap", "web", suspended(true)).await?;
+        scene.suspend("web", true).await?;
         let status = scene.until_state("web", "Suspended").await?;
         assert_eq!((status.waiting_for.as_str(), status.conditions[0].status.as_str()), ("", "True"));
         let changed = json!({"data": {"text": "mine"}});
@@ -20,7 +20,7 @@ on_both!(
         scene.until_status("web", "b is to be written", |status| status.members.len() == 2).await?;
         assert_eq!(scene.config_map("a").await?.unwrap()["data"]["text"], "mine");
         assert!(scene.config_map("b").await?.is_none());
-        scene.meddle("v1", "ConfigMap", "web", suspended(false)).await?;
+        scene.suspend("web", false).await?;
         scene.until_state("web", "Ready").await?;
         assert_eq!(scene.config_map("a").await?.unwrap()["data"]["text"], "1");
         assert!(scene.config_map("b").await?.is_some());
@@ -34,20 +34,14 @@ on_both!(
     async |scene: Scene| {
         scene.owner("web", json!([entry("a", "1")])).await?;
         scene.until_state("web", "Ready").await?;
-        scene.meddle("v1", "ConfigMap", "web", suspended(true)).await?;
-        scene.until_state("web", "Suspended").await?;
+        scene.suspend("web", true).await?;
         scene.delete_owner("web").await?;
         scene.until_status("web", "the deletion waits", |status| status.waiting_for.contains("suspend-set")).await?;
         let scene = scene.restart().await?;
         assert!(scene.config_map("a").await?.is_some());
-        scene.meddle("v1", "ConfigMap", "web", suspended(false)).await?;
+        scene.suspend("web", false).await?;
         scene.until_gone("web").await?;
         assert_eq!(scene.members().await?, [""; 0]);
         scene.world.stop().await
     }
 );
-
-fn suspended(is_suspended: bool) -> Value {
-    let value = is_suspended.then_some("true");
-    json!({"metadata": {"annotations": {"configurator.dev/suspend-set": value}}})
-}
