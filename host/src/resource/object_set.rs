@@ -1,5 +1,6 @@
 //! The ObjectSet resource: the inventory of one desired set.
 
+use configurator_core::graph::member::MemberKey;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -120,6 +121,19 @@ pub enum OnDeleteSpec {
     Retain,
     /// The host deletes it if the termination policy is `WipeOut`. Otherwise it stays.
     OnlyUnderWipeOut,
+}
+
+impl MemberSpec {
+    /// The member that the record is about.
+    #[must_use]
+    pub fn key(&self) -> MemberKey {
+        MemberKey::Kubernetes {
+            group: self.group.clone(),
+            kind: self.kind.clone(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        }
+    }
 }
 
 fn is_default(on_delete: &OnDeleteSpec) -> bool {

@@ -82,15 +82,15 @@ enum Rest {
 }
 
 /// The next actions for a set.
-struct Planned {
+struct Planned<'a> {
     actions: Vec<Action>,
     wake_at: Option<Timestamp>,
-    state: PlannedState,
+    state: PlannedState<'a>,
 }
 
-/// The state of a set, with its members.
-enum PlannedState {
-    Wanted(Plan),
+/// The state of a set at the time of a plan.
+enum PlannedState<'a> {
+    Wanted(Plan, &'a CheckedSet),
     Deletion(Deletion),
 }
 
@@ -163,7 +163,7 @@ impl<'a> SetRun<'a> {
             Some(known) => known,
             None => self.load(&owner).await?,
         };
-        let wanted = self.wanted(&owner, request).await?;
+        let wanted = self.wanted(&owner, request, options).await?;
         if set.wanted.as_ref().map(|wanted| &wanted.digest) != Some(&wanted.digest) {
             rights::check(self.run, &wanted)?;
             set.stored.version += 1;
@@ -178,12 +178,13 @@ impl<'a> SetRun<'a> {
                 self.save(&mut set).await?;
             }
         }
-        let policy = policy_of(&set.stored.termination_policy, &member.object.to_value());
+        let object = member.object.to_value();
+        let policy = policy_of(&set.stored.termination_policy, &object);
         let Some(checked) = set.wanted.as_ref().map(|wanted| wanted.checked.clone()) else {
             return Err(unsupported("the set has no entries"));
         };
         let goal = Goal::Wanted(policy, options, &checked);
-        let is_suspended = is_suspended(&member.object.to_value());
+        let is_suspended = is_suspended(&object);
         let rest = self.turn(&mut set, &inbox, goal, is_suspended).await?;
         let results = match (&rest, request.needs_results) {
             (Rest::Complete, true) => self.results(&set).await?,
@@ -278,9 +279,14 @@ impl<'a> SetRun<'a> {
     }
 
     /// Checks what a handler returned.
-    async fn wanted(self, owner: &SetOwner, request: &SetRequest) -> Result<Wanted, Fault> {
+    async fn wanted(
+        self,
+        owner: &SetOwner,
+        request: &SetRequest,
+        options: SetOptions,
+    ) -> Result<Wanted, Fault> {
         let set = &request.set;
-        check_offered(set, self.run.configurator().sets)?;
+        check_offered(set, options.max_entries)?;
         let mut served: HashMap<(String, String), Option<ServedKind>> = HashMap::new();
         let mut kinds = Vec::with_capacity(set.entries.len());
         for entry in &set.entries {
@@ -382,7 +388,7 @@ impl<'a> SetRun<'a> {
                     self.save(set).await?;
                 }
                 self.watch(set).await?;
-                let (mut rest, mut status) = at_rest(&planned.state, goal, &set.members);
+                let (mut rest, mut status) = at_rest(&planned.state, &set.members);
                 if is_suspended {
                     status::suspend(&mut status);
                     if !matches!(rest, Rest::Complete) {
@@ -408,7 +414,7 @@ impl<'a> SetRun<'a> {
         }
     }
 
-    fn plan(self, set: &mut LiveSet, goal: Goal<'_>) -> Planned {
+    fn plan<'g>(self, set: &mut LiveSet, goal: Goal<'g>) -> Planned<'g> {
         let parallel = self.run.configurator().concurrency;
         let now = self.clock.now();
         match goal {
@@ -428,7 +434,7 @@ impl<'a> SetRun<'a> {
                 Planned {
                     actions: std::mem::take(&mut plan.actions),
                     wake_at: plan.wake_at,
-                    state: PlannedState::Wanted(plan),
+                    state: PlannedState::Wanted(plan, checked),
                 }
             }
             Goal::None(policy) => {
@@ -624,7 +630,7 @@ impl<'a> SetRun<'a> {
 }
 
 /// Refuses what this host does not offer yet, before anything is written.
-fn check_offered(set: &DesiredSet, options: Option<SetOptions>) -> Result<(), Fault> {
+fn check_offered(set: &DesiredSet, max_entries: usize) -> Result<(), Fault> {
     let is_of_store = |entry: &&DesiredEntry| !matches!(entry.content, Content::Kubernetes(_));
     if let Some(entry) = set.entries.iter().find(is_of_store) {
         return Err(unsupported(&format!(
@@ -635,10 +641,9 @@ fn check_offered(set: &DesiredSet, options: Option<SetOptions>) -> Result<(), Fa
     if !set.pre_terminate.is_empty() {
         return Err(unsupported("`pre-terminate` is not offered by this host"));
     }
-    let allowed = options.map_or(usize::MAX, |options| options.max_entries);
-    if set.entries.len() > allowed {
+    if set.entries.len() > max_entries {
         return Err(invalid(format!(
-            "the set has {} entries; spec.sets.maxEntries allows {allowed}",
+            "the set has {} entries; spec.sets.maxEntries allows {max_entries}",
             set.entries.len()
         )));
     }
@@ -651,20 +656,17 @@ fn digest_of(key: &StateKey, entry: &DesiredEntry) -> String {
     key.seal(&[b"entry", text.as_bytes()])
 }
 
-/// What becomes of a run, and what is said of its set, when no action is left.
-fn at_rest(state: &PlannedState, goal: Goal<'_>, members: &Members) -> (Rest, ObjectSetStatus) {
-    match (state, goal) {
-        (PlannedState::Wanted(plan), Goal::Wanted(_, _, checked)) => (
+/// Returns the outcome of an attempt that has no action left, and the status of the set.
+fn at_rest(state: &PlannedState<'_>, members: &Members) -> (Rest, ObjectSetStatus) {
+    match state {
+        PlannedState::Wanted(plan, checked) => (
             rest_of(plan, checked),
             status::of_plan(plan, &checked.graph, members),
         ),
-        (PlannedState::Deletion(deletion), _) => (
+        PlannedState::Deletion(deletion) => (
             rest_of_deletion(deletion, members),
             status::of_deletion(deletion, members),
         ),
-        (PlannedState::Wanted(_), Goal::None(_)) => {
-            (Rest::Waiting(None), ObjectSetStatus::default())
-        }
     }
 }
 

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use anyhow::bail;
-use configurator_core::graph::member::MemberKey;
 
 use crate::cli::escape::Escaped;
 use crate::cli::terminal::{BAD, FAINT, GOOD, NAME, WAITING};
@@ -23,13 +22,13 @@ pub(super) fn tree(set: &ObjectSet) -> String {
     // A status that is full does not say which others are ready.
     let is_full = status.members.len() >= MAX_LISTED;
     let mut members: Vec<&MemberSpec> = set.spec.members.iter().collect();
-    // What is deleted last was created first.
+    // Members are deleted in the reverse order of their creation, and those without a wave last.
     members.sort_by_key(|member| {
-        let wave = member.wave.map_or(u32::MAX, |wave| wave);
+        let wave = member.wave.unwrap_or(u32::MAX);
         (std::cmp::Reverse(wave), member.entry.as_str())
     });
     for member in members {
-        let object = key(member).to_string();
+        let object = member.key().to_string();
         let line = match unready.remove(object.as_str()) {
             Some(unready) => Line::unready(unready),
             None if is_full => Line::unknown(&object, &member.entry),
@@ -116,7 +115,7 @@ fn draw_path(
             let owner = &status.owner;
             bail!("the set of {owner} has no entry {entry:?}; `configurator sets tree` lists them");
         };
-        Line::ready(&key(ready).to_string(), entry).draw(0, text);
+        Line::ready(&ready.key().to_string(), entry).draw(0, text);
         return Ok(());
     };
     for depth in 0..=status.members.len() {
@@ -142,7 +141,7 @@ fn head(status: &ObjectSetStatus) -> String {
     } = status;
     let style = style_of(state);
     let state = match state.as_str() {
-        "" => "the host has not said anything of it yet",
+        "" => "the host has not published its state yet",
         state => state,
     };
     format!(
@@ -218,15 +217,6 @@ impl<'a> Line<'a> {
             let _ = write!(text, "  {}", Escaped(self.reason));
         }
         text.push('\n');
-    }
-}
-
-fn key(member: &MemberSpec) -> MemberKey {
-    MemberKey::Kubernetes {
-        group: member.group.clone(),
-        kind: member.kind.clone(),
-        namespace: member.namespace.clone(),
-        name: member.name.clone(),
     }
 }
 

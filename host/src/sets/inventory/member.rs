@@ -41,12 +41,6 @@ pub(super) fn member_spec(key: &MemberKey, member: &Member) -> Result<MemberSpec
 
 /// A member, as an `ObjectSet` records it.
 pub(super) fn read_member(spec: &MemberSpec) -> (MemberKey, Member) {
-    let key = MemberKey::Kubernetes {
-        group: spec.group.clone(),
-        kind: spec.kind.clone(),
-        namespace: spec.namespace.clone(),
-        name: spec.name.clone(),
-    };
     let member = Member {
         facts: MemberFacts {
             entry: spec.entry.clone(),
@@ -61,5 +55,5 @@ pub(super) fn read_member(spec: &MemberSpec) -> (MemberKey, Member) {
         nonce: spec.nonce.clone(),
         uid: spec.uid.clone(),
     };
-    (key, member)
+    (spec.key(), member)
 }

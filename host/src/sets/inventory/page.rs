@@ -1,5 +1,7 @@
 //! One page of an inventory: an `ObjectSet`, and its sequence number in the config store.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::layers::Write;
 use configurator_core::request::ObjectRef;
@@ -26,7 +28,7 @@ pub(super) struct Page {
     /// `None`: it has not been created.
     pub(super) resource_version: Option<String>,
     pub(super) uid: String,
-    /// The text that was sealed last, without its sequence number.
+    /// The hash of the page that was read or written last, without its sequence number and seal.
     content: u64,
 }
 
@@ -98,7 +100,11 @@ impl InventoryStore {
         page.sequence = spec.sequence;
         page.resource_version = found.resource_version();
         page.uid = found.uid().unwrap_or_default();
-        page.content = content_of(name, spec);
+        page.content = content_of(&ObjectSetSpec {
+            sequence: 0,
+            seal: String::new(),
+            ..spec.clone()
+        });
         Ok(Some(found))
     }
 
@@ -113,7 +119,7 @@ impl InventoryStore {
         metadata: ObjectMeta,
         fences: &[Fence],
     ) -> Result<(), Fault> {
-        let content = content_of(&page.object_set, &spec);
+        let content = content_of(&spec);
         if page.resource_version.is_some() && page.content == content {
             return Ok(());
         }
@@ -233,14 +239,9 @@ fn sealed_text(object_set: &ObjectRef, spec: &ObjectSetSpec) -> String {
     json!([object_set.namespace, object_set.name, spec]).to_string()
 }
 
-/// The hash of what is sealed, without its sequence number.
-fn content_of(object_set: &ObjectRef, spec: &ObjectSetSpec) -> u64 {
-    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-    let spec = ObjectSetSpec {
-        sequence: 0,
-        ..spec.clone()
-    };
+/// The hash of a page that has neither a sequence number nor a seal.
+fn content_of(spec: &ObjectSetSpec) -> u64 {
     let mut hasher = DefaultHasher::new();
-    sealed_text(object_set, &spec).hash(&mut hasher);
+    json!(spec).to_string().hash(&mut hasher);
     hasher.finish()
 }
