@@ -234,21 +234,36 @@ impl Scene {
         self.status().await
     }
 
-    /// The number of requests for members that the host has sent. Each run of the Application calls two handlers and lists the ConfigMaps once.
-    fn requests(&self) -> u64 {
+    /// The number of requests for members that the host has sent. Nothing while a run is under way.
+    fn requests(&self) -> Option<u64> {
         let sum = |metric: &str| -> u64 {
             let metric = self.world.metric(metric);
             let numbers = metric.lines().filter_map(|line| line.rsplit(' ').next());
             let numbers = numbers.filter_map(|number| number.parse::<u64>().ok());
             numbers.sum()
         };
-        sum("configurator_requests_total") - sum("configurator_calls_total") / 2
+        let calls = sum("configurator_calls_total");
+        let requests = sum("configurator_requests_total");
+        let is_at_rest = calls == sum("configurator_calls_total") && calls.is_multiple_of(2);
+        // Each run of the Application calls two handlers and lists the ConfigMaps once.
+        is_at_rest.then(|| requests - calls / 2)
+    }
+
+    /// The number of requests for members that the host has sent when no run is under way.
+    async fn requests_at_rest(&self) -> Result<u64> {
+        let mut requests = None;
+        self.until("no run is under way", || {
+            requests = self.requests();
+            std::future::ready(Ok(requests.is_some()))
+        })
+        .await?;
+        requests.context("a run is under way")
     }
 
     /// Returns when the host has sent this many requests for members, and no run is under way.
     async fn until_requests(&self, number: u64) -> Result<()> {
         self.until(&format!("{number} requests for members"), || async {
-            Ok(self.requests() == number)
+            Ok(self.requests() == Some(number))
         })
         .await
     }
@@ -424,7 +439,7 @@ async fn a_shop_comes_up_in_order(scene: Scene) -> Result<()> {
     assert_eq!((status.objects, status.ready), (35, 35));
 
     let before = scene.versions().await?;
-    let sent = scene.requests();
+    let sent = scene.requests_at_rest().await?;
     scene.release("2", &files, spec).await?;
     scene.until_ready(3).await?;
     assert_eq!(scene.versions().await?, before);
@@ -464,7 +479,7 @@ async fn a_monitoring_stack_comes_and_goes(scene: Scene) -> Result<()> {
     let status = scene.until_ready(1).await?;
     assert_eq!((status.objects, status.ready), (131, 131));
 
-    let sent = scene.requests();
+    let sent = scene.requests_at_rest().await?;
     scene.release("2", &files, spec).await?;
     scene.until_ready(2).await?;
     scene.until_requests(sent).await?;

@@ -46,7 +46,7 @@ enum What {
         /// Kinds to measure, as the table names them. Default: all.
         kinds: Vec<String>,
     },
-    /// Plans of sets of 1,000 and 10,000 objects.
+    /// Plans of large sets, and sets on the embedded API and on a real control plane.
     Graph,
     /// 100,000 objects of a real control plane: start to ready beside a bare watcher, and memory of an idle object.
     Objects,
@@ -101,7 +101,10 @@ impl Bench {
                     .chain(kinds)
                     .collect()
             }
-            What::Graph => vec!["graph".to_owned()],
+            What::Graph => {
+                controlplane::build()?;
+                vec!["graph".to_owned()]
+            }
             What::Objects => {
                 controlplane::build()?;
                 vec!["objects".to_owned()]

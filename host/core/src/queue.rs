@@ -281,13 +281,18 @@ impl<R> Queue<R> {
         delayed
     }
 
-    /// Whether nothing runs, is queued or waits to be tried again; a resync may still lie ahead.
+    /// Whether nothing runs, is queued or waits to be tried again; a resync may still lie ahead. A run that waits for members of its set
+    /// without a time has settled: only somebody else can let it go on.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.is_listed
-            && self.slots.values().all(|slot| {
-                slot.work == Work::Idle
-                    && slot.live.as_ref().is_none_or(|live| live.pending.is_none())
+            && self.slots.values().all(|slot| match slot.work {
+                Work::Idle => slot.live.as_ref().is_none_or(|live| live.pending.is_none()),
+                Work::Paused(ticket) => self
+                    .paused
+                    .get(&ticket)
+                    .is_some_and(|paused| paused.awaits_members && paused.timer.is_none()),
+                Work::Queued(_) | Work::Running(_) | Work::Delayed(_) => false,
             })
     }
 

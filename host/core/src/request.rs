@@ -275,6 +275,17 @@ impl Operation {
         }
     }
 
+    /// Whether it reads or writes one Kubernetes object, which is there afterwards.
+    #[must_use]
+    pub const fn answers_object(&self) -> bool {
+        match self {
+            Self::Kubernetes(request) => {
+                !matches!(request.verb, KubernetesVerb::List | KubernetesVerb::Delete)
+            }
+            Self::Config(_) | Self::Secret(_) | Self::Http(_) | Self::Extension(_) => false,
+        }
+    }
+
     /// Whether it may change something at its server. Any `http` request and any request to an extension may.
     #[must_use]
     pub fn is_mutating(&self) -> bool {

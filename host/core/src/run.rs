@@ -30,9 +30,10 @@ use crate::module::RunModule;
 use crate::output::{self, Applied, OutputRules, SetRule};
 use crate::parking::Server;
 use crate::plan::{
-    self, Conclusion, EntryId, Failure, Kept, Plan, PlanRules, PlannedAction, PlannedStep,
+    self, Conclusion, EntryId, Failure, InvalidRequest, Kept, Plan, PlanRules, PlannedAction,
+    PlannedStep,
 };
-use crate::request::{ObjectKey, ObjectRef, Operation, Request, SinkName};
+use crate::request::{ObjectKey, ObjectRef, Operation, Request, Requests, SinkName};
 use crate::result::{RequestResult, ResultEntry};
 use crate::retry::{self, Decision, Tries, Verdict};
 use crate::time::Timestamp;
@@ -457,6 +458,28 @@ impl Run {
             namespace,
             entry: self.entry_id(),
         }
+    }
+
+    /// Plans requests that come before the deletion of an object's set. They go side by side.
+    ///
+    /// # Errors
+    /// When one cannot be sent as it is, whatever the rules say.
+    pub fn plan_pre_terminate(&self, requests: Vec<Request>) -> Result<Plan, InvalidRequest> {
+        let first = self.members.first();
+        let entry = EntryId {
+            run: first.map_or("", |member| &member.uid),
+            phase: "pre-terminate",
+            number: 0,
+        };
+        let rules = PlanRules {
+            entry,
+            ..self.plan_rules(first.map_or("", |member| &member.key.namespace))
+        };
+        let requests = Requests {
+            resource_requests: requests,
+            ..Requests::default()
+        };
+        Plan::of(requests, &Kept::default(), rules)
     }
 
     /// Returns the step with another operation, authorized like any other.

@@ -425,13 +425,14 @@ impl Drive {
         SetRun {
             run: &self.run,
             sets,
-            sinks: context.executor.sinks(),
+            executor: &context.executor,
             answers: &self.answers,
             permit: self.permit.as_deref(),
             metrics: &context.metrics,
             clock: &context.clock,
             publisher: &context.publisher,
             redactor: &self.redactor,
+            yields: matches!(context.call_mode, CallMode::Parallel),
             client: &context.client,
             resource: &context.resource,
         }

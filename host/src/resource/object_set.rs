@@ -43,6 +43,12 @@ pub struct ObjectSetSpec {
     #[serde(default)]
     #[schemars(length(max = 500))]
     pub members: Vec<MemberSpec>,
+    /// The requests that are sent when the owner is being deleted, before any member is: encrypted. Empty if there are none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pre_terminate: String,
+    /// Those of these requests that have succeeded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sent: Vec<SentRequest>,
     /// The number of times that the inventory was written.
     pub sequence: u64,
     /// Proves that a host wrote the inventory.
@@ -111,6 +117,19 @@ pub struct MemberSpec {
     pub uid: Option<String>,
 }
 
+/// A request that was sent because the owner is being deleted, and that has succeeded.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct SentRequest {
+    /// The name of the request.
+    pub name: String,
+    /// The name of the object that it wrote or read. Empty if it was about no single object.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub object: String,
+    /// Whether what depends on it may go on.
+    pub ready: bool,
+}
+
 /// The fate of a member when its owner or its entry is gone.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDeleteSpec {
@@ -140,7 +159,7 @@ fn is_default(on_delete: &OnDeleteSpec) -> bool {
     *on_delete == OnDeleteSpec::default()
 }
 
-/// The state of a set.
+/// The state of a set. Every field is written each time, so that none keeps what it said before.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectSetStatus {
@@ -160,13 +179,13 @@ pub struct ObjectSetStatus {
     #[serde(default)]
     pub ready: u32,
     /// The first thing that the set waits for, or the first failure. Empty if there is none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default)]
     pub waiting_for: String,
     /// Entries that are not ready, and members that are to be deleted: at most 100, the failed ones first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub members: Vec<MemberStatus>,
     /// `Ready`, with the reason and a message.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub conditions: Vec<SetCondition>,
 }
 

@@ -9,7 +9,6 @@ use configurator_core::desired::difference::difference;
 use configurator_core::desired::marks::{self, SetId};
 use configurator_core::desired::{Content, DesiredEntry};
 use configurator_core::document::Document;
-use configurator_core::graph::health::{health, observed};
 use configurator_core::graph::member::MemberKey;
 use configurator_core::graph::members::Members;
 use configurator_core::graph::observation::{Found, Health, Present, Rejection};
@@ -21,6 +20,7 @@ use serde_json::Value;
 
 use super::inventory::Stored;
 use super::kinds::ServedKind;
+use super::readiness::ReadyWhen;
 use crate::objects::text;
 
 /// The inventory of a set, what was observed of its members, and the entries that a handler returned last.
@@ -54,13 +54,6 @@ pub(crate) struct WantedEntry {
     pub(crate) kind: Option<ServedKind>,
     ready_when: ReadyWhen,
     failed_when: Option<Condition>,
-}
-
-enum ReadyWhen {
-    Exists,
-    Observed,
-    Healthy,
-    Expression(String, Box<Condition>),
 }
 
 /// The facts that the host keeps of the object that it read last.
@@ -97,25 +90,17 @@ impl Wanted {
         let set = &checked.set.entries;
         let mut entries = Vec::with_capacity(set.len());
         for ((entry, digest), kind) in set.iter().zip(digests).zip(kinds) {
-            let compiled = |field: &str, source: &str| {
-                Condition::compile(source)
-                    .map_err(|error| format!("entry {:?}: `{field}`: {error}", entry.name))
-            };
-            let ready_when = match &entry.ready_when {
-                None | Some(Readiness::Healthy) => ReadyWhen::Healthy,
-                Some(Readiness::Exists) => ReadyWhen::Exists,
-                Some(Readiness::Observed) => ReadyWhen::Observed,
-                Some(Readiness::Expression(source)) => {
-                    let condition = compiled("ready-when", source)?;
-                    ReadyWhen::Expression(source.clone(), Box::new(condition))
-                }
-            };
+            let of_entry = |error: String| format!("entry {:?}: {error}", entry.name);
+            let ready_when = entry.ready_when.as_ref().unwrap_or(&Readiness::Healthy);
             let failed_when = entry.failed_when.as_deref();
-            let failed_when = failed_when.map(|source| compiled("failed-when", source));
+            let failed_when = failed_when.map(|source| {
+                let compiled = Condition::compile(source);
+                compiled.map_err(|error| of_entry(format!("`failed-when`: {error}")))
+            });
             entries.push(WantedEntry {
                 digest,
                 kind,
-                ready_when,
+                ready_when: ReadyWhen::new(ready_when).map_err(of_entry)?,
                 failed_when: failed_when.transpose()?,
             });
         }
@@ -355,19 +340,7 @@ impl WantedEntry {
         if has_failed.is_some_and(|condition| condition.holds(object) == Ok(true)) {
             return Health::Failed("the expression of `failed-when` is true".to_owned());
         }
-        match &self.ready_when {
-            ReadyWhen::Exists => Health::Ready,
-            ReadyWhen::Observed => observed(object),
-            ReadyWhen::Healthy => health(object, is_status_older),
-            ReadyWhen::Expression(source, condition) => match observed(object) {
-                Health::Ready => match condition.holds(object) {
-                    Ok(true) => Health::Ready,
-                    Ok(false) => Health::Waiting(format!("{source} is false")),
-                    Err(error) => Health::Waiting(format!("{source}: {error}")),
-                },
-                waiting => waiting,
-            },
-        }
+        self.ready_when.health(object, is_status_older)
     }
 }
 

@@ -12,16 +12,11 @@ use configurator_core::desired::marks;
 use configurator_core::desired::{Content, DesiredEntry, DesiredSet};
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind, Reaction};
-use configurator_core::graph::deletion::{
-    Deletion, DeletionInput, DeletionState, TerminationPolicy, delete,
-};
+use configurator_core::graph::deletion::{DeletionInput, TerminationPolicy, delete};
 use configurator_core::graph::member::MemberKey;
 use configurator_core::graph::members::Members;
 use configurator_core::graph::observation::{Found, Rejection, RejectionKind};
-use configurator_core::graph::plan::{
-    Action, EntryState, Plan, PlanInput, Pruning, SetState, plan,
-};
-use configurator_core::graph::removal::RemovalState;
+use configurator_core::graph::plan::{Action, PlanInput, Pruning, plan};
 use configurator_core::plan::Failure;
 use configurator_core::request::{SinkName, api_version, group_of};
 use configurator_core::result::{RequestResult, ResultEntry};
@@ -39,11 +34,14 @@ use super::actions::{Done, FIELDS_OF_OTHERS, MemberActions, Prepared};
 use super::kinds::{KindName, ServedKind};
 use super::live::{LiveSet, ReadFor, Wanted};
 use super::policy::{policy_of, policy_text};
+use super::pre_terminate::{POLL, Preparation};
 use super::registry::{Inbox, Sets, WatchedKind};
-use super::{rights, status};
+use super::rest::{PlannedState, Rest, at_rest};
+use super::{pre_terminate, rights, status};
 use crate::answers::RunAnswers;
 use crate::clock::{SharedClock, until};
 use crate::events::{HostEvent, Publisher, Subject};
+use crate::executor::Executor;
 use crate::kubernetes_faults::fault_of;
 use crate::metrics::{Metrics, SetCounts};
 use crate::objects;
@@ -51,34 +49,25 @@ use crate::redaction::Redactor;
 use crate::resource::object_set::{ObjectSetStatus, SetOwner};
 use crate::seal::{StateKey, random};
 use crate::shards::Permit;
-use crate::sinks::Sinks;
-
-/// The most entries that failed which a message names.
-const MAX_NAMED: usize = 3;
 
 /// The set of one owner, in a run of it.
 #[derive(Clone, Copy)]
 pub(crate) struct SetRun<'a> {
     pub(crate) run: &'a Run,
     pub(crate) sets: &'a Sets,
-    pub(crate) sinks: &'a Sinks,
+    pub(crate) executor: &'a Executor,
     pub(crate) answers: &'a RunAnswers,
     pub(crate) permit: Option<&'a Permit>,
     pub(crate) metrics: &'a Metrics,
     pub(crate) clock: &'a SharedClock,
     pub(crate) publisher: &'a Publisher,
-    pub(crate) redactor: &'a Redactor,
+    pub(crate) redactor: &'a Arc<Redactor>,
+    /// As [`Sending`](crate::executor::Sending) has it.
+    pub(crate) yields: bool,
     /// Reads the owner.
     pub(crate) client: &'a Client,
     /// The owner's kind.
     pub(crate) resource: &'a ApiResource,
-}
-
-/// The state of a set for which nothing more can be done at the moment.
-enum Rest {
-    Complete,
-    Waiting(Option<Timestamp>),
-    Failed(Fault),
 }
 
 /// The next actions for a set.
@@ -88,26 +77,20 @@ struct Planned<'a> {
     state: PlannedState<'a>,
 }
 
-/// The state of a set at the time of a plan.
-enum PlannedState<'a> {
-    Wanted(Plan, &'a CheckedSet),
-    Deletion(Deletion),
-}
-
 /// The goal of an attempt.
 #[derive(Clone, Copy)]
 enum Goal<'a> {
     /// Each entry has its member, and no other member is left.
     Wanted(TerminationPolicy, SetOptions, &'a CheckedSet),
-    /// No member is left.
-    None(TerminationPolicy),
+    /// No member is left. The text says why none may be deleted yet.
+    None(TerminationPolicy, Option<&'a str>),
 }
 
 impl<'a> SetRun<'a> {
     fn actions(self) -> MemberActions<'a> {
         MemberActions {
             run: self.run,
-            sinks: self.sinks,
+            sinks: self.executor.sinks(),
             kinds: &self.sets.kinds,
             answers: self.answers,
             permit: self.permit,
@@ -138,14 +121,7 @@ impl<'a> SetRun<'a> {
                 ..fault
             };
             let failure = Failure::of_request("desired", fault);
-            // What the host could not do with a set is begun again from the root.
-            SetOutcome::Failed(match failure.reaction {
-                Reaction::Resend => Failure {
-                    reaction: Reaction::Restart,
-                    ..failure
-                },
-                _ => failure,
-            })
+            SetOutcome::Failed(begun_again(failure))
         })
     }
 
@@ -166,6 +142,7 @@ impl<'a> SetRun<'a> {
         let wanted = self.wanted(&owner, request, options).await?;
         if set.wanted.as_ref().map(|wanted| &wanted.digest) != Some(&wanted.digest) {
             rights::check(self.run, &wanted)?;
+            pre_terminate::check(self.run, self.redactor, &request.set.pre_terminate)?;
             set.stored.version += 1;
             set.want(wanted);
         }
@@ -186,6 +163,10 @@ impl<'a> SetRun<'a> {
         let goal = Goal::Wanted(policy, options, &checked);
         let is_suspended = is_suspended(&object);
         let rest = self.turn(&mut set, &inbox, goal, is_suspended).await?;
+        if let Rest::Complete = rest {
+            self.keep_pre_terminate(&mut set, &request.set.pre_terminate)
+                .await?;
+        }
         let results = match (&rest, request.needs_results) {
             (Rest::Complete, true) => self.results(&set).await?,
             _ => Vec::new(),
@@ -221,9 +202,21 @@ impl<'a> SetRun<'a> {
         let object = live.and_then(|live| serde_json::to_value(live).ok());
         let object = object.unwrap_or_else(|| member.object.to_value());
         let policy = policy_of(&set.stored.termination_policy, &object);
-        let goal = Goal::None(policy);
         let is_suspended = is_suspended(&object);
-        let rest = self.turn(&mut set, &inbox, goal, is_suspended).await?;
+        let preparation = match is_suspended || policy == TerminationPolicy::DoNotTerminate {
+            true => Preparation::Done,
+            false => self.pre_terminate(&mut set, &object).await?,
+        };
+        let goal = Goal::None(policy, preparation.reason());
+        let mut rest = self.turn(&mut set, &inbox, goal, is_suspended).await?;
+        match preparation {
+            Preparation::Done => {}
+            Preparation::Waiting(_) => rest = Rest::Waiting(Some(self.clock.now().after(POLL))),
+            Preparation::Failed(failure, _) => {
+                self.put(set, &inbox, rest);
+                return Ok(SetOutcome::Failed(failure));
+            }
+        }
         if policy == TerminationPolicy::DoNotTerminate && !set.members.is_empty() {
             self.publisher.publish(HostEvent::warning(
                 self.subject(member),
@@ -324,9 +317,10 @@ impl<'a> SetRun<'a> {
             .iter()
             .map(|entry| digest_of(key, entry))
             .collect();
-        let orders = serde_json::to_string(&set.orders).unwrap_or_default();
+        let others = serde_json::to_string(&(&set.orders, &set.pre_terminate));
+        let others = others.unwrap_or_default();
         let all = digests.iter().map(String::as_bytes);
-        let all: Vec<&[u8]> = [b"set".as_slice(), orders.as_bytes()]
+        let all: Vec<&[u8]> = [b"set".as_slice(), others.as_bytes()]
             .into_iter()
             .chain(all)
             .collect();
@@ -437,18 +431,18 @@ impl<'a> SetRun<'a> {
                     state: PlannedState::Wanted(plan, checked),
                 }
             }
-            Goal::None(policy) => {
+            Goal::None(policy, unprepared) => {
                 let mut deletion = delete(&DeletionInput {
                     members: &set.members,
                     policy,
-                    is_prepared: true,
+                    is_prepared: unprepared.is_none(),
                     parallel,
                     now,
                 });
                 Planned {
                     actions: std::mem::take(&mut deletion.actions),
                     wake_at: deletion.wake_at,
-                    state: PlannedState::Deletion(deletion),
+                    state: PlannedState::Deletion(deletion, unprepared),
                 }
             }
         }
@@ -531,13 +525,13 @@ impl<'a> SetRun<'a> {
     }
 
     /// Returns when something may be written.
-    async fn write_ready(self) {
+    pub(super) async fn write_ready(self) {
         if let Some(permit) = self.permit {
             permit.ready(None).await;
         }
     }
 
-    async fn save(self, set: &mut LiveSet) -> Result<(), Fault> {
+    pub(super) async fn save(self, set: &mut LiveSet) -> Result<(), Fault> {
         self.write_ready().await;
         let fences = Permit::fences_of(self.permit);
         let LiveSet {
@@ -638,9 +632,6 @@ fn check_offered(set: &DesiredSet, max_entries: usize) -> Result<(), Fault> {
             entry.name
         )));
     }
-    if !set.pre_terminate.is_empty() {
-        return Err(unsupported("`pre-terminate` is not offered by this host"));
-    }
     if set.entries.len() > max_entries {
         return Err(invalid(format!(
             "the set has {} entries; spec.sets.maxEntries allows {max_entries}",
@@ -656,61 +647,14 @@ fn digest_of(key: &StateKey, entry: &DesiredEntry) -> String {
     key.seal(&[b"entry", text.as_bytes()])
 }
 
-/// Returns the outcome of an attempt that has no action left, and the status of the set.
-fn at_rest(state: &PlannedState<'_>, members: &Members) -> (Rest, ObjectSetStatus) {
-    match state {
-        PlannedState::Wanted(plan, checked) => (
-            rest_of(plan, checked),
-            status::of_plan(plan, &checked.graph, members),
-        ),
-        PlannedState::Deletion(deletion) => (
-            rest_of_deletion(deletion, members),
-            status::of_deletion(deletion, members),
-        ),
-    }
-}
-
-fn rest_of(plan: &Plan, checked: &CheckedSet) -> Rest {
-    match plan.state {
-        SetState::Ready => Rest::Complete,
-        SetState::Progressing => Rest::Waiting(plan.wake_at),
-        SetState::Unconfirmed { pruned, members } => Rest::Failed(Fault::new(
-            FaultKind::ResourceGeneric,
-            status::unconfirmed(pruned, members),
-        )),
-        SetState::Failed => {
-            let entries = checked.graph.entries().iter().zip(&plan.entries);
-            let failed = entries.filter_map(|(entry, state)| match state {
-                EntryState::Failed(reason) => Some(format!("entry {:?}: {reason}", entry.name)),
-                _ => None,
-            });
-            let removals = plan.removals.iter();
-            let failed =
-                failed.chain(removals.filter_map(|(key, state)| failed_removal(key, state)));
-            Rest::Failed(failures(failed.collect()))
-        }
-    }
-}
-
-fn rest_of_deletion(deletion: &Deletion, members: &Members) -> Rest {
-    match deletion.state {
-        DeletionState::Complete => Rest::Complete,
-        DeletionState::Refused if members.is_empty() => Rest::Complete,
-        DeletionState::Refused | DeletionState::Preparing | DeletionState::Progressing => {
-            Rest::Waiting(deletion.wake_at)
-        }
-        DeletionState::Failed => {
-            let failed = deletion.members.iter();
-            let failed = failed.filter_map(|(key, state)| failed_removal(key, state));
-            Rest::Failed(failures(failed.collect()))
-        }
-    }
-}
-
-fn failed_removal(key: &MemberKey, state: &RemovalState) -> Option<String> {
-    match state {
-        RemovalState::Failed(reason) => Some(format!("{key} cannot be deleted: {reason}")),
-        _ => None,
+/// What the host could not do with a set is begun again from the root.
+pub(super) fn begun_again(failure: Failure) -> Failure {
+    match failure.reaction {
+        Reaction::Resend => Failure {
+            reaction: Reaction::Restart,
+            ..failure
+        },
+        _ => failure,
     }
 }
 
@@ -719,19 +663,6 @@ fn failed(fault: Fault, reaction: Reaction) -> SetOutcome {
         reaction,
         ..Failure::of_request("desired", fault)
     })
-}
-
-fn failures(failed: Vec<String>) -> Fault {
-    let more = failed.len().saturating_sub(MAX_NAMED);
-    let mut message = failed
-        .into_iter()
-        .take(MAX_NAMED)
-        .collect::<Vec<_>>()
-        .join("; ");
-    if more > 0 {
-        message.push_str(&format!("; and {more} more, which the ObjectSet names"));
-    }
-    Fault::new(FaultKind::ResourceGeneric, message)
 }
 
 /// Whether the owner has the annotation that suspends its set.

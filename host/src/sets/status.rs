@@ -64,17 +64,20 @@ pub(super) fn of_plan(plan: &Plan, graph: &Graph, members: &Members) -> ObjectSe
     )
 }
 
-/// Returns the status of the set of an owner that is being deleted.
-pub(super) fn of_deletion(deletion: &Deletion, members: &Members) -> ObjectSetStatus {
+/// Returns the status of the set of an owner that is being deleted. `unprepared` says why no member may be deleted yet.
+pub(super) fn of_deletion(
+    deletion: &Deletion,
+    unprepared: Option<&str>,
+    members: &Members,
+) -> ObjectSetStatus {
     let (state, reason) = match deletion.state {
         DeletionState::Refused => (
             "Kept",
             Some("the termination policy of the owner is DoNotTerminate".to_owned()),
         ),
         DeletionState::Failed => ("Failed", None),
-        DeletionState::Preparing | DeletionState::Progressing | DeletionState::Complete => {
-            ("Deleting", None)
-        }
+        DeletionState::Preparing => ("Deleting", unprepared.map(shortened)),
+        DeletionState::Progressing | DeletionState::Complete => ("Deleting", None),
     };
     let removals = of_removals(&deletion.members, members).collect();
     status(state, 0, members, removals, reason)

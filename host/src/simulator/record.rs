@@ -13,6 +13,9 @@ use super::view;
 use crate::observer::{Notice, RunEnd, RunObserver};
 use crate::redaction::Redactor;
 
+/// The end of an attempt that goes on when members change.
+const WAITS_FOR_MEMBERS: &str = "waits for members of its set";
+
 /// What was seen so far.
 #[derive(Default)]
 pub(super) struct Recorder {
@@ -233,9 +236,7 @@ impl RunObserver for Arc<Recorder> {
             RunEnd::Paused(Pause::Resend { failure, .. }) => {
                 (format!("sent again: {}", failure.fault), false)
             }
-            RunEnd::Paused(Pause::Members { .. }) => {
-                ("waits for members of its set".to_owned(), false)
-            }
+            RunEnd::Paused(Pause::Members { .. }) => (WAITS_FOR_MEMBERS.to_owned(), false),
             RunEnd::Paused(Pause::Park { failure, .. }) => {
                 let sink = failure
                     .server
@@ -253,6 +254,10 @@ impl RunObserver for Arc<Recorder> {
                 .entry("ends")
                 .or_insert_with(|| Value::Array(Vec::new()));
             if let Some(ends) = ends.as_array_mut() {
+                // How often members are looked at is no behaviour of the handler.
+                if ends.last().is_some_and(|last| last == WAITS_FOR_MEMBERS) {
+                    ends.pop();
+                }
                 ends.push(first.into());
             }
             is_over

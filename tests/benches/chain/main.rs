@@ -43,6 +43,7 @@ mod measure;
 mod modules;
 mod objects;
 mod real;
+mod sets;
 mod shares;
 mod swap;
 mod waits;
@@ -163,6 +164,8 @@ fn main() -> Result<()> {
     }
     if is_named("graph") {
         graph::measure(&mut figures);
+        runtime.block_on(sets::embedded(&mut figures))?;
+        runtime.block_on(sets::real(&mut figures))?;
     }
     if is_named("objects") {
         runtime.block_on(objects::measure(&mut figures))?;

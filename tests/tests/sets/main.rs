@@ -14,6 +14,7 @@ mod kills;
 mod kinds;
 mod ownership;
 mod pages;
+mod pre_terminate;
 mod prune;
 mod readiness;
 mod scene;

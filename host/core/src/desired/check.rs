@@ -143,9 +143,17 @@ impl DesiredSet {
                 message: format!("request {:?}: {}", request.name, fault.message),
                 ..fault
             })?;
-            if request.is_declarative || request.group_by.is_some() || request.of.is_some() {
+            let of_output = request.group_by.is_some() || request.of.is_some();
+            let of_leaf = request.once || request.bootstrap_dep;
+            if request.is_declarative || of_output || of_leaf {
                 return Err(invalid(format!(
-                    "the request {:?} of `pre-terminate` must not be declarative, and has no `group-by` and no `of`",
+                    "the request {:?} of `pre-terminate` must not be declarative, and has no `group-by`, `of`, `once` or `bootstrap-dep`",
+                    request.name
+                )));
+            }
+            if request.ready_when.is_some() && !request.operation.answers_object() {
+                return Err(invalid(format!(
+                    "the request {:?} of `pre-terminate` has `ready-when`, and no object to be ready: it must read or write one Kubernetes object, and not delete it",
                     request.name
                 )));
             }

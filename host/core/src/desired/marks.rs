@@ -24,6 +24,10 @@ pub const PRUNING: &str = "configurator.dev/pruning";
 /// The annotation of an owner that suspends its set: with the value `true`, the host neither writes nor deletes members.
 pub const SUSPEND: &str = "configurator.dev/suspend-set";
 
+/// The annotation of an owner that is being deleted which has the host delete the members without the requests of `pre-terminate`, with the
+/// value `true`.
+pub const SKIP_PRE_TERMINATE: &str = "configurator.dev/skip-pre-terminate";
+
 /// Labels and annotations that entries may not have.
 pub const RESERVED: [&str; 6] = [PART_OF, CONFIGURATOR, OBJECT_SET, NONCE, DIGEST, PRUNING];
 

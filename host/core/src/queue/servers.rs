@@ -34,7 +34,9 @@ impl<R> Queue<R> {
         let released: Vec<Ticket> = self
             .paused
             .iter()
-            .filter(|(_, paused)| paused.timer.is_none() && !self.is_waiting(paused))
+            .filter(|(_, paused)| {
+                paused.timer.is_none() && !paused.awaits_members && !self.is_waiting(paused)
+            })
             .map(|(ticket, _)| *ticket)
             .collect();
         for ticket in released {

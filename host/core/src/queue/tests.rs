@@ -558,11 +558,17 @@ fn a_run_that_waits_for_members_goes_on_when_one_changes_or_its_time_comes() {
     let mut bench = Bench::listed(configurator());
     bench.see("a", 1);
     await_members(&mut bench, "a", None);
+    assert!(bench.queue.is_settled());
+    // A server that comes back is nothing to this run.
+    set_unavailable(&mut bench, &[SinkName::Configstore]);
+    set_unavailable(&mut bench, &[]);
     bench.wait(3_600_000);
     change_members(&mut bench, "a");
+    assert!(!bench.queue.is_settled());
     // The run has gone on, so this changes nothing.
     change_members(&mut bench, "a");
     await_members(&mut bench, "a", Some(Duration::from_secs(60)));
+    assert!(!bench.queue.is_settled());
     bench.wait(60_000);
     bench.succeed("a");
     // The set was ready, and is not any more.

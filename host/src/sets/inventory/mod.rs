@@ -27,6 +27,7 @@ use serde_json::json;
 use self::member::{member_spec, read_member};
 use self::page::Page;
 use self::pages::{PAGE, Pages};
+use super::pre_terminate::PreTerminate;
 use crate::kubernetes_faults::fault_of;
 use crate::resource::object_set::{
     MemberSpec, ObjectSet, ObjectSetSpec, ObjectSetStatus, SetConfigurator, SetOwner,
@@ -70,6 +71,7 @@ pub(crate) struct Stored {
     pub(crate) termination_policy: String,
     /// The version of the set.
     pub(crate) version: u64,
+    pub(crate) pre_terminate: PreTerminate,
     /// At least one.
     pages: Vec<Page>,
     distribution: Pages,
@@ -147,6 +149,7 @@ impl InventoryStore {
             owner: owner.clone(),
             termination_policy: String::new(),
             version: 0,
+            pre_terminate: PreTerminate::default(),
             pages: Vec::new(),
             distribution: Pages::default(),
             status: None,
@@ -166,6 +169,9 @@ impl InventoryStore {
         }
         stored.termination_policy = spec.termination_policy;
         stored.version = spec.version;
+        let key = self.key.get().await?;
+        let pre_terminate = PreTerminate::open(key, &owner.uid, spec.pre_terminate, spec.sent);
+        stored.pre_terminate = pre_terminate.ok_or_else(|| head.damaged("cannot be read"))?;
         stored.status = found.status;
         stored.pages.push(head);
         inventory.extend(spec.members.iter().map(read_member));
@@ -237,6 +243,10 @@ impl InventoryStore {
                 .map(|(key, member)| member_spec(key, member))
                 .collect();
             let is_first = index == 0;
+            let (pre_terminate, sent) = match is_first {
+                true => stored.pre_terminate.stored(),
+                false => (String::new(), Vec::new()),
+            };
             let spec = ObjectSetSpec {
                 owner: stored.owner.clone(),
                 configurator: self.configurator.clone(),
@@ -244,6 +254,8 @@ impl InventoryStore {
                 version: if is_first { stored.version } else { 0 },
                 pages: if is_first { number } else { 0 },
                 members: members?,
+                pre_terminate,
+                sent,
                 sequence: 0,
                 seal: String::new(),
             };

@@ -5,11 +5,13 @@ use std::time::Duration;
 use configurator_sdk::configstore::Basic;
 use configurator_sdk::secretstore::Secret;
 use configurator_sdk::{
-    DesiredEntry, DesiredSet, OnConflict, OnDelete, OnExisting, OnImmutable, Readiness,
-    TerminationPolicy,
+    DesiredEntry, DesiredSet, HandlerError, Input, OnConflict, OnDelete, OnExisting, OnImmutable,
+    Readiness, TerminationPolicy,
 };
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::ScriptedRequest;
 
 /// A desired set.
 #[derive(Deserialize, Default)]
@@ -22,6 +24,7 @@ pub(crate) struct ScriptedSet {
     provision: Vec<Vec<String>>,
     update: Vec<Vec<String>>,
     terminate: Vec<Vec<String>>,
+    pre_terminate: Vec<ScriptedRequest>,
 }
 
 #[derive(Deserialize)]
@@ -80,7 +83,7 @@ enum Fate {
 }
 
 impl ScriptedSet {
-    pub(crate) fn made(self) -> DesiredSet {
+    pub(crate) fn made(self, input: &Input) -> Result<DesiredSet, HandlerError> {
         let entries = self.entries.into_iter().map(ScriptedEntry::made);
         let mut set = DesiredSet::new().with_entries(entries);
         if self.allow_empty {
@@ -110,7 +113,19 @@ impl ScriptedSet {
         if !terminate.is_empty() {
             set = set.terminate(&terminate);
         }
-        set
+        for request in self.pre_terminate {
+            set = set.pre_terminate(crate::made(request, input)?);
+        }
+        Ok(set)
+    }
+}
+
+pub(crate) fn readiness(text: String) -> Readiness {
+    match text.as_str() {
+        "exists" => Readiness::Exists,
+        "observed" => Readiness::Observed,
+        "healthy" => Readiness::Healthy,
+        _ => Readiness::Expression(text),
     }
 }
 
@@ -131,12 +146,7 @@ impl ScriptedEntry {
             entry = entry.depends_on(name);
         }
         if let Some(readiness) = self.ready_when {
-            entry = entry.ready_when(match readiness.as_str() {
-                "exists" => Readiness::Exists,
-                "observed" => Readiness::Observed,
-                "healthy" => Readiness::Healthy,
-                _ => Readiness::Expression(readiness),
-            });
+            entry = entry.ready_when(self::readiness(readiness));
         }
         if let Some(expression) = self.failed_when {
             entry = entry.failed_when(expression);

@@ -84,6 +84,11 @@ struct ScriptedRequest {
     declarative: bool,
     #[serde(default)]
     timeout_ms: Option<u64>,
+    #[serde(default)]
+    depends_on: Vec<String>,
+    /// `exists`, `observed`, `healthy` or an expression.
+    #[serde(default)]
+    ready_when: Option<String>,
     /// The namespace whose partition of the stores is meant.
     #[serde(default)]
     partition: Option<String>,
@@ -365,14 +370,14 @@ fn turned(mut output: Output, script: Script, input: &Input) -> Result<Output, H
         output = output.pass(name, value)?;
     }
     if let Some(set) = script.desired {
-        output = output.desired(set.made());
+        output = output.desired(set.made(input)?);
     }
     if let Some(pointer) = script.desired_at {
         let object: Value = input.object()?;
         let text = object.pointer(&pointer).and_then(Value::as_str);
         if let Some(text) = text {
             let set: ScriptedSet = serde_json::from_str(text)?;
-            output = output.desired(set.made());
+            output = output.desired(set.made(input)?);
         }
     }
     Ok(output)
@@ -396,6 +401,12 @@ fn made(scripted: ScriptedRequest, input: &Input) -> Result<Request, HandlerErro
     }
     if let Some(timeout) = scripted.timeout_ms {
         request = request.timeout(Duration::from_millis(timeout));
+    }
+    for name in scripted.depends_on {
+        request = request.depends_on(name);
+    }
+    if let Some(readiness) = scripted.ready_when {
+        request = request.ready_when(desired::readiness(readiness));
     }
     Ok(request)
 }

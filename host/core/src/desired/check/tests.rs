@@ -7,7 +7,8 @@ use crate::document::Document;
 use crate::graph::deletion::TerminationPolicy;
 use crate::graph::entry::Orders;
 use crate::request::{
-    ConfigBasic, ConfigOperation, ConfigVerb, Operation, Request, SecretRequest, SecretVerb,
+    ConfigBasic, ConfigOperation, ConfigVerb, Operation, Readiness, Request, SecretRequest,
+    SecretVerb,
 };
 
 const OWNER: Owner<'_> = Owner {
@@ -408,7 +409,27 @@ fn termination_is_checked() {
     check(
         before(vec![declarative]),
         expect![[
-            r#"ResourceGeneric: the request "x" of `pre-terminate` must not be declarative, and has no `group-by` and no `of`"#
+            r#"ResourceGeneric: the request "x" of `pre-terminate` must not be declarative, and has no `group-by`, `of`, `once` or `bootstrap-dep`"#
+        ]],
+    );
+    let once = Request {
+        once: true,
+        ..request("x", &[])
+    };
+    check(
+        before(vec![once]),
+        expect![[
+            r#"ResourceGeneric: the request "x" of `pre-terminate` must not be declarative, and has no `group-by`, `of`, `once` or `bootstrap-dep`"#
+        ]],
+    );
+    let awaited = Request {
+        ready_when: Some(Readiness::Exists),
+        ..request("x", &[])
+    };
+    check(
+        before(vec![awaited]),
+        expect![[
+            r#"ResourceGeneric: the request "x" of `pre-terminate` has `ready-when`, and no object to be ready: it must read or write one Kubernetes object, and not delete it"#
         ]],
     );
 }

@@ -1,0 +1,101 @@
+//! The state of a set for which nothing more can be done at the moment.
+
+use configurator_core::desired::check::CheckedSet;
+use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::graph::deletion::{Deletion, DeletionState};
+use configurator_core::graph::member::MemberKey;
+use configurator_core::graph::members::Members;
+use configurator_core::graph::plan::{EntryState, Plan, SetState};
+use configurator_core::graph::removal::RemovalState;
+use configurator_core::time::Timestamp;
+
+use super::status;
+use crate::resource::object_set::ObjectSetStatus;
+
+/// The most entries that failed which a message names.
+const MAX_NAMED: usize = 3;
+
+/// The state of a set for which nothing more can be done at the moment.
+pub(super) enum Rest {
+    Complete,
+    Waiting(Option<Timestamp>),
+    Failed(Fault),
+}
+
+/// The state of a set at the time of a plan.
+pub(super) enum PlannedState<'a> {
+    Wanted(Plan, &'a CheckedSet),
+    /// The text says why no member may be deleted yet.
+    Deletion(Deletion, Option<&'a str>),
+}
+
+/// Returns the outcome of an attempt that has no action left, and the status of the set.
+pub(super) fn at_rest(state: &PlannedState<'_>, members: &Members) -> (Rest, ObjectSetStatus) {
+    match state {
+        PlannedState::Wanted(plan, checked) => (
+            rest_of(plan, checked),
+            status::of_plan(plan, &checked.graph, members),
+        ),
+        PlannedState::Deletion(deletion, unprepared) => (
+            rest_of_deletion(deletion, members),
+            status::of_deletion(deletion, *unprepared, members),
+        ),
+    }
+}
+
+fn rest_of(plan: &Plan, checked: &CheckedSet) -> Rest {
+    match plan.state {
+        SetState::Ready => Rest::Complete,
+        SetState::Progressing => Rest::Waiting(plan.wake_at),
+        SetState::Unconfirmed { pruned, members } => Rest::Failed(Fault::new(
+            FaultKind::ResourceGeneric,
+            status::unconfirmed(pruned, members),
+        )),
+        SetState::Failed => {
+            let entries = checked.graph.entries().iter().zip(&plan.entries);
+            let failed = entries.filter_map(|(entry, state)| match state {
+                EntryState::Failed(reason) => Some(format!("entry {:?}: {reason}", entry.name)),
+                _ => None,
+            });
+            let removals = plan.removals.iter();
+            let failed =
+                failed.chain(removals.filter_map(|(key, state)| failed_removal(key, state)));
+            Rest::Failed(failures(failed.collect()))
+        }
+    }
+}
+
+fn rest_of_deletion(deletion: &Deletion, members: &Members) -> Rest {
+    match deletion.state {
+        DeletionState::Complete => Rest::Complete,
+        DeletionState::Refused if members.is_empty() => Rest::Complete,
+        DeletionState::Refused | DeletionState::Preparing | DeletionState::Progressing => {
+            Rest::Waiting(deletion.wake_at)
+        }
+        DeletionState::Failed => {
+            let failed = deletion.members.iter();
+            let failed = failed.filter_map(|(key, state)| failed_removal(key, state));
+            Rest::Failed(failures(failed.collect()))
+        }
+    }
+}
+
+fn failed_removal(key: &MemberKey, state: &RemovalState) -> Option<String> {
+    match state {
+        RemovalState::Failed(reason) => Some(format!("{key} cannot be deleted: {reason}")),
+        _ => None,
+    }
+}
+
+fn failures(failed: Vec<String>) -> Fault {
+    let more = failed.len().saturating_sub(MAX_NAMED);
+    let mut message = failed
+        .into_iter()
+        .take(MAX_NAMED)
+        .collect::<Vec<_>>()
+        .join("; ");
+    if more > 0 {
+        message.push_str(&format!("; and {more} more, which the ObjectSet names"));
+    }
+    Fault::new(FaultKind::ResourceGeneric, message)
+}
