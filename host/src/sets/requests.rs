@@ -1,7 +1,7 @@
 //! The requests that read and write members, authorized like those of handlers.
 
 use configurator_core::authorization::AuthorizedOperation;
-use configurator_core::desired::marks::{Marks, PRUNING};
+use configurator_core::desired::marks::{self, Marks, PRUNING};
 use configurator_core::desired::{DesiredEntry, OnConflict, managed_fields};
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
@@ -144,7 +144,7 @@ impl<'a> MemberRequests<'a> {
         let own = field_manager::of_sets(self.configurator());
         let uid = text(live, "/metadata/uid");
         let mut owned = managed_fields::owned_by(&own, live);
-        remove_marks(&mut owned);
+        marks::remove(&mut owned);
         let mut keep = request(KubernetesVerb::Apply, key, kind);
         keep.body = Some(document(&owned)?);
         keep.precondition = Some(precondition(uid, None));
@@ -186,19 +186,6 @@ fn request(verb: KubernetesVerb, key: &MemberKey, kind: &ServedKind) -> Kubernet
         namespace: namespace.to_owned(),
         name: name.to_owned(),
         ..KubernetesRequest::new(verb, &kind.group, &kind.version, &kind.plural)
-    }
-}
-
-/// Takes the marks out of the fields of a member.
-fn remove_marks(object: &mut Value) {
-    use configurator_core::desired::marks::RESERVED;
-    let Some(metadata) = object.get_mut("metadata") else {
-        return;
-    };
-    for field in ["labels", "annotations"] {
-        if let Some(texts) = metadata.get_mut(field).and_then(Value::as_object_mut) {
-            texts.retain(|name, _| !RESERVED.contains(&&**name));
-        }
     }
 }
 

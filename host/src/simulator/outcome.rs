@@ -15,8 +15,11 @@ use crate::observer::Notice;
 pub struct Outcome {
     /// Each run in the order in which they began: objects, calls with their requests, ends.
     pub runs: Vec<Value>,
-    /// Objects that handlers wrote and that exist at the end, without what the server keeps for itself.
+    /// Objects that handlers wrote, or that are members of sets, and that exist at the end, without what the server and the host keep for
+    /// themselves.
     pub objects: Vec<Value>,
+    /// The sets that are there at the end: the status of each `ObjectSet`, without its conditions.
+    pub sets: Vec<Value>,
     /// Keys of the config store with their values.
     pub config: BTreeMap<String, String>,
     /// Names of secrets.
@@ -46,10 +49,15 @@ impl Outcome {
             .iter()
             .map(|(key, value)| (key.clone(), value.as_str().into()))
             .collect();
-        golden.insert(
-            "end".into(),
-            json!({"objects": self.objects, "config": config, "secrets": self.secrets, "events": self.events}),
-        );
+        let mut end = Map::new();
+        end.insert("objects".into(), self.objects.clone().into());
+        if !self.sets.is_empty() {
+            end.insert("sets".into(), self.sets.clone().into());
+        }
+        end.insert("config".into(), config.into());
+        end.insert("secrets".into(), json!(self.secrets));
+        end.insert("events".into(), json!(self.events));
+        golden.insert("end".into(), end.into());
         serde_saphyr::to_string(&Value::Object(golden)).map_err(|error| SimulatorError::Malformed {
             path: "the golden file".into(),
             message: error.to_string(),

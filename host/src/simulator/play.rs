@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use configurator_apiserver::{ApiServer, ApiServerOptions};
 use configurator_core::backoff::mix;
+use configurator_core::desired::marks;
 use configurator_core::document::Document;
 use configurator_core::fault::Fault;
 use configurator_core::layers::Write;
@@ -21,7 +22,7 @@ use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams,
     ValidationDirective,
 };
-use kube::{Client, ResourceExt as _};
+use kube::{Client, ResourceExt as _, discovery};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +38,7 @@ use crate::host::{Host, Unselected};
 use crate::module_source::{Fetched, ModuleDirectory, ModulePolicies, ModuleSource, SourceError};
 use crate::objects::{self, ObjectError, text};
 use crate::resource::flow::resource_of;
+use crate::resource::object_set::{MemberSpec, ObjectSet};
 use crate::resource::{self, ModuleSpec, definitions};
 use crate::seal::StateKey;
 use crate::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
@@ -195,6 +197,7 @@ impl<'a> World<'a> {
     async fn happen(&self, step: &Step) -> Result<(), Failed> {
         match step {
             Step::Apply(object) => self.apply(object).await,
+            Step::Status(object) => self.apply_status(object).await,
             Step::Delete(name) => self.delete(name).await,
             Step::Wait(span) => {
                 tokio::time::sleep((*span).into()).await;
@@ -370,6 +373,27 @@ impl<'a> World<'a> {
         Ok(())
     }
 
+    /// Changes the status of an object that exists, as its controller does.
+    async fn apply_status(&self, object: &Value) -> Result<(), Failed> {
+        let name = ObjectName::of(object);
+        let api = self.api(&name).await?;
+        if api.get_opt(&name.name).await?.is_none() {
+            return match self.is_tried {
+                // A host that has met a fault may not have made it.
+                true => Ok(()),
+                false => Err(format!(
+                    "there is no {} {:?} whose status could change",
+                    name.kind, name.name
+                )
+                .into()),
+            };
+        }
+        let patch = json!({"status": object.get("status")});
+        api.patch_status(&name.name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await?;
+        Ok(())
+    }
+
     async fn delete(&self, name: &ObjectName) -> Result<(), Failed> {
         let api = self.api(name).await?;
         match api.delete(&name.name, &DeleteParams::background()).await {
@@ -459,12 +483,27 @@ impl<'a> World<'a> {
             }
         }
         objects.extend(self.machines().await?);
+        let sets: Api<ObjectSet> = Api::all(self.client.clone());
+        let sets = sets.list(&ListParams::default()).await?.items;
+        for member in sets.iter().flat_map(|set| &set.spec.members) {
+            objects.extend(self.member(member).await?);
+        }
+        let statuses = sets.into_iter().filter_map(|set| set.status);
+        let sets = statuses.map(|status| {
+            let mut status = serde_json::to_value(status)?;
+            if let Some(fields) = status.as_object_mut() {
+                fields.remove("conditions");
+            }
+            Ok(status)
+        });
+        let sets = sets.collect::<Result<_, Failed>>()?;
         let mut keys = self.config.scan("").await?;
-        const OWN: [&str; 6] = [
+        const OWN: [&str; 7] = [
             "effects/",
             "ledger/",
             "retired/",
             "revisions/",
+            "sets/",
             "states/",
             "trees/",
         ];
@@ -506,6 +545,7 @@ impl<'a> World<'a> {
                 .map(|run| Value::Object(run.view))
                 .collect(),
             objects,
+            sets,
             config: keys
                 .into_iter()
                 .map(|(key, value)| (without_uid(key), value))
@@ -569,6 +609,21 @@ impl<'a> World<'a> {
             Ok(object)
         });
         shown.collect()
+    }
+
+    /// A member of a set, without the marks of the host. `None`: it does not exist.
+    async fn member(&self, member: &MemberSpec) -> Result<Option<Value>, Failed> {
+        let group = discovery::group(&self.client, &member.group).await?;
+        let Some((resource, _)) = group.recommended_kind(&member.kind) else {
+            return Ok(None);
+        };
+        let api = objects::of(self.client.clone(), &resource, &member.namespace);
+        let Some(found) = api.get_opt(&member.name).await? else {
+            return Ok(None);
+        };
+        let mut object = plain(serde_json::to_value(found)?);
+        marks::remove(&mut object);
+        Ok(Some(object))
     }
 
     async fn find(&self, object: &Value) -> Result<Option<Value>, Failed> {

@@ -168,6 +168,9 @@ impl RunObserver for Arc<Recorder> {
         match result {
             Ok(output) => {
                 view.insert("requests".into(), view::requests(&output.requests).into());
+                if let Some(set) = &output.desired {
+                    view.insert("desired".into(), view::desired(set));
+                }
                 if !output.pass_through_args.is_empty() {
                     let args: Map<String, Value> = output
                         .pass_through_args

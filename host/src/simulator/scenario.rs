@@ -181,6 +181,8 @@ pub enum InjectedAnswer {
 pub enum Step {
     /// The object is made, or changed by server-side apply.
     Apply(Value),
+    /// The status of an object that exists changes, as its controller changes it: a merge patch.
+    Status(Value),
     /// The object is deleted.
     Delete(ObjectName),
     /// Time passes.

@@ -1,10 +1,12 @@
 //! Requests as people write them, for golden files.
 
+use configurator_core::desired::{Content, DesiredEntry, DesiredSet, Termination};
 use configurator_core::handler::{Cause, HandlerOutput, Outcome};
 use configurator_core::request::{
     ConfigOperation, ConfigVerb, ExecuteStrategy, KubernetesRequest, ObjectKey, Operation,
     PatchType, PropagationPolicy, Request, Requests,
 };
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// Why a leaf was entered.
@@ -69,6 +71,77 @@ pub(super) fn requests(requests: &Requests) -> Vec<Value> {
     }
     lines.extend(requests.resource_requests.iter().map(request));
     lines
+}
+
+/// A desired set: its entries, and what differs from the defaults.
+pub(super) fn desired(set: &DesiredSet) -> Value {
+    let mut view = Map::new();
+    unless_default(&mut view, "allowEmpty", &set.allow_empty);
+    match &set.termination_policy {
+        None => {}
+        Some(Termination::Policy(policy)) => {
+            view.insert("terminationPolicy".into(), json!(policy));
+        }
+        Some(Termination::Path(path)) => {
+            view.insert("terminationPolicyAt".into(), path.as_str().into());
+        }
+    }
+    let orders = set.orders.clone().unwrap_or_default();
+    unless_default(&mut view, "provision", &orders.provision);
+    unless_default(&mut view, "update", &orders.update);
+    unless_default(&mut view, "terminate", &orders.terminate);
+    let entries: Vec<Value> = set.entries.iter().map(entry).collect();
+    view.insert("entries".into(), entries.into());
+    if !set.pre_terminate.is_empty() {
+        let requests: Vec<Value> = set.pre_terminate.iter().map(request).collect();
+        view.insert("preTerminate".into(), requests.into());
+    }
+    view.into()
+}
+
+fn entry(entry: &DesiredEntry) -> Value {
+    let mut view = Map::new();
+    view.insert("name".into(), entry.name.as_str().into());
+    let partition = match &entry.content {
+        Content::Kubernetes(object) => {
+            view.insert("object".into(), object.to_value());
+            &None
+        }
+        Content::Config(config) => {
+            view.insert("config".into(), operation(&config.write));
+            &config.partition
+        }
+        Content::Secret(secret) => {
+            view.insert("secret".into(), secret.name.as_str().into());
+            if secret.value.is_some() {
+                view.insert("value".into(), "given by the handler".into());
+            }
+            &secret.partition
+        }
+    };
+    unless_default(&mut view, "partition", partition);
+    unless_default(&mut view, "dependsOn", &entry.depends_on);
+    unless_default(&mut view, "readyWhen", &entry.ready_when);
+    unless_default(&mut view, "failedWhen", &entry.failed_when);
+    if let Some(timeout) = entry.timeout {
+        view.insert("timeout".into(), format!("{timeout:?}").into());
+    }
+    unless_default(&mut view, "onExisting", &entry.on_existing);
+    unless_default(&mut view, "onConflict", &entry.on_conflict);
+    unless_default(&mut view, "onImmutable", &entry.on_immutable);
+    unless_default(&mut view, "ignoredPaths", &entry.ignored_paths);
+    unless_default(&mut view, "onDelete", &entry.on_delete);
+    view.into()
+}
+
+fn unless_default<T: Serialize + Default + PartialEq>(
+    view: &mut Map<String, Value>,
+    name: &str,
+    value: &T,
+) {
+    if *value != T::default() {
+        view.insert(name.into(), json!(value));
+    }
 }
 
 fn request(request: &Request) -> Value {
@@ -146,6 +219,8 @@ fn options(request: &Request, view: &mut Map<String, Value>) {
     if let Some(timeout) = request.timeout {
         view.insert("timeout".into(), format!("{timeout:?}").into());
     }
+    unless_default(view, "dependsOn", &request.depends_on);
+    unless_default(view, "readyWhen", &request.ready_when);
 }
 
 fn kubernetes(request: &KubernetesRequest, view: &mut Map<String, Value>) {

@@ -31,6 +31,22 @@ pub const SKIP_PRE_TERMINATE: &str = "configurator.dev/skip-pre-terminate";
 /// Labels and annotations that entries may not have.
 pub const RESERVED: [&str; 6] = [PART_OF, CONFIGURATOR, OBJECT_SET, NONCE, DIGEST, PRUNING];
 
+/// Takes the marks out of an object. Where no label or no annotation is left, the field goes.
+pub fn remove(object: &mut Value) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return;
+    };
+    for field in ["labels", "annotations"] {
+        let Some(texts) = metadata.get_mut(field).and_then(Value::as_object_mut) else {
+            continue;
+        };
+        texts.retain(|name, _| !RESERVED.contains(&&**name));
+        if texts.is_empty() {
+            metadata.remove(field);
+        }
+    }
+}
+
 /// The id of a set: the one that the specification of ApplySets (KEP-3659) gives to the set's `ObjectSet`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SetId(String);
