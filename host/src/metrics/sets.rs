@@ -15,6 +15,7 @@ pub(super) struct SetFamilies {
     sets: Family<SetLabels, Gauge>,
     members: Family<MemberLabels, Gauge>,
     repairs: Family<ConfiguratorLabels, Counter>,
+    fights: Family<ConfiguratorLabels, Counter>,
     prunes_refused: Family<ConfiguratorLabels, Counter>,
 }
 
@@ -61,6 +62,11 @@ impl SetFamilies {
             "set_repairs",
             "Members that others had changed, and that were corrected",
             self.repairs.clone(),
+        );
+        registry.register(
+            "set_fights",
+            "Members that others changed again and again, and whose corrections were spaced out",
+            self.fights.clone(),
         );
         registry.register(
             "set_prunes_refused",
@@ -112,5 +118,11 @@ impl SetMetrics {
     pub(crate) fn repaired(&self) {
         let repairs = self.families.repairs.get_or_create(&self.configurator);
         repairs.inc();
+    }
+
+    /// Counts a member that others change again and again.
+    pub(crate) fn fight_began(&self) {
+        let fights = self.families.fights.get_or_create(&self.configurator);
+        fights.inc();
     }
 }

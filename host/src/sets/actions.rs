@@ -16,7 +16,7 @@ use serde_json::Value;
 use tracing::Instrument as _;
 
 use super::kinds::{KindName, ServedKind, ServedKinds};
-use super::live::{LiveSet, ReadFor};
+use super::live::{LiveSet, ReadFor, generation};
 use super::requests::{MemberRequests, Target};
 use crate::answers::RunAnswers;
 use crate::executor::scope_for;
@@ -46,6 +46,7 @@ pub(super) struct Prepared {
     /// The kind that the entry names, if the API did not serve it when it was asked last.
     name: Option<KindName>,
     version: Option<u64>,
+    generation: Option<u64>,
     step: PreparedStep,
 }
 
@@ -81,8 +82,8 @@ struct Entry {
 pub(super) enum Done {
     /// The member was read, or its absence.
     Seen(Option<Box<Value>>, ReadFor),
-    /// A member that had drifted was corrected. The text has the server's words about who had its fields.
-    Repaired(Box<Value>, String),
+    /// A member that had drifted was corrected. The text has the server's words about who had its fields, if they were somebody's.
+    Repaired(Box<Value>, Option<String>),
     /// The API does not serve the kind.
     NoKind,
     /// The server refused the action.
@@ -142,9 +143,19 @@ impl Prepared {
             kind: entry.and_then(|(_, wanted)| wanted.kind.clone()),
             name: unserved.and_then(|(entry, _)| KindName::of(entry)),
             version: live.version_of(key),
+            generation: live.generation_of(key),
             key: key.clone(),
             step,
         })
+    }
+
+    /// Whether a write has changed anything of the object that was read last. Of one with generations, the status and the metadata do not
+    /// count: others change these all the time.
+    fn differs_from(&self, written: &Value) -> bool {
+        match (self.generation, generation(written)) {
+            (Some(before), Some(after)) => before != after,
+            _ => self.version != text(written, "/metadata/resourceVersion").parse().ok(),
+        }
     }
 }
 
@@ -216,10 +227,13 @@ impl MemberActions<'_> {
                         let operation = self.apply(at, entry, target, true)?;
                         match self.write(at, &operation).await? {
                             Done::Seen(Some(object), ReadFor::Write) => {
-                                Ok(Done::Repaired(object, fault.message))
+                                Ok(Done::Repaired(object, Some(fault.message)))
                             }
                             done => Ok(done),
                         }
+                    }
+                    Ok(Some(object)) if *is_drift && prepared.differs_from(&object) => {
+                        Ok(Done::Repaired(Box::new(object), None))
                     }
                     answered => self.written(at, answered).await,
                 }

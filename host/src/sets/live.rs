@@ -11,13 +11,14 @@ use configurator_core::desired::{Content, DesiredEntry};
 use configurator_core::document::Document;
 use configurator_core::graph::member::MemberKey;
 use configurator_core::graph::members::Members;
-use configurator_core::graph::observation::{Found, Health, Present, Rejection};
+use configurator_core::graph::observation::{Found, Health, Present, Rejection, RejectionKind};
 use configurator_core::request::Readiness;
 use configurator_core::retry::Tries;
 use configurator_core::time::Timestamp;
 use configurator_schema::cel::Condition;
 use serde_json::Value;
 
+use super::corrections::Corrections;
 use super::inventory::Stored;
 use super::kinds::ServedKind;
 use super::readiness::ReadyWhen;
@@ -29,9 +30,13 @@ pub(crate) struct LiveSet {
     pub(crate) stored: Stored,
     pub(crate) members: Members,
     pub(crate) wanted: Option<Wanted>,
+    /// Whether the kinds of all members are watched, and none is missing at the API.
+    pub(crate) is_watched: bool,
     /// How often in a row actions failed, by member.
     pub(crate) tries: HashMap<MemberKey, Tries>,
     seen: HashMap<MemberKey, Seen>,
+    /// The corrections of members that had drifted.
+    corrections: HashMap<MemberKey, Corrections>,
     /// Members that a watch showed to be gone while an action for them was under way. The answer to the action may be older than that.
     doubted: HashSet<MemberKey>,
 }
@@ -59,6 +64,7 @@ pub(crate) struct WantedEntry {
 /// The facts that the host keeps of the object that it read last.
 struct Seen {
     version: Option<u64>,
+    generation: Option<u64>,
     /// The digest that the object carries.
     digest: Option<String>,
     /// The hash of the object without its status and versions, at the time when it last had what its entry describes.
@@ -160,8 +166,10 @@ impl LiveSet {
             stored,
             members,
             wanted: None,
+            is_watched: false,
             tries: HashMap::new(),
             seen: HashMap::new(),
+            corrections: HashMap::new(),
             doubted: HashSet::new(),
         }
     }
@@ -190,6 +198,7 @@ impl LiveSet {
             self.tries.remove(&graph_entry.key);
         }
         self.wanted = Some(wanted);
+        self.is_watched = false;
     }
 
     /// Takes in an object that was read, or that there is none, and returns whether anything changed that a plan depends on. An object that
@@ -223,6 +232,7 @@ impl LiveSet {
         let status = hash(object.get("status"));
         let mut seen = Seen {
             version,
+            generation: generation(object),
             digest: marks::digest_of(object).map(str::to_owned),
             settled: before.and_then(|before| before.settled),
             written_status: before.and_then(|before| before.written_status),
@@ -268,7 +278,31 @@ impl LiveSet {
         }
         known.observation.found = found;
         self.seen.insert(key.clone(), seen);
+        if let Some(contested) = self.contested(key) {
+            self.members.get_mut(key).observation.rejection = Some(contested);
+        }
         is_news
+    }
+
+    /// Takes note of a correction of a member that had drifted. Returns whether a fight has begun with it: the next ones are spaced out.
+    pub(crate) fn corrected(&mut self, key: &MemberKey, now: Timestamp) -> bool {
+        let corrections = self.corrections.entry(key.clone()).or_default();
+        corrections.note(now) && corrections.has_just_begun()
+    }
+
+    /// The reason to wait with the correction of a member that others change again and again.
+    fn contested(&self, key: &MemberKey) -> Option<Rejection> {
+        let next = self.corrections.get(key)?.next()?;
+        let found = &self.members.get(key)?.observation.found;
+        let differs = matches!(found, Found::Present(present) if present.differs);
+        let (_, wanted) = self.wanted.as_ref()?.entry_of(key)?;
+        // An entry that has changed is written at once.
+        (differs && self.is_applied(key, wanted)).then(|| Rejection {
+            kind: RejectionKind::RetryAt(next),
+            message: format!(
+                "{key} is changed by others again and again; the next correction is at {next}"
+            ),
+        })
     }
 
     /// Has a member read again: its state is not known any more.
@@ -284,15 +318,21 @@ impl LiveSet {
     pub(crate) fn end_action(&mut self, key: &MemberKey, rejection: Option<Rejection>) {
         let observation = &mut self.members.get_mut(key).observation;
         observation.is_busy = false;
-        observation.rejection = rejection;
         if self.doubted.remove(key) {
             observation.found = Found::Unknown;
         }
+        let rejection = rejection.or_else(|| self.contested(key));
+        self.members.get_mut(key).observation.rejection = rejection;
     }
 
     /// The version of the object that was read last.
     pub(crate) fn version_of(&self, key: &MemberKey) -> Option<u64> {
         self.seen.get(key)?.version
+    }
+
+    /// The generation of the object that was read last. `None`: it has none.
+    pub(crate) fn generation_of(&self, key: &MemberKey) -> Option<u64> {
+        self.seen.get(key)?.generation
     }
 
     /// Whether the object that was read last carries the digest of its entry: the host has applied it since the entry last changed.
@@ -364,6 +404,11 @@ fn content_hash(object: &Value) -> u64 {
         }
     }
     hasher.finish()
+}
+
+/// The generation of an object. `None`: it has none.
+pub(super) fn generation(object: &Value) -> Option<u64> {
+    object.pointer("/metadata/generation")?.as_u64()
 }
 
 fn hash(value: Option<&Value>) -> u64 {

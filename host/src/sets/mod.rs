@@ -5,6 +5,7 @@
 //! members; it says which owner needs another run.
 
 mod actions;
+mod corrections;
 mod inventory;
 mod kinds;
 mod live;

@@ -28,6 +28,7 @@ use futures::future::FutureExt as _;
 use futures::stream::FuturesUnordered;
 use kube::Client;
 use kube::api::ApiResource;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::actions::{Done, FIELDS_OF_OTHERS, MemberActions, Prepared};
@@ -139,8 +140,10 @@ impl<'a> SetRun<'a> {
             Some(known) => known,
             None => self.load(&owner).await?,
         };
-        let wanted = self.wanted(&owner, request, options).await?;
-        if set.wanted.as_ref().map(|wanted| &wanted.digest) != Some(&wanted.digest) {
+        check_offered(&request.set, options.max_entries)?;
+        let digests = Digests::of(self.sets.key.get().await?, request);
+        if set.wanted.as_ref().map(|wanted| &wanted.digest) != Some(&digests.all) {
+            let wanted = self.wanted(&owner, request, digests).await?;
             rights::check(self.run, &wanted)?;
             pre_terminate::check(self.run, self.redactor, &request.set.pre_terminate)?;
             set.stored.version += 1;
@@ -276,10 +279,9 @@ impl<'a> SetRun<'a> {
         self,
         owner: &SetOwner,
         request: &SetRequest,
-        options: SetOptions,
+        digests: Digests,
     ) -> Result<Wanted, Fault> {
         let set = &request.set;
-        check_offered(set, options.max_entries)?;
         let mut served: HashMap<(String, String), Option<ServedKind>> = HashMap::new();
         let mut kinds = Vec::with_capacity(set.entries.len());
         for entry in &set.entries {
@@ -311,20 +313,8 @@ impl<'a> SetRun<'a> {
             taken: &taken,
             is_namespaced: &is_namespaced,
         })?;
-        let key = self.sets.key.get().await?;
-        let digests: Vec<String> = set
-            .entries
-            .iter()
-            .map(|entry| digest_of(key, entry))
-            .collect();
-        let others = serde_json::to_string(&(&set.orders, &set.pre_terminate));
-        let others = others.unwrap_or_default();
-        let all = digests.iter().map(String::as_bytes);
-        let all: Vec<&[u8]> = [b"set".as_slice(), others.as_bytes()]
-            .into_iter()
-            .chain(all)
-            .collect();
-        Wanted::new(Arc::new(checked), key.seal(&all), digests, kinds).map_err(invalid)
+        let Digests { all, entries } = digests;
+        Wanted::new(Arc::new(checked), all, entries, kinds).map_err(invalid)
     }
 
     /// Carries out actions until nothing more can be done at the moment. For a suspended set, that is only to read its members.
@@ -363,6 +353,7 @@ impl<'a> SetRun<'a> {
                 set.members.record(record, || nonce);
             }
             is_dirty |= has_records;
+            set.is_watched &= !has_records;
             // A member is in the inventory before it exists. All else is written at the end of the turn.
             if is_new {
                 self.save(set).await?;
@@ -381,7 +372,9 @@ impl<'a> SetRun<'a> {
                 if is_dirty {
                     self.save(set).await?;
                 }
-                self.watch(set).await?;
+                if !set.is_watched {
+                    self.watch(set).await?;
+                }
                 let (mut rest, mut status) = at_rest(&planned.state, &set.members);
                 if is_suspended {
                     status::suspend(&mut status);
@@ -457,7 +450,8 @@ impl<'a> SetRun<'a> {
             }
             Done::Repaired(object, message) => {
                 set.observe(key, Some(&object), ReadFor::Write, now);
-                self.tell_of_repair(key, &message);
+                let is_fight = set.corrected(key, now);
+                self.tell_of_repair(key, message.as_deref(), is_fight);
                 None
             }
             Done::NoKind => {
@@ -506,22 +500,40 @@ impl<'a> SetRun<'a> {
         }
     }
 
-    fn tell_of_repair(self, key: &MemberKey, message: &str) {
+    /// Says that a member was corrected, and whose fields were taken back.
+    fn tell_of_repair(self, key: &MemberKey, conflict: Option<&str>, is_fight: bool) {
         let Some(owner) = self.run.members().first() else {
             return;
         };
         self.sets.metrics.repaired();
-        let conflicts = message.split(FIELDS_OF_OTHERS).nth(1).unwrap_or(message);
-        let message = format!("{key} was changed by others and is corrected:{conflicts}");
+        let conflicts = match conflict {
+            None => " fields were missing or nobody's".to_owned(),
+            Some(conflict) => conflict
+                .split(FIELDS_OF_OTHERS)
+                .nth(1)
+                .unwrap_or(conflict)
+                .to_owned(),
+        };
         tracing::info!(configurator = %self.run.configurator().key, object = %owner.key, member = %key, "a member had drifted and was corrected");
-        self.publisher.publish(HostEvent {
-            action: key.to_string(),
-            ..HostEvent::warning(
-                self.subject(owner),
-                "DriftRepaired",
-                self.redactor.redact(&message),
-            )
-        });
+        let tell = |reason: &'static str, message: String| {
+            self.publisher.publish(HostEvent {
+                action: key.to_string(),
+                ..HostEvent::warning(self.subject(owner), reason, self.redactor.redact(&message))
+            });
+        };
+        tell(
+            "DriftRepaired",
+            format!("{key} was changed by others and is corrected:{conflicts}"),
+        );
+        if is_fight {
+            self.sets.metrics.fight_began();
+            tell(
+                "DriftContested",
+                format!(
+                    "{key} is changed by others again and again, and is corrected less and less often from now on; leave the fields to one of the two, in `ignored-paths` of its entry or elsewhere:{conflicts}"
+                ),
+            );
+        }
     }
 
     /// Returns when something may be written.
@@ -568,7 +580,7 @@ impl<'a> SetRun<'a> {
         self.sets.inventories.publish(stored, said).await
     }
 
-    /// Watches the kinds of all members. First looks up the kinds that the API did not serve before, because the set may have defined them since.
+    /// Watches the kinds of all members, unless they are watched. First looks up the kinds that the API did not serve before, because the set may have defined them since.
     async fn watch(self, set: &mut LiveSet) -> Result<(), Fault> {
         let unserved = set.wanted.iter_mut().flat_map(Wanted::unserved);
         for (entry, wanted) in unserved {
@@ -589,6 +601,8 @@ impl<'a> SetRun<'a> {
             }
         }
         self.sets.watch(set, watched);
+        let mut wanted = set.wanted.iter_mut().flat_map(Wanted::unserved);
+        set.is_watched = wanted.next().is_none();
         Ok(())
     }
 
@@ -641,10 +655,35 @@ fn check_offered(set: &DesiredSet, max_entries: usize) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The digest of everything that an entry says. It has a key, because entries may hold secrets.
-fn digest_of(key: &StateKey, entry: &DesiredEntry) -> String {
-    let text = serde_json::to_string(entry).unwrap_or_default();
-    key.seal(&[b"entry", text.as_bytes()])
+/// What a handler returned, as digests. They have a key, because entries may hold secrets.
+struct Digests {
+    /// Of everything that the check of the set depends on.
+    all: String,
+    entries: Vec<String>,
+}
+
+impl Digests {
+    fn of(key: &StateKey, request: &SetRequest) -> Self {
+        let set = &request.set;
+        let digest = |entry: &DesiredEntry| {
+            let text = serde_json::to_string(entry).unwrap_or_default();
+            key.seal(&[b"entry", text.as_bytes()])
+        };
+        let entries: Vec<String> = set.entries.iter().map(digest).collect();
+        let others = (
+            &set.orders,
+            &set.pre_terminate,
+            set.allow_empty,
+            &request.taken,
+        );
+        let others = serde_json::to_string(&others).unwrap_or_default();
+        let parts = [b"set".as_slice(), others.as_bytes()].into_iter();
+        let parts: Vec<&[u8]> = parts.chain(entries.iter().map(String::as_bytes)).collect();
+        Self {
+            all: key.seal(&parts),
+            entries,
+        }
+    }
 }
 
 /// What the host could not do with a set is begun again from the root.
@@ -671,11 +710,16 @@ fn is_suspended(owner: &Value) -> bool {
 }
 
 fn generation_of(member: &Member) -> Option<i64> {
-    member
-        .object
-        .to_value()
-        .pointer("/metadata/generation")?
-        .as_i64()
+    #[derive(Deserialize)]
+    struct Owner {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        generation: Option<i64>,
+    }
+    let owner: Owner = member.object.read().ok()?;
+    owner.metadata.generation
 }
 
 fn invalid(message: String) -> Fault {

@@ -182,3 +182,36 @@ on_both!(
         scene.world.stop().await
     }
 );
+
+on_both!(
+    /// Two who change the same field again and again are told of, and the host corrects it less and less often.
+    a_fight_over_a_field_is_slowed,
+    async |scene: Scene| {
+        scene.owner("web", json!([entry("a", "1")])).await?;
+        scene.until_state("web", "Ready").await?;
+        for round in 0..5 {
+            let text = json!({"data": {"text": format!("mine {round}")}});
+            scene.meddle("v1", "ConfigMap", "a", text).await?;
+            scene
+                .world
+                .until("the text is that of the entry", || async {
+                    Ok(scene.config_map("a").await?.unwrap()["data"]["text"] == "1")
+                })
+                .await?;
+        }
+        let events = scene.events("DriftContested").await?;
+        assert!(events[0].contains("meddler"), "{events:?}");
+        let fights = scene.world.metric("configurator_set_fights_total");
+        assert!(fights.ends_with(" 1"), "{fights}");
+        scene.meddle("v1", "ConfigMap", "a", json!({"data": {"text": "mine"}})).await?;
+        scene.until_reason("web", "is changed by others again and again").await?;
+        assert_eq!(scene.config_map("a").await?.unwrap()["data"]["text"], "mine");
+        // An entry that has changed is written at once.
+        let mut changed = entry("a", "2");
+        changed["force"] = json!(true);
+        scene.owner("web", json!([changed])).await?;
+        scene.until_state("web", "Ready").await?;
+        assert_eq!(scene.config_map("a").await?.unwrap()["data"]["text"], "2");
+        scene.world.stop().await
+    }
+);
