@@ -10,8 +10,10 @@
 
 mod apply;
 mod deletion;
+mod failures;
 mod kills;
 mod kinds;
+mod orders;
 mod ownership;
 mod pages;
 mod pre_terminate;
