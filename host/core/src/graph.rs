@@ -41,8 +41,8 @@ pub struct Graph {
     provision: Option<Order>,
     /// Each entry after those that must be ready before it is updated, where an order replaces dependencies.
     update: Option<Order>,
-    /// The facts that the inventory records of each entry.
-    facts: Vec<MemberFacts>,
+    /// The wave in which the member of each entry is deleted.
+    waves: Vec<u32>,
     /// The groups and kinds whose definitions are entries.
     kinds: HashSet<(String, String)>,
 }
@@ -156,7 +156,7 @@ impl Graph {
             declared
         } else {
             let dependencies = with_providers(&entries, &providers, &declared);
-            Order::of_indexes(dependencies).map_err(|path| {
+            Order::of_indexes(&dependencies).map_err(|path| {
                 GraphError::Order(OrderError::Cycle {
                     path: names_of(&entries, &path),
                 })
@@ -174,7 +174,7 @@ impl Graph {
             }
             let base = (0..entries.len()).map(base).collect();
             let dependencies = with_groups(base, groups, &names, order)?;
-            let ordered = Order::of_indexes(dependencies);
+            let ordered = Order::of_indexes(&dependencies);
             ordered.map(Some).map_err(|path| GraphError::CycleInOrder {
                 order,
                 path: names_of(&entries, &path),
@@ -185,8 +185,10 @@ impl Graph {
         let provision = ordered("provision", &orders.provision, &before)?;
         let update = ordered("update", &orders.update, &before)?;
         let terminate = ordered("terminate", &orders.terminate, &after)?;
-        let waves = terminate.map_or_else(|| depends_on.deletion_waves(), |order| order.waves());
-        let facts = facts(&entries, &waves);
+        let waves = match terminate {
+            None => depends_on.deletion_wave_of_each(),
+            Some(order) => order.wave_of_each(),
+        };
         let kinds = (entries.iter())
             .filter_map(|entry| match &entry.provides {
                 Some(Provides::Kind { group, kind }) => Some((group.clone(), kind.clone())),
@@ -198,7 +200,7 @@ impl Graph {
             depends_on,
             provision,
             update,
-            facts,
+            waves,
             kinds,
         })
     }
@@ -228,8 +230,21 @@ impl Graph {
 
     /// Returns the facts that the inventory records of an entry.
     #[must_use]
-    pub fn facts(&self, index: usize) -> Option<&MemberFacts> {
-        self.facts.get(index)
+    pub fn facts(&self, index: usize) -> Option<MemberFacts> {
+        let entry = self.entries.get(index)?;
+        Some(MemberFacts {
+            entry: entry.name.clone(),
+            wave: self.waves.get(index).copied(),
+            on_delete: entry.on_delete,
+        })
+    }
+
+    /// Whether these are the facts of an entry.
+    pub(crate) fn has_facts(&self, index: usize, facts: &MemberFacts) -> bool {
+        let wave = self.waves.get(index).copied();
+        self.entries.get(index).is_some_and(|entry| {
+            entry.name == facts.entry && wave == facts.wave && entry.on_delete == facts.on_delete
+        })
     }
 
     /// Whether the definition of a member's kind is an entry.
@@ -241,25 +256,6 @@ impl Graph {
             MemberKey::Config { .. } | MemberKey::Secret { .. } => false,
         }
     }
-}
-
-/// Returns the facts that the inventory records of each entry, with the wave in which the member is deleted.
-fn facts(entries: &[Entry], waves: &[Vec<usize>]) -> Vec<MemberFacts> {
-    let mut facts: Vec<MemberFacts> = (entries.iter())
-        .map(|entry| MemberFacts {
-            entry: entry.name.clone(),
-            wave: None,
-            on_delete: entry.on_delete,
-        })
-        .collect();
-    for (wave, indexes) in waves.iter().enumerate() {
-        for index in indexes {
-            if let Some(facts) = facts.get_mut(*index) {
-                facts.wave = u32::try_from(wave).ok();
-            }
-        }
-    }
-    facts
 }
 
 fn name_of(entries: &[Entry], index: usize) -> String {

@@ -61,7 +61,7 @@ fn plan_ms(size: usize) -> f64 {
         };
         observations.insert(entry.key.clone(), observation);
         let member = Member {
-            facts: graph.facts(index).unwrap().clone(),
+            facts: graph.facts(index).unwrap(),
             removed_in: None,
             nonce,
             uid: Some(uid),

@@ -71,11 +71,84 @@ pub(super) fn write_cycle(f: &mut fmt::Formatter<'_>, path: &[String]) -> fmt::R
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
     /// The nodes that each node depends on, in ascending order.
-    dependencies: Vec<Vec<usize>>,
+    dependencies: Neighbours,
     /// The nodes that depend on each node, in ascending order.
-    dependents: Vec<Vec<usize>>,
+    dependents: Neighbours,
     /// Every node after those that it depends on.
     sorted: Vec<usize>,
+}
+
+/// The neighbours of every node, one after another in one list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Neighbours {
+    /// The place after the last neighbour of each node.
+    ends: Vec<usize>,
+    nodes: Vec<usize>,
+}
+
+impl Neighbours {
+    fn with_capacity(nodes: usize, neighbours: usize) -> Self {
+        Self {
+            ends: Vec::with_capacity(nodes),
+            nodes: Vec::with_capacity(neighbours),
+        }
+    }
+
+    /// Adds a node with these neighbours.
+    fn push(&mut self, neighbours: &[usize]) {
+        self.nodes.extend_from_slice(neighbours);
+        self.ends.push(self.nodes.len());
+    }
+
+    /// The number of nodes.
+    const fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn of(&self, index: usize) -> &[usize] {
+        let start = match index {
+            0 => Some(0),
+            _ => self.ends.get(index - 1).copied(),
+        };
+        let range = start.zip(self.ends.get(index).copied());
+        let neighbours = range.and_then(|(start, end)| self.nodes.get(start..end));
+        neighbours.unwrap_or_default()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[usize]> {
+        (0..self.len()).map(|index| self.of(index))
+    }
+
+    /// The nodes whose neighbour each node is. A neighbour that is no node is left out.
+    fn reversed(&self) -> Self {
+        let mut places = vec![0_usize; self.len()];
+        for neighbour in &self.nodes {
+            if let Some(number) = places.get_mut(*neighbour) {
+                *number += 1;
+            }
+        }
+        let mut end = 0;
+        let mut ends = Vec::with_capacity(self.len());
+        for place in &mut places {
+            let start = end;
+            end += *place;
+            ends.push(end);
+            *place = start;
+        }
+        let mut nodes = vec![0; end];
+        for (index, neighbours) in self.iter().enumerate() {
+            for neighbour in neighbours {
+                let Some(place) = places.get_mut(*neighbour) else {
+                    continue;
+                };
+                if let Some(node) = nodes.get_mut(*place) {
+                    *node = index;
+                }
+                *place += 1;
+            }
+        }
+        Self { ends, nodes }
+    }
 }
 
 impl Order {
@@ -93,9 +166,11 @@ impl Order {
                 });
             }
         }
-        let mut dependencies = Vec::with_capacity(nodes.len());
+        let number = nodes.iter().map(|node| node.depends_on.len()).sum();
+        let mut dependencies = Neighbours::with_capacity(nodes.len(), number);
+        let mut own = Vec::new();
         for node in &nodes {
-            let mut own = Vec::with_capacity(node.depends_on.len());
+            own.clear();
             for name in node.depends_on {
                 let index = indexes.get(name.as_str());
                 own.push(*index.ok_or_else(|| OrderError::Unknown {
@@ -105,9 +180,9 @@ impl Order {
             }
             own.sort_unstable();
             own.dedup();
-            dependencies.push(own);
+            dependencies.push(&own);
         }
-        Self::of_indexes(dependencies).map_err(|path| OrderError::Cycle {
+        Self::of_neighbours(dependencies).map_err(|path| OrderError::Cycle {
             path: path
                 .into_iter()
                 .filter_map(|index| nodes.get(index))
@@ -120,15 +195,17 @@ impl Order {
     ///
     /// # Errors
     /// A circle, as indexes: each depends on the next, and the last on the first.
-    pub fn of_indexes(dependencies: Vec<Vec<usize>>) -> Result<Self, Vec<usize>> {
-        let mut dependents = vec![Vec::new(); dependencies.len()];
-        for (index, own) in dependencies.iter().enumerate() {
-            for dependency in own {
-                if let Some(dependents) = dependents.get_mut(*dependency) {
-                    dependents.push(index);
-                }
-            }
+    pub fn of_indexes(dependencies: &[Vec<usize>]) -> Result<Self, Vec<usize>> {
+        let number = dependencies.iter().map(Vec::len).sum();
+        let mut neighbours = Neighbours::with_capacity(dependencies.len(), number);
+        for own in dependencies {
+            neighbours.push(own);
         }
+        Self::of_neighbours(neighbours)
+    }
+
+    fn of_neighbours(dependencies: Neighbours) -> Result<Self, Vec<usize>> {
+        let dependents = dependencies.reversed();
         let sorted = sorted(&dependencies, &dependents);
         if sorted.len() < dependencies.len() {
             return Err(circle(&dependencies, &sorted));
@@ -149,31 +226,41 @@ impl Order {
     /// The nodes that a node depends on, in ascending order.
     #[must_use]
     pub fn dependencies(&self, index: usize) -> &[usize] {
-        self.dependencies.get(index).map_or(&[], Vec::as_slice)
+        self.dependencies.of(index)
     }
 
     /// The nodes that depend on a node, in ascending order.
     #[must_use]
     pub fn dependents(&self, index: usize) -> &[usize] {
-        self.dependents.get(index).map_or(&[], Vec::as_slice)
+        self.dependents.of(index)
     }
 
     /// The waves in which nodes can be made: each node as early as what it depends on allows.
     #[must_use]
     pub fn waves(&self) -> Vec<Vec<usize>> {
-        layers(self.sorted.iter().copied(), &self.dependencies)
+        waves(&self.wave_of_each())
     }
 
     /// The waves in which nodes can be deleted: each node as early as what depends on it allows.
     #[must_use]
     pub fn deletion_waves(&self) -> Vec<Vec<usize>> {
+        waves(&self.deletion_wave_of_each())
+    }
+
+    /// The wave in which each node can be made.
+    pub(super) fn wave_of_each(&self) -> Vec<u32> {
+        layers(self.sorted.iter().copied(), &self.dependencies)
+    }
+
+    /// The wave in which each node can be deleted.
+    pub(super) fn deletion_wave_of_each(&self) -> Vec<u32> {
         layers(self.sorted.iter().rev().copied(), &self.dependents)
     }
 }
 
 /// Puts the nodes in order. If several may come next, the one that was given first does. Nodes on a circle, or behind one, are left out.
-fn sorted(dependencies: &[Vec<usize>], dependents: &[Vec<usize>]) -> Vec<usize> {
-    let mut missing: Vec<usize> = dependencies.iter().map(Vec::len).collect();
+fn sorted(dependencies: &Neighbours, dependents: &Neighbours) -> Vec<usize> {
+    let mut missing: Vec<usize> = dependencies.iter().map(<[usize]>::len).collect();
     let free = missing
         .iter()
         .enumerate()
@@ -182,7 +269,7 @@ fn sorted(dependencies: &[Vec<usize>], dependents: &[Vec<usize>]) -> Vec<usize> 
     let mut sorted = Vec::with_capacity(missing.len());
     while let Some(Reverse(index)) = free.pop() {
         sorted.push(index);
-        for dependent in dependents.get(index).into_iter().flatten() {
+        for dependent in dependents.of(index) {
             if let Some(missing) = missing.get_mut(*dependent) {
                 *missing -= 1;
                 if *missing == 0 {
@@ -196,7 +283,7 @@ fn sorted(dependencies: &[Vec<usize>], dependents: &[Vec<usize>]) -> Vec<usize> 
 
 /// A circle among the nodes that have no place in the order. Each of them depends on another one of them, so whoever follows that comes
 /// back to where it was.
-fn circle(dependencies: &[Vec<usize>], sorted: &[usize]) -> Vec<usize> {
+fn circle(dependencies: &Neighbours, sorted: &[usize]) -> Vec<usize> {
     let mut is_sorted = vec![false; dependencies.len()];
     for index in sorted {
         if let Some(is_sorted) = is_sorted.get_mut(*index) {
@@ -205,7 +292,7 @@ fn circle(dependencies: &[Vec<usize>], sorted: &[usize]) -> Vec<usize> {
     }
     let is_left = |index: &usize| is_sorted.get(*index) == Some(&false);
     let next = |index: usize| {
-        let mut own = dependencies.get(index).into_iter().flatten().copied();
+        let mut own = dependencies.of(index).iter().copied();
         own.find(is_left)
     };
     let mut path = Vec::new();
@@ -223,28 +310,35 @@ fn circle(dependencies: &[Vec<usize>], sorted: &[usize]) -> Vec<usize> {
     path
 }
 
-/// Puts each node into the first layer after those of all nodes that come `before` it; `sorted` names these first.
-fn layers(sorted: impl Iterator<Item = usize>, before: &[Vec<usize>]) -> Vec<Vec<usize>> {
+/// The first layer of each node that is after those of all nodes that come `before` it; `sorted` names these first.
+fn layers(sorted: impl Iterator<Item = usize>, before: &Neighbours) -> Vec<u32> {
     let mut layer_of = vec![0; before.len()];
-    let mut layers: Vec<Vec<usize>> = Vec::new();
     for index in sorted {
-        let before = before.get(index).into_iter().flatten();
+        let before = before.of(index).iter();
         let layer = before
             .filter_map(|before| layer_of.get(*before))
             .max()
-            .map_or(0, |last: &usize| last + 1);
+            .map_or(0, |last: &u32| last.saturating_add(1));
         if let Some(own) = layer_of.get_mut(index) {
             *own = layer;
         }
-        match layers.get_mut(layer) {
-            Some(layer) => layer.push(index),
-            None => layers.push(vec![index]),
+    }
+    layer_of
+}
+
+/// The nodes of each wave, in ascending order.
+fn waves(wave_of_each: &[u32]) -> Vec<Vec<usize>> {
+    let mut waves: Vec<Vec<usize>> = Vec::new();
+    for (index, wave) in wave_of_each.iter().enumerate() {
+        let wave = usize::try_from(*wave).unwrap_or(usize::MAX);
+        if waves.len() <= wave {
+            waves.resize_with(wave + 1, Vec::new);
+        }
+        if let Some(wave) = waves.get_mut(wave) {
+            wave.push(index);
         }
     }
-    for layer in &mut layers {
-        layer.sort_unstable();
-    }
-    layers
+    waves
 }
 
 #[cfg(test)]

@@ -161,9 +161,7 @@ pub fn plan(input: &PlanInput<'_>, members: &mut Members) -> Plan {
     let known = members.of_entries();
     for (index, (entry, known)) in graph.entries().iter().zip(known).enumerate() {
         let (member, observation) = (known.member.as_ref(), &known.observation);
-        if let Some(facts) = graph.facts(index) {
-            update_inventory(entry, facts, member, observation, &mut actions);
-        }
+        update_inventory(graph, (index, entry), member, observation, &mut actions);
         steps.push(step(entry, member, observation, input, &mut wake));
     }
     let freed = if graph.has_orders() {
@@ -376,12 +374,16 @@ fn claim(entry: &Entry, member: Option<&Member>, present: &Present) -> Claim {
 
 /// Brings the inventory up to date with an entry and with what was observed.
 fn update_inventory(
-    entry: &Entry,
-    facts: &MemberFacts,
+    graph: &Graph,
+    (index, entry): (usize, &Entry),
     member: Option<&Member>,
     observation: &Observation,
     actions: &mut Vec<Action>,
 ) {
+    let record = || {
+        let facts = graph.facts(index);
+        facts.map(|facts| Action::Record(entry.key.clone(), facts))
+    };
     let Some(member) = member else {
         let is_wanted = match &observation.found {
             Found::Absent => true,
@@ -393,12 +395,12 @@ fn update_inventory(
             Found::Unknown | Found::NoKind => false,
         };
         if is_wanted && !observation.is_busy {
-            actions.push(Action::Record(entry.key.clone(), facts.clone()));
+            actions.extend(record());
         }
         return;
     };
-    if member.facts != *facts || member.removed_in.is_some() {
-        actions.push(Action::Record(entry.key.clone(), facts.clone()));
+    if !graph.has_facts(index, &member.facts) || member.removed_in.is_some() {
+        actions.extend(record());
     }
     if let Found::Present(present) = &observation.found
         && present.carries_nonce_of(member)

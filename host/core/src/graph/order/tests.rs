@@ -191,7 +191,7 @@ fn has_circle(dependencies: &[Vec<usize>]) -> bool {
 proptest! {
     #[test]
     fn every_node_comes_once_and_after_what_it_depends_on(all in nodes()) {
-        match Order::of_indexes(all.clone()) {
+        match Order::of_indexes(&all) {
             Err(path) => {
                 prop_assert!(has_circle(&all));
                 let next = path.iter().cycle().skip(1);

@@ -11,7 +11,7 @@ fn names(members: &Members) -> Vec<String> {
 
 fn member(entry: &str) -> Member {
     Member {
-        facts: graph(&[entry]).facts(0).unwrap().clone(),
+        facts: graph(&[entry]).facts(0).unwrap(),
         removed_in: None,
         nonce: "nonce".to_owned(),
         uid: None,
