@@ -18,7 +18,7 @@ async fn mark(scene: &Scene, name: &str, text: &str) -> anyhow::Result<()> {
 }
 
 async fn hold(scene: &Scene, name: &str, is_held: bool) -> anyhow::Result<()> {
-    let finalizers = is_held.then(|| ["sets.example/hold"]);
+    let finalizers = is_held.then_some(["sets.example/hold"]);
     scene
         .meddle(
             "v1",
