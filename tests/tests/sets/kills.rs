@@ -123,7 +123,7 @@ fn declaration() -> Value {
     let script = json!({"desiredAt": "/data/set"});
     let mut object = configurator::scripted("kills", watch, script, capabilities);
     object["spec"]["sets"] = json!({"maxPrunePercent": 100});
-    // Of writes side by side, some would be over before their host is killed.
+    // With several places, some writes would be over before their host is killed.
     object["spec"]["concurrency"] = json!(1);
     object
 }
