@@ -37,13 +37,16 @@ impl RetryPolicy {
         if failures == 0 {
             return Duration::ZERO;
         }
-        let factor = 1u32.checked_shl(failures - 1).unwrap_or(u32::MAX);
-        let whole = self
-            .initial_delay
-            .saturating_mul(factor)
-            .min(self.max_delay);
+        let whole = doubled(self.initial_delay, failures - 1, self.max_delay);
         jittered(whole, seed ^ u64::from(failures))
     }
+}
+
+/// `first`, doubled so many times; at most `longest`.
+#[must_use]
+pub fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
+    let factor = 1u32.checked_shl(times).unwrap_or(u32::MAX);
+    first.saturating_mul(factor).min(longest)
 }
 
 /// Between one half of `whole` and the whole of it, chosen by `seed`.

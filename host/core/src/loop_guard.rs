@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::backoff::doubled;
 use crate::handler::WatchEvent;
 use crate::time::Timestamp;
 
@@ -71,9 +72,7 @@ impl LoopGuard {
     fn space(&self) -> Duration {
         match self.echoes.checked_sub(FREE_ECHOES + 1) {
             None => Duration::ZERO,
-            Some(steps) => Duration::from_secs(1)
-                .saturating_mul(1 << steps.min(16))
-                .min(MAX_SPACE),
+            Some(steps) => doubled(Duration::from_secs(1), steps, MAX_SPACE),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use configurator_core::backoff::doubled;
 use configurator_core::time::Timestamp;
 
 /// So many corrections in a row are a fight.
@@ -20,26 +21,21 @@ pub(super) struct Corrections {
 }
 
 impl Corrections {
-    /// Takes note of a correction. Returns whether it is part of a fight.
+    /// Takes note of a correction. Returns whether a fight begins with it.
     pub(super) fn note(&mut self, now: Timestamp) -> bool {
         if now.since(self.last) > QUIET {
             self.number = 0;
         }
         self.number = self.number.saturating_add(1);
         self.last = now;
-        self.number >= FIGHT
-    }
-
-    /// Whether the last correction was the one with which the fight began.
-    pub(super) const fn has_just_begun(&self) -> bool {
         self.number == FIGHT
     }
 
     /// The time of the next correction. `None`: at once.
     pub(super) fn next(&self) -> Option<Timestamp> {
         let doublings = self.number.checked_sub(FIGHT)?;
-        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(doublings));
-        Some(self.last.after(pause.min(LONGEST_PAUSE)))
+        let pause = doubled(FIRST_PAUSE, doublings, LONGEST_PAUSE);
+        Some(self.last.after(pause))
     }
 }
 

@@ -286,8 +286,7 @@ impl LiveSet {
 
     /// Takes note of a correction of a member that had drifted. Returns whether a fight has begun with it: the next ones are spaced out.
     pub(crate) fn corrected(&mut self, key: &MemberKey, now: Timestamp) -> bool {
-        let corrections = self.corrections.entry(key.clone()).or_default();
-        corrections.note(now) && corrections.has_just_begun()
+        self.corrections.entry(key.clone()).or_default().note(now)
     }
 
     /// The reason to wait with the correction of a member that others change again and again.
