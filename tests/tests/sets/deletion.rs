@@ -13,11 +13,11 @@ on_both!(
         scene.owner("web", json!([entry("a", "1"), after("b", "1", &["a"])])).await?;
         scene.until_state("web", "Ready").await?;
         // A finalizer of somebody else holds what goes first.
-        scene.meddle("v1", "ConfigMap", "b", json!({"metadata": {"finalizers": ["sets.example/hold"]}})).await?;
+        scene.hold("b", true).await?;
         scene.delete_owner("web").await?;
         scene.until_reason("web", "finalizers are not complete").await?;
         assert!(scene.config_map("a").await?.unwrap()["metadata"].get("deletionTimestamp").is_none());
-        scene.meddle("v1", "ConfigMap", "b", json!({"metadata": {"finalizers": null}})).await?;
+        scene.hold("b", false).await?;
         scene.until_gone("web").await?;
         assert!(scene.config_map("a").await?.is_none());
         assert!(scene.object_set("web").await?.is_none());
@@ -32,11 +32,11 @@ on_both!(
     async |scene: Scene| {
         scene.owner("web", json!([entry("a", "1"), after("b", "1", &["a"])])).await?;
         scene.until_state("web", "Ready").await?;
-        scene.meddle("v1", "ConfigMap", "b", json!({"metadata": {"finalizers": ["sets.example/hold"]}})).await?;
+        scene.hold("b", true).await?;
         scene.delete_owner("web").await?;
         scene.until_reason("web", "finalizers are not complete").await?;
         let scene = scene.restart().await?;
-        scene.meddle("v1", "ConfigMap", "b", json!({"metadata": {"finalizers": null}})).await?;
+        scene.hold("b", false).await?;
         scene.until_gone("web").await?;
         assert_eq!(scene.members().await?, [""; 0]);
         scene.world.stop().await
@@ -50,13 +50,13 @@ on_both!(
         let set = json!({"entries": [entry("a", "1")], "terminationPolicyAt": ".metadata.annotations.policy"});
         scene.owner_of_set("web", set).await?;
         scene.until_state("web", "Ready").await?;
-        scene.meddle("v1", "ConfigMap", "web", json!({"metadata": {"annotations": {"policy": "DoNotTerminate"}}})).await?;
+        scene.annotate("web", "policy", Some("DoNotTerminate")).await?;
         scene.delete_owner("web").await?;
         scene.until_state("web", "Kept").await?;
         let events = scene.events("SetKept").await?;
         assert!(events[0].contains("DoNotTerminate"), "{events:?}");
         assert!(scene.config_map("a").await?.is_some());
-        scene.meddle("v1", "ConfigMap", "web", json!({"metadata": {"annotations": {"policy": "Delete"}}})).await?;
+        scene.annotate("web", "policy", Some("Delete")).await?;
         scene.until_gone("web").await?;
         assert!(scene.config_map("a").await?.is_none());
         scene.world.stop().await

@@ -17,18 +17,6 @@ async fn mark(scene: &Scene, name: &str, text: &str) -> anyhow::Result<()> {
         .await
 }
 
-async fn hold(scene: &Scene, name: &str, is_held: bool) -> anyhow::Result<()> {
-    let finalizers = is_held.then_some(["sets.example/hold"]);
-    scene
-        .meddle(
-            "v1",
-            "ConfigMap",
-            name,
-            json!({"metadata": {"finalizers": finalizers}}),
-        )
-        .await
-}
-
 async fn is_terminating(scene: &Scene, name: &str) -> anyhow::Result<bool> {
     let found = scene.config_map(name).await?;
     Ok(found.is_none_or(|found| found["metadata"].get("deletionTimestamp").is_some()))
@@ -74,11 +62,11 @@ on_both!(
         mark(&scene, "a", "2").await?;
         scene.until_state("web", "Ready").await?;
 
-        hold(&scene, "a", true).await?;
+        scene.hold("a", true).await?;
         scene.delete_owner("web").await?;
         scene.until_reason("web", "waits for the deletion of ").await?;
         assert!(is_terminating(&scene, "a").await? && !is_terminating(&scene, "b").await?);
-        hold(&scene, "a", false).await?;
+        scene.hold("a", false).await?;
         scene.until_gone("web").await?;
         scene.world.stop().await
     }
@@ -90,14 +78,14 @@ on_both!(
     async |scene: Scene| {
         scene.owner("web", json!([entry("a", "1"), after("b", "1", &["a"]), entry("c", "1")])).await?;
         scene.until_state("web", "Ready").await?;
-        hold(&scene, "b", true).await?;
+        scene.hold("b", true).await?;
         let api = scene.api("v1", "ConfigMap").await?;
         api.delete("b", &kube::api::DeleteParams::default()).await?;
         scene.until_status("web", "b goes", |status| status.state != "Ready").await?;
         scene.delete_owner("web").await?;
         scene.until_gone("c").await?;
         assert!(!is_terminating(&scene, "a").await?);
-        hold(&scene, "b", false).await?;
+        scene.hold("b", false).await?;
         scene.until_gone("web").await?;
         assert_eq!(scene.members().await?, [""; 0]);
         scene.world.stop().await
@@ -113,11 +101,11 @@ on_both!(
         scene.owner("web", json!([entry("c", "1"), marked("d", "1")])).await?;
         scene.until_status("web", "d is created", |status| status.waiting_for.contains("/d:")).await?;
         assert!(!is_terminating(&scene, "a").await? && !is_terminating(&scene, "b").await?);
-        hold(&scene, "b", true).await?;
+        scene.hold("b", true).await?;
         mark(&scene, "d", "1").await?;
         scene.until_reason("web", "waits for the deletion of ").await?;
         assert!(is_terminating(&scene, "b").await? && !is_terminating(&scene, "a").await?);
-        hold(&scene, "b", false).await?;
+        scene.hold("b", false).await?;
         scene.until_status("web", "two members", |status| status.objects == 2).await?;
         assert_eq!(scene.members().await?, ["c", "d"]);
         scene.world.stop().await

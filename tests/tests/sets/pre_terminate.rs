@@ -12,11 +12,6 @@ fn apply(scene: &Scene, name: &str) -> Value {
     }})
 }
 
-async fn annotate(scene: &Scene, owner: &str, annotation: &str) -> anyhow::Result<()> {
-    let patch = json!({"metadata": {"annotations": {annotation: "true"}}});
-    scene.meddle("v1", "ConfigMap", owner, patch).await
-}
-
 on_both!(
     /// Row 62: the members stay until each request has succeeded and its object is ready, also across a restart of the host.
     a_deletion_waits_for_what_comes_before_it,
@@ -73,7 +68,7 @@ on_both!(
             status.waiting_for.starts_with("the request \"ask\" of `pre-terminate` has failed: ")
         }).await?;
         assert_eq!(scene.members().await?, ["a"]);
-        annotate(&scene, "web", "configurator.dev/skip-pre-terminate").await?;
+        scene.annotate("web", "configurator.dev/skip-pre-terminate", Some("true")).await?;
         scene.until_gone("web").await?;
         assert_eq!(scene.members().await?, [""; 0]);
         scene.world.stop().await

@@ -191,11 +191,24 @@ impl Scene {
         Ok(())
     }
 
+    /// Sets an annotation of a ConfigMap, or removes it.
+    pub async fn annotate(&self, name: &str, annotation: &str, value: Option<&str>) -> Result<()> {
+        let patch = json!({"metadata": {"annotations": {annotation: value}}});
+        self.meddle("v1", "ConfigMap", name, patch).await
+    }
+
+    /// Holds a ConfigMap by a finalizer of somebody else, or lets it go.
+    pub async fn hold(&self, name: &str, is_held: bool) -> Result<()> {
+        let finalizers = is_held.then_some(["sets.example/hold"]);
+        let patch = json!({"metadata": {"finalizers": finalizers}});
+        self.meddle("v1", "ConfigMap", name, patch).await
+    }
+
     /// Suspends or resumes the set of an owner. Returns when a set that is to be suspended is.
     pub async fn suspend(&self, owner: &str, is_suspended: bool) -> Result<()> {
         let value = is_suspended.then_some("true");
-        let patch = json!({"metadata": {"annotations": {"configurator.dev/suspend-set": value}}});
-        self.meddle("v1", "ConfigMap", owner, patch).await?;
+        self.annotate(owner, "configurator.dev/suspend-set", value)
+            .await?;
         if is_suspended {
             self.until_state(owner, "Suspended").await?;
         }
