@@ -377,21 +377,18 @@ impl<'a> World<'a> {
     async fn apply_status(&self, object: &Value) -> Result<(), Failed> {
         let name = ObjectName::of(object);
         let api = self.api(&name).await?;
-        if api.get_opt(&name.name).await?.is_none() {
-            return match self.is_tried {
-                // A host that has met a fault may not have made it.
-                true => Ok(()),
-                false => Err(format!(
-                    "there is no {} {:?} whose status could change",
-                    name.kind, name.name
-                )
-                .into()),
-            };
+        let patch = Patch::Merge(json!({"status": object.get("status")}));
+        match api
+            .patch_status(&name.name, &PatchParams::default(), &patch)
+            .await
+        {
+            // A host that has met a fault may not have made it.
+            Err(kube::Error::Api(status)) if status.code == 404 && self.is_tried => Ok(()),
+            changed => {
+                changed?;
+                Ok(())
+            }
         }
-        let patch = json!({"status": object.get("status")});
-        api.patch_status(&name.name, &PatchParams::default(), &Patch::Merge(&patch))
-            .await?;
-        Ok(())
     }
 
     async fn delete(&self, name: &ObjectName) -> Result<(), Failed> {
