@@ -1,5 +1,6 @@
 //! Carries out the actions of a plan at the API server.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use configurator_core::authorization::AuthorizedOperation;
@@ -335,20 +336,21 @@ impl MemberActions<'_> {
         }
     }
 
-    async fn send(
+    /// Sends a request, which this names in traces, and returns the object of its answer. `None`: it has none.
+    pub(super) async fn send(
         self,
-        key: &MemberKey,
+        name: &(impl Display + ?Sized),
         operation: &AuthorizedOperation,
     ) -> Result<Option<Value>, Fault> {
         let sink = operation.sink();
         let span = tracing::info_span!(
             "request",
-            name = %key,
+            name = %name,
             sink = sink.name(),
             operation = %operation,
             fault = tracing::field::Empty,
         );
-        let mut scope = scope_for(self.run, self.run.members().first(), &key.to_string());
+        let mut scope = scope_for(self.run, self.run.members().first(), &name.to_string());
         let answered = async {
             scope.answer = self.answers.begin().await?;
             if let Some(permit) = self.permit

@@ -16,9 +16,9 @@ use serde_json::Value;
 use super::inventory::Stored;
 use super::live::LiveSet;
 use super::readiness::ReadyWhen;
-use super::reconcile::{SetRun, begun_again};
+use super::reconcile::{SetRun, begun_again, invalid};
 use crate::cipher::Cipher;
-use crate::executor::{IdempotencyKeys, Sending, scope_for};
+use crate::executor::{IdempotencyKeys, Sending};
 use crate::objects::text;
 use crate::redaction::Redactor;
 use crate::resource::object_set::SentRequest;
@@ -225,7 +225,7 @@ impl SetRun<'_> {
         set: &mut LiveSet,
         owner: &Value,
     ) -> Result<Preparation, Fault> {
-        let is_skipped = marks::annotation(owner, marks::SKIP_PRE_TERMINATE) == Some("true");
+        let is_skipped = marks::is_true(owner, marks::SKIP_PRE_TERMINATE);
         if is_skipped || set.stored.pre_terminate.requests.is_empty() {
             return Ok(Preparation::Done);
         }
@@ -291,17 +291,8 @@ impl SetRun<'_> {
         };
         let authorized = self.run.authorize_member(&read, &manager(self.run));
         let operation = authorized.map_err(|denied| denied.into_fault())?;
-        let mut scope = scope_for(self.run, self.run.members().first(), &request.name);
-        scope.answer = self.answers.begin().await?;
-        let sink = self.executor.sinks().get(operation.sink());
-        let health = match sink.execute(&operation, &scope).await {
-            Ok(answer) => {
-                let object = answer.query_objects.first();
-                health_of(
-                    request,
-                    &object.map(|object| object.to_value()).unwrap_or_default(),
-                )
-            }
+        let health = match self.actions().send(&request.name, &operation).await {
+            Ok(object) => health_of(request, &object.unwrap_or_default()),
             Err(fault) if fault.kind == FaultKind::ResourceNotFound => {
                 pre_terminate.sent.remove(&request.name);
                 return Ok(None);
@@ -408,10 +399,6 @@ fn cipher(key: &StateKey) -> Cipher {
 
 fn purpose(owner: &str) -> String {
     format!("pre-terminate {owner}")
-}
-
-fn invalid(message: String) -> Fault {
-    Fault::new(FaultKind::ResourceGeneric, message)
 }
 
 #[cfg(test)]

@@ -29,7 +29,6 @@ use futures::stream::FuturesUnordered;
 use kube::Client;
 use kube::api::ApiResource;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::actions::{Done, FIELDS_OF_OTHERS, MemberActions, Prepared};
 use super::kinds::{KindName, ServedKind};
@@ -88,7 +87,7 @@ enum Goal<'a> {
 }
 
 impl<'a> SetRun<'a> {
-    fn actions(self) -> MemberActions<'a> {
+    pub(super) fn actions(self) -> MemberActions<'a> {
         MemberActions {
             run: self.run,
             sinks: self.executor.sinks(),
@@ -164,7 +163,7 @@ impl<'a> SetRun<'a> {
             return Err(unsupported("the set has no entries"));
         };
         let goal = Goal::Wanted(policy, options, &checked);
-        let is_suspended = is_suspended(&object);
+        let is_suspended = marks::is_true(&object, marks::SUSPEND);
         let rest = self.turn(&mut set, &inbox, goal, is_suspended).await?;
         if let Rest::Complete = rest {
             self.keep_pre_terminate(&mut set, &request.set.pre_terminate)
@@ -205,7 +204,7 @@ impl<'a> SetRun<'a> {
         let object = live.and_then(|live| serde_json::to_value(live).ok());
         let object = object.unwrap_or_else(|| member.object.to_value());
         let policy = policy_of(&set.stored.termination_policy, &object);
-        let is_suspended = is_suspended(&object);
+        let is_suspended = marks::is_true(&object, marks::SUSPEND);
         let preparation = match is_suspended || policy == TerminationPolicy::DoNotTerminate {
             true => Preparation::Done,
             false => self.pre_terminate(&mut set, &object).await?,
@@ -372,9 +371,7 @@ impl<'a> SetRun<'a> {
                 if is_dirty {
                     self.save(set).await?;
                 }
-                if !set.is_watched {
-                    self.watch(set).await?;
-                }
+                self.watch(set).await?;
                 let (mut rest, mut status) = at_rest(&planned.state, &set.members);
                 if is_suspended {
                     status::suspend(&mut status);
@@ -507,12 +504,8 @@ impl<'a> SetRun<'a> {
         };
         self.sets.metrics.repaired();
         let conflicts = match conflict {
-            None => " fields were missing or nobody's".to_owned(),
-            Some(conflict) => conflict
-                .split(FIELDS_OF_OTHERS)
-                .nth(1)
-                .unwrap_or(conflict)
-                .to_owned(),
+            None => " no field manager has the fields that differed",
+            Some(conflict) => conflict.split(FIELDS_OF_OTHERS).nth(1).unwrap_or(conflict),
         };
         tracing::info!(configurator = %self.run.configurator().key, object = %owner.key, member = %key, "a member had drifted and was corrected");
         let tell = |reason: &'static str, message: String| {
@@ -530,7 +523,7 @@ impl<'a> SetRun<'a> {
             tell(
                 "DriftContested",
                 format!(
-                    "{key} is changed by others again and again, and is corrected less and less often from now on; leave the fields to one of the two, in `ignored-paths` of its entry or elsewhere:{conflicts}"
+                    "{key} is changed by others again and again, and is corrected less and less often from now on; list the fields in `ignored-paths` of the entry, or have the others leave them alone:{conflicts}"
                 ),
             );
         }
@@ -580,8 +573,12 @@ impl<'a> SetRun<'a> {
         self.sets.inventories.publish(stored, said).await
     }
 
-    /// Watches the kinds of all members, unless they are watched. First looks up the kinds that the API did not serve before, because the set may have defined them since.
+    /// Watches the kinds of all members, unless they are watched. First looks up the kinds that the API did not serve before, because the set
+    /// may have defined them since.
     async fn watch(self, set: &mut LiveSet) -> Result<(), Fault> {
+        if set.is_watched {
+            return Ok(());
+        }
         let unserved = set.wanted.iter_mut().flat_map(Wanted::unserved);
         for (entry, wanted) in unserved {
             if let Some(name) = KindName::of(entry) {
@@ -704,11 +701,6 @@ fn failed(fault: Fault, reaction: Reaction) -> SetOutcome {
     })
 }
 
-/// Whether the owner has the annotation that suspends its set.
-fn is_suspended(owner: &Value) -> bool {
-    marks::annotation(owner, marks::SUSPEND) == Some("true")
-}
-
 fn generation_of(member: &Member) -> Option<i64> {
     #[derive(Deserialize)]
     struct Owner {
@@ -722,7 +714,7 @@ fn generation_of(member: &Member) -> Option<i64> {
     owner.metadata.generation
 }
 
-fn invalid(message: String) -> Fault {
+pub(super) fn invalid(message: String) -> Fault {
     Fault::new(FaultKind::ResourceGeneric, message)
 }
 

@@ -24,8 +24,8 @@ pub const PRUNING: &str = "configurator.dev/pruning";
 /// The annotation of an owner that suspends its set: with the value `true`, the host neither writes nor deletes members.
 pub const SUSPEND: &str = "configurator.dev/suspend-set";
 
-/// The annotation of an owner that is being deleted which has the host delete the members without the requests of `pre-terminate`, with the
-/// value `true`.
+/// The annotation of an owner that skips its `pre-terminate`: with the value `true`, the host deletes the members without sending these
+/// requests.
 pub const SKIP_PRE_TERMINATE: &str = "configurator.dev/skip-pre-terminate";
 
 /// Labels and annotations that entries may not have.
@@ -179,6 +179,12 @@ pub fn annotation<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
         .get("annotations")?
         .get(name)?
         .as_str()
+}
+
+/// Whether an object has this annotation with the value `true`.
+#[must_use]
+pub fn is_true(object: &Value, name: &str) -> bool {
+    annotation(object, name) == Some("true")
 }
 
 /// The kind and name of an object's controller.
