@@ -7,7 +7,7 @@ use configurator_core::fault::Fault;
 use configurator_core::plan::{self, Plan, PlannedAction, PlannedStep};
 use configurator_core::request::{ObjectRef, OnError, Operation};
 use configurator_core::result::{Answer, RequestResult};
-use configurator_core::run::{Member, Run};
+use configurator_core::run::{Member, Run, UnreadyPlan};
 use configurator_guest::owner::owner_of;
 use futures::StreamExt;
 use serde::Deserialize;
@@ -22,6 +22,10 @@ use crate::redaction::Redactor;
 use crate::shards::Permit;
 use crate::sinks::{Scope, Sinks};
 use crate::suspect_requests::{self, SuspectRequests};
+
+pub(crate) use self::graph::{GraphPlan, ReadyConditions};
+
+mod graph;
 
 /// The `Idempotency-Key` of each HTTP request that gets one, by the request's name.
 pub(crate) type IdempotencyKeys = BTreeMap<String, String>;
@@ -66,8 +70,12 @@ pub struct Executor {
 /// What carrying out a plan came to.
 #[derive(Debug, Default)]
 pub struct Executed {
-    /// One for each step, in order.
+    /// One for each step, in order; if requests are left, one for each of [`sent`](Self::sent).
     pub results: Vec<RequestResult>,
+    /// The indexes of the steps that were sent, if requests are left.
+    pub sent: Vec<usize>,
+    /// With the strategy `graph`: the requests that are left, because they wait for objects.
+    pub unready: Option<Box<UnreadyPlan>>,
     /// Whether anything changed at any server.
     pub has_written: bool,
     /// Objects of the watched kind that were written, with their new version.
@@ -103,7 +111,7 @@ impl Executor {
         &self.sinks
     }
 
-    /// Carries out the plan of a run.
+    /// Carries out the plan of a run that has no order: see [`execute_graph`](Self::execute_graph).
     ///
     /// In each wave, requests go side by side within the Configurator's concurrency, or one after another when the
     /// plan is serial. After a failure that nothing catches, a serial plan and later waves are not sent. A request waits until there is
@@ -204,6 +212,11 @@ impl Executor {
                 changed: false,
                 own_write: None,
             },
+            PlannedAction::Await(awaited) => StepResult {
+                result: awaited.result.clone(),
+                changed: false,
+                own_write: None,
+            },
             PlannedAction::Refuse(fault) => {
                 self.metrics
                     .request(request.operation.sink(), Some(fault.kind));
@@ -278,6 +291,7 @@ impl Executor {
     fn not_sent(&self, step: &PlannedStep, culprit: &str) -> StepResult {
         let result = match &step.action {
             PlannedAction::Keep(result) => result.clone(),
+            PlannedAction::Await(awaited) => awaited.result.clone(),
             PlannedAction::Send(_) | PlannedAction::Refuse(_) => {
                 plan::failed(&step.request, plan::not_sent(culprit), self.clock.now())
             }

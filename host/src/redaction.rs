@@ -256,6 +256,7 @@ mod tests {
             partition: None,
         };
         let plan = Plan {
+            order: None,
             is_serial: false,
             steps: vec![PlannedStep {
                 request: Request::new("r", Operation::Secret(request)),

@@ -6,7 +6,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::handler::{HandlerOutput, Outcome};
 use crate::layers;
 use crate::partition;
-use crate::plan::{InvalidRequest, Plan, namespace_of};
+use crate::plan::{self, InvalidRequest, Plan, namespace_of};
 use crate::request::{
     ConfigOperation, ConfigVerb, ExecuteStrategy, ExtensionRequest, KubernetesRequest,
     KubernetesVerb, ObjectKey, ObjectRef, Operation, Request, SecretRequest, SecretVerb,
@@ -72,12 +72,15 @@ pub fn check(output: &HandlerOutput, rules: OutputRules<'_>) -> Result<(), Fault
             rules.max_requests
         )));
     }
-    if output.requests.execute_strategy == ExecuteStrategy::Graph {
-        return Err(unsupported(
-            "the strategy `graph` is not offered by this host".to_owned(),
-        ));
-    }
     check_names(requests)?;
+    if output.requests.execute_strategy == ExecuteStrategy::Graph {
+        check_graph(requests)?;
+    } else if let Some(request) = requests.iter().find(|request| is_of_graph(request)) {
+        return Err(invalid(format!(
+            "request {:?}: `depends-on` and `ready-when` are valid with the strategy `graph` only",
+            request.name
+        )));
+    }
     check_applies(requests, rules.applied)?;
     let default_namespace = rules
         .members
@@ -212,6 +215,28 @@ fn check_names(requests: &[Request]) -> Result<(), Fault> {
     Ok(())
 }
 
+fn is_of_graph(request: &Request) -> bool {
+    !request.depends_on.is_empty() || request.ready_when.is_some()
+}
+
+/// Checks that requests can be ordered, and that nothing waits for what the host does not learn.
+fn check_graph(requests: &[Request]) -> Result<(), Fault> {
+    let order = plan::order_of(requests).map_err(invalid_request)?;
+    for (index, request) in requests.iter().enumerate() {
+        let wrong = |why: &str| Err(invalid(format!("request {:?}: {why}", request.name)));
+        let is_declarative = request.is_declarative;
+        if is_declarative && !order.dependents(index).is_empty() {
+            return wrong("it is declarative, so no request may depend on it");
+        }
+        if request.ready_when.is_some() && (is_declarative || !request.operation.answers_object()) {
+            return wrong(
+                "`ready-when` needs an object to be ready: it is for requests that read or write one Kubernetes object, do not delete it, and are not declarative",
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Each apply is complete, so two of one manager to one object would undo one another.
 fn check_applies(requests: &[Request], applied: &Applied) -> Result<(), Fault> {
     let mut here: BTreeMap<(ObjectKey, Option<String>), &str> = BTreeMap::new();
@@ -259,11 +284,6 @@ fn check_request(
     rules: OutputRules<'_>,
     default_namespace: &str,
 ) -> Result<(), Fault> {
-    if !request.depends_on.is_empty() || request.ready_when.is_some() {
-        return Err(invalid(
-            "`depends-on` and `ready-when` are valid with the strategy `graph` only".to_owned(),
-        ));
-    }
     if request.once && !rules.is_leaf {
         return Err(unsupported("`once` needs a machine".to_owned()));
     }

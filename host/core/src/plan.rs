@@ -10,16 +10,26 @@ use crate::ceiling::Ceiling;
 use crate::digest::digest_of;
 use crate::fault::{Fault, FaultKind, Reaction};
 use crate::field_manager;
+use crate::graph::order::{Node, Order, OrderError};
 use crate::parking::Server;
 use crate::request::{ExecuteStrategy, ObjectRef, OnError, Operation, Request, Requests};
 use crate::result::{RequestResult, ResultEntry};
+use crate::text::quoted;
 use crate::time::Timestamp;
+
+pub use self::reading::reading_of;
+
+pub mod attempt;
+mod dispatch;
+mod reading;
 
 /// What is to be executed. Steps and results are in request order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Whether the first failure that nothing catches stops the rest.
     pub is_serial: bool,
+    /// With the strategy `graph`: which steps come before which.
+    pub order: Option<Order>,
     /// One for each request.
     pub steps: Vec<PlannedStep>,
 }
@@ -42,8 +52,22 @@ pub enum PlannedAction {
     Send(Box<AuthorizedOperation>),
     /// It succeeded in an earlier attempt, unchanged: its result stands.
     Keep(RequestResult),
+    /// It succeeded earlier, and its object was not ready: find out whether it is. Only with the strategy `graph`.
+    Await(Box<AwaitedStep>),
     /// It may not be sent.
     Refuse(Fault),
+}
+
+/// A step that has succeeded, and whose object is to become ready.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AwaitedStep {
+    /// What was sent. It is sent again if the object is gone.
+    pub sent: AuthorizedOperation,
+    /// What it came to.
+    pub result: RequestResult,
+    /// A hash of the status that the object had when it was written, if that is known. An object without `status.observedGeneration` is not
+    /// ready by it.
+    pub written_status: Option<u64>,
 }
 
 impl PlannedStep {
@@ -70,6 +94,20 @@ pub struct PlanRules<'a> {
 }
 
 impl PlanRules<'_> {
+    /// Returns why the object of a request may not be read, if it may not.
+    fn unreadable(&self, request: &Request, read: &Operation) -> Option<Fault> {
+        let read = Request {
+            operation: read.clone(),
+            ..request.clone()
+        };
+        let denied = self.authorize(&read).err()?;
+        let fault = denied.into_fault();
+        Some(Fault {
+            message: format!("to find out whether its object is ready: {}", fault.message),
+            ..fault
+        })
+    }
+
     /// Authorizes the operation of a request.
     ///
     /// # Errors
@@ -130,18 +168,40 @@ impl Plan {
         rules: PlanRules<'_>,
     ) -> Result<Self, InvalidRequest> {
         let batch = requests.batch_error_strategy;
-        let step = |request: Request| {
+        let is_serial = requests.execute_strategy == ExecuteStrategy::Serial;
+        let order = match requests.execute_strategy {
+            ExecuteStrategy::Graph => Some(order_of(&requests.resource_requests)?),
+            ExecuteStrategy::Serial | ExecuteStrategy::Parallel => None,
+        };
+        let step = |(index, request): (usize, Request)| {
             let authorized = rules.authorize(&request);
+            let order = order.as_ref();
+            let awaited = order.and_then(|order| {
+                // The host names an object that has no name yet.
+                let name = request.operation.object_name().unwrap_or("name");
+                reading_of(&request, name, !order.dependents(index).is_empty())
+            });
+            let unreadable = awaited.as_ref().and_then(|read| rules.unreadable(&request, read));
             let action = match (authorized, kept.get(&request.name)) {
                 (Err(Denied::Invalid(why)), _) => {
                     let name = request.name;
                     return Err(InvalidRequest { name, why });
                 }
                 (Err(Denied::Forbidden(fault)), _) => PlannedAction::Refuse(fault),
-                (Ok(_), Some((operation, result))) if *operation == request.operation => {
-                    PlannedAction::Keep(result.clone())
+                (Ok(authorized), Some((operation, result))) if *operation == request.operation => {
+                    match awaited {
+                        None => PlannedAction::Keep(result.clone()),
+                        Some(_) => PlannedAction::Await(Box::new(AwaitedStep {
+                            sent: authorized,
+                            result: result.clone(),
+                            written_status: None,
+                        })),
+                    }
                 }
-                (Ok(authorized), _) => PlannedAction::Send(Box::new(authorized)),
+                (Ok(authorized), _) => match unreadable {
+                    None => PlannedAction::Send(Box::new(authorized)),
+                    Some(fault) => PlannedAction::Refuse(fault),
+                },
             };
             Ok(PlannedStep {
                 on_error: request.effective_on_error(batch),
@@ -149,11 +209,21 @@ impl Plan {
                 action,
             })
         };
-        let steps = requests.resource_requests.into_iter().map(step);
+        let steps = requests.resource_requests.into_iter().enumerate().map(step);
         Ok(Self {
-            is_serial: requests.execute_strategy == ExecuteStrategy::Serial,
+            is_serial,
             steps: steps.collect::<Result<_, _>>()?,
+            order,
         })
+    }
+
+    /// Returns the read that tells whether what depends on a step may be sent, once the step has succeeded and its object has this name.
+    /// `None`: it may be sent at once.
+    #[must_use]
+    pub fn reading(&self, index: usize, name: &str) -> Option<Operation> {
+        let request = &self.steps.get(index)?.request;
+        let dependents = self.order.as_ref()?.dependents(index);
+        reading_of(request, name, !dependents.is_empty())
     }
 
     /// The waves of execution, as indexes into [`steps`](Self::steps): what the host's readiness depends on first,
@@ -184,12 +254,46 @@ impl Plan {
             let fault = match &step.action {
                 PlannedAction::Refuse(fault) => fault.clone(),
                 PlannedAction::Keep(result) => return result.clone(),
+                PlannedAction::Await(awaited) => return awaited.result.clone(),
                 PlannedAction::Send(_) => not_sent(&culprit.request.name),
             };
             failed(&step.request, fault, now)
         };
         Some(self.steps.iter().map(settle).collect())
     }
+}
+
+/// Orders the requests of an output by their `depends-on`.
+///
+/// # Errors
+/// A request that depends on itself, or on what is no request of this output.
+pub(crate) fn order_of(requests: &[Request]) -> Result<Order, InvalidRequest> {
+    let nodes = requests.iter().map(|request| Node {
+        name: &request.name,
+        depends_on: &request.depends_on,
+    });
+    Order::of(nodes).map_err(|error| match error {
+        OrderError::Duplicate { name } => InvalidRequest {
+            why: "another request has its name".to_owned(),
+            name,
+        },
+        OrderError::Unknown { name, dependency } => InvalidRequest {
+            why: format!(
+                "`depends-on` names {}, and no request of this output has that name",
+                quoted(&dependency)
+            ),
+            name,
+        },
+        OrderError::Cycle { path } => {
+            let name = path.first().cloned().unwrap_or_default();
+            let path = path.iter().chain([&name]).map(|name| format!("{name:?}"));
+            let path = path.collect::<Vec<_>>().join(" → ");
+            InvalidRequest {
+                why: format!("it depends on itself: {path}"),
+                name,
+            }
+        }
+    })
 }
 
 /// The namespace that a request means when it names none: of the object that it is for, or of the first of the run.
@@ -306,13 +410,8 @@ pub fn conclude(
     let mut charged: BTreeMap<ObjectRef, Failure> = BTreeMap::new();
     for (step, result) in plan.steps.iter().zip(&results) {
         let Some(fault) = &result.error else { continue };
-        let counts = match step.on_error {
-            // Whoever asks an HTTP endpoint may catch that it is away.
-            _ if fault.kind.is_outage() => true,
-            OnError::Fail => true,
-            OnError::CatchError => is_last,
-            OnError::DropError => false,
-        };
+        let is_seen_by_nobody = step.on_error == OnError::CatchError && is_last;
+        let counts = is_uncaught(step, result) || is_seen_by_nobody;
         if !counts || fault.kind == FaultKind::NotSent {
             continue;
         }
@@ -333,7 +432,9 @@ pub fn conclude(
             },
         }
     }
-    let is_incomplete = plan.steps.iter().zip(&results).any(|(step, result)| {
+    // What is not sent because of a failure that is caught is caught with it.
+    let is_uncaught = failure.is_some() || !charged.is_empty();
+    let is_incomplete = is_uncaught && plan.steps.iter().zip(&results).any(|(step, result)| {
         let leaves = step
             .request
             .of
@@ -352,6 +453,15 @@ pub fn conclude(
         charged,
         is_incomplete,
     }
+}
+
+/// Whether a result is a failure that the request does not catch, whatever phase it is in.
+fn is_uncaught(step: &PlannedStep, result: &RequestResult) -> bool {
+    let Some(fault) = &result.error else {
+        return false;
+    };
+    // Whoever asks an HTTP endpoint may catch that it is away.
+    fault.kind.is_outage() || step.on_error == OnError::Fail
 }
 
 /// Keeps the stronger of the two. Every server that asked for patience gets it, so the longest wait counts.
@@ -402,7 +512,12 @@ fn entries(
 /// The mutating requests that succeeded, so that a resend does not send them again.
 pub fn keep_successes(plan: &Plan, results: &[RequestResult], kept: &mut Kept) {
     for (step, result) in plan.steps.iter().zip(results) {
-        if result.error.is_none() && step.request.operation.is_mutating() {
+        let success = match &step.action {
+            // A read of its object may have failed since.
+            PlannedAction::Await(awaited) => Some(&awaited.result),
+            _ => Some(result).filter(|result| result.error.is_none()),
+        };
+        if let Some(result) = success.filter(|_| step.request.operation.is_mutating()) {
             kept.insert(
                 step.request.name.clone(),
                 (step.request.operation.clone(), result.clone()),

@@ -275,6 +275,15 @@ impl Operation {
         }
     }
 
+    /// The name of the Kubernetes object that it is about. `None`: it is about none, or the host is to name it.
+    #[must_use]
+    pub fn object_name(&self) -> Option<&str> {
+        match self {
+            Self::Kubernetes(request) => Some(&*request.name).filter(|name| !name.is_empty()),
+            Self::Config(_) | Self::Secret(_) | Self::Http(_) | Self::Extension(_) => None,
+        }
+    }
+
     /// Whether it reads or writes one Kubernetes object, which is there afterwards.
     #[must_use]
     pub const fn answers_object(&self) -> bool {

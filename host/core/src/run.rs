@@ -39,8 +39,10 @@ use crate::retry::{self, Decision, Tries, Verdict};
 use crate::time::Timestamp;
 
 pub use outcome::{Departed, Finish, Pause, RunEnd, RunOutcome, SetOutcome};
+pub use unready::UnreadyPlan;
 
 mod outcome;
+mod unready;
 
 /// One object of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -183,6 +185,8 @@ pub struct Run {
     args: Vec<(String, Document)>,
     next_args: Vec<(String, Document)>,
     plan: Option<Arc<Plan>>,
+    /// Whether the rest of the plan waits for objects to become ready.
+    waiting: Option<unready::Waiting>,
     kept: Kept,
     applied: Applied,
     pending: Effects,
@@ -248,6 +252,7 @@ impl Run {
             args: Vec::new(),
             next_args: Vec::new(),
             plan: None,
+            waiting: None,
             kept: Kept::new(),
             applied: Applied::new(),
             pending: Effects::default(),
@@ -315,7 +320,9 @@ impl Run {
     /// Whether these requests may be sent but once, and the machine must hear of it first.
     #[must_use]
     pub fn is_once(&self, plan: &Plan) -> bool {
-        self.leaf.as_ref().is_some_and(|leaf| leaf.entry.once)
+        self.leaf
+            .as_ref()
+            .is_some_and(|leaf| leaf.entry.once && !leaf.is_sent)
             && plan.steps.iter().any(PlannedStep::is_effect)
     }
 
@@ -585,6 +592,18 @@ impl Run {
         }
     }
 
+    /// Takes in what the secret store has answered.
+    fn learn_secrets<'a>(&mut self, results: impl IntoIterator<Item = &'a RequestResult>) {
+        let results = results.into_iter();
+        let answers = results.filter(|result| result.sink == SinkName::Secretstore);
+        for answer in answers.flat_map(|result| &result.query_objects) {
+            // A run that rests reads the same secrets again, as often as the outage is long.
+            if !self.secrets.contains(answer) {
+                self.secrets.push(answer.clone());
+            }
+        }
+    }
+
     /// The name of the handler of the phase that the run is in; empty when it has finished.
     #[must_use]
     pub fn handler(&self) -> &str {
@@ -601,7 +620,8 @@ impl Run {
         let results = self.results.iter().map(|(_, entry)| entry.size());
         let kept = self.kept.values().map(|(_, result)| result.size());
         let secrets = self.secrets.iter().map(|secret| secret.size() as u64);
-        results.chain(kept).chain(secrets).sum()
+        let of_plan = std::iter::once(self.size_of_unready());
+        results.chain(kept).chain(secrets).chain(of_plan).sum()
     }
 
     /// Has a value go with the run, in place of the last one. It is dropped with the run.
@@ -628,8 +648,8 @@ impl Run {
                 failure,
                 tries,
             } => (after, failure, tries),
-            Pause::Members { .. } => {
-                let message = "the run cannot wait for members, because there is no memory for the answers that it would keep";
+            Pause::Members { .. } | Pause::Unready { .. } => {
+                let message = "the run cannot wait for objects to become ready, because there is no memory for the answers that it would keep";
                 let fault = Fault::new(FaultKind::ResourceGeneric, message);
                 return self.begin_again(host_failure(fault, Reaction::Restart));
             }
@@ -644,12 +664,13 @@ impl Run {
         }
     }
 
-    /// Goes on after a [`Step::Pause`]: with the members of the set if the run waits for them, and with another call of the handler with the
-    /// same input otherwise.
+    /// Goes on after a [`Step::Pause`]: with the members of the set or the rest of the plan if the run waits for objects, and with another call
+    /// of the handler with the same input otherwise.
     pub fn resume(&mut self) -> Step {
-        match &self.set {
-            SetProgress::Reconciling(request, _) => Step::Reconcile(request.clone()),
-            _ => self.enter(),
+        match (&self.set, self.unready_plan()) {
+            (SetProgress::Reconciling(request, _), _) => Step::Reconcile(request.clone()),
+            (_, Some(plan)) => Step::Execute(plan),
+            (_, None) => self.enter(),
         }
     }
 
@@ -732,6 +753,11 @@ impl Run {
         }
     }
 
+    /// The output cannot be carried out, whatever happens. Nothing of it was sent.
+    pub fn refuse_output(&mut self, fault: Fault) -> Step {
+        self.react(handler_failure(fault, Reaction::Fail))
+    }
+
     /// What the requests came to: one result for each, in order.
     pub fn on_results(&mut self, results: Vec<RequestResult>, now: Timestamp) -> Step {
         let Some(plan) = self.plan.take() else {
@@ -742,15 +768,8 @@ impl Run {
         if results.iter().any(|result| result.error.is_some()) {
             plan::keep_successes(&plan, &results, &mut self.kept);
         }
-        let secrets = results
-            .iter()
-            .filter(|result| result.sink == SinkName::Secretstore);
-        for answer in secrets.flat_map(|result| &result.query_objects) {
-            // A run that rests reads the same secrets again, as often as the outage is long.
-            if !self.secrets.contains(answer) {
-                self.secrets.push(answer.clone());
-            }
-        }
+        self.waiting = None;
+        self.learn_secrets(&results);
         // Whoever is entered after a leaf sees what it has caught.
         let is_last = self.leaf.is_none() && self.position + 1 >= self.phases().len();
         let mut concluded = plan::conclude(&plan, results, is_last, self.is_batch());

@@ -131,6 +131,9 @@ impl RunObserver for Terminal {
             RunEnd::Paused(Pause::Members { .. }) => {
                 (WAITING, "…", " waits for members of its set".to_owned())
             }
+            RunEnd::Paused(Pause::Unready { reason, .. }) => {
+                (WAITING, "…", format!(" waits for {}", Escaped(reason)))
+            }
             RunEnd::Paused(Pause::Park { failure, .. }) => {
                 let sink = failure
                     .server

@@ -10,11 +10,13 @@ use configurator_core::field_manager;
 use configurator_core::handler::{
     CallFault, CallLimits, EventType, HandlerError, HandlerOutput, Outcome,
 };
-use configurator_core::plan::{Failure, Plan, PlannedStep};
+use configurator_core::plan::{Failure, Plan, PlannedAction, PlannedStep};
 use configurator_core::request::{ObjectRef, SinkName};
+use configurator_core::result::RequestResult;
 use configurator_core::retry::Tries;
 use configurator_core::run::{
-    Call, Chain, Finish, Pause, Run, RunEnd, RunOutcome, SetOutcome, SetRequest, Step, host_failure,
+    Call, Chain, Finish, Pause, Run, RunEnd, RunOutcome, SetOutcome, SetRequest, Step, UnreadyPlan,
+    host_failure,
 };
 use configurator_guest::log::{LogLevel, LogLine, LogSink, no_log};
 use configurator_guest::module::Module;
@@ -35,7 +37,7 @@ use super::rollout::Rollout;
 use crate::answers::{AnswerBudget, RestingAnswers, RunAnswers};
 use crate::clock::SharedClock;
 use crate::events::{CONFIGURE, HostEvent, Publisher, Subject};
-use crate::executor::{Executor, Sending};
+use crate::executor::{Executor, GraphPlan, ReadyConditions, Sending};
 use crate::idempotency::{Effects, KeyedPlan, RunEffects};
 use crate::kubernetes_faults::{fault_of, is_of_another};
 use crate::ledger::Ledger;
@@ -221,8 +223,8 @@ impl Drive {
                 Step::Reconcile(request) => self.reconcile(&request).await,
                 Step::Dismantle => self.dismantle().await,
                 Step::Pause(pause) => {
-                    // What a handler says of an object is seen while its set comes up.
-                    if let Pause::Members { .. } = pause
+                    // What a handler says of an object is seen while it waits for others.
+                    if let Pause::Members { .. } | Pause::Unready { .. } = pause
                         && let Some(failure) = self.publish_statuses().await
                     {
                         step = Step::Finish(self.run.begin_again(failure));
@@ -332,6 +334,10 @@ impl Drive {
 
     async fn execute(&mut self, plan: &Plan) -> Step {
         let context = self.context.clone();
+        let ready_when = match ReadyConditions::of(plan) {
+            Ok(ready_when) => ready_when,
+            Err(fault) => return self.run.refuse_output(fault),
+        };
         let prepared = match self.remember(plan).await {
             Ok(()) => self.key(plan).await,
             Err(fault) => Err(fault),
@@ -359,7 +365,19 @@ impl Drive {
             suspects: self.place.is_suspect().then_some(&context.suspects),
             yields: matches!(context.call_mode, CallMode::Parallel),
         };
-        let executing = context.executor.execute(plan, sending);
+        let executing = async {
+            match &plan.order {
+                None => context.executor.execute(plan, sending).await,
+                Some(order) => {
+                    let graph = GraphPlan {
+                        plan,
+                        order,
+                        ready_when: &ready_when,
+                    };
+                    context.executor.execute_graph(graph, sending).await
+                }
+            }
+        };
         let mut executed = self.place.send(executing, self.answers.slow()).await;
         let fences = Permit::fences_of(permit);
         context
@@ -385,12 +403,15 @@ impl Drive {
         }
         self.own_writes.extend(executed.own_writes);
         self.has_written |= executed.has_written;
+        let phase = self.run.phase().to_owned();
+        if let Some(unready) = executed.unready {
+            return self.wait(plan, *unready, &executed.sent, &executed.results);
+        }
         self.holds_readiness |= plan
             .steps
             .iter()
             .zip(&executed.results)
             .any(|(step, result)| step.request.bootstrap_dep && result.error.is_some());
-        let phase = self.run.phase().to_owned();
         context
             .observer
             .executed(&self.run, &phase, plan, &executed.results);
@@ -398,6 +419,42 @@ impl Drive {
             taking.results(&executed.results);
         }
         self.run.on_results(executed.results, context.clock.now())
+    }
+
+    /// Some requests wait for objects. Tells of those that were `sent`.
+    fn wait(
+        &mut self,
+        plan: &Plan,
+        mut unready: UnreadyPlan,
+        sent: &[usize],
+        results: &[RequestResult],
+    ) -> Step {
+        unready.reason = self.redactor.redact(&unready.reason);
+        for step in &mut unready.plan.steps {
+            if let PlannedAction::Keep(result) = &mut step.action
+                && let Some(fault) = &mut result.error
+            {
+                fault.message = self.redactor.redact(&fault.message);
+            }
+            let has_succeeded = match &step.action {
+                PlannedAction::Keep(result) => result.error.is_none(),
+                PlannedAction::Await(_) => true,
+                PlannedAction::Send(_) | PlannedAction::Refuse(_) => false,
+            };
+            self.holds_readiness |= step.request.bootstrap_dep && !has_succeeded;
+        }
+        if !sent.is_empty() {
+            let steps = sent.iter().filter_map(|index| plan.steps.get(*index));
+            let told = Plan {
+                is_serial: false,
+                order: None,
+                steps: steps.cloned().collect(),
+            };
+            let phase = self.run.phase().to_owned();
+            let observer = &self.context.observer;
+            observer.executed(&self.run, &phase, &told, results);
+        }
+        self.run.on_unready(unready)
     }
 
     /// Brings the object's set to what its handler returned.

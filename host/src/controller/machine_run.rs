@@ -32,7 +32,7 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use self::standing::Parked;
+use self::standing::{Parked, Rest};
 pub(crate) use self::standing::Standing;
 use super::awaited::Sought;
 use super::commands::{self, Answer};
@@ -187,7 +187,9 @@ pub(crate) async fn take_turn(parts: TurnParts) -> RunReport {
     };
     let tries = match &end {
         RunEnd::Paused(Pause::Park { tries, .. } | Pause::Resend { tries, .. }) => *tries,
-        RunEnd::Paused(Pause::Members { .. }) | RunEnd::Finished(_) => start.tries,
+        RunEnd::Paused(Pause::Members { .. } | Pause::Unready { .. }) | RunEnd::Finished(_) => {
+            start.tries
+        }
     };
     RunReport {
         outcome: RunOutcome {
@@ -469,13 +471,24 @@ impl MachineRun {
             }
         }
         self.try_to_book().await;
+        let due = deadline(&self.machine, &self.standing.state);
         if let Some(parked) = self.standing.parked.iter().min_by_key(|parked| parked.due) {
-            return Err(self.end_by_refusal(&parked.run, &parked.failure, parked.due.since(now)));
+            return Err(match &parked.why {
+                Rest::Refused(failure) => {
+                    self.end_by_refusal(&parked.run, failure, parked.due.since(now))
+                }
+                Rest::Unready(reason) => {
+                    let next = due.map_or(parked.due, |due| due.min(parked.due));
+                    TurnEnd::Ended(RunEnd::Paused(Pause::Unready {
+                        after: next.since(now),
+                        reason: reason.clone(),
+                    }))
+                }
+            });
         }
         if self.is_going {
             return Err(Finish::Succeeded.into());
         }
-        let due = deadline(&self.machine, &self.standing.state);
         let after = due.map(|due| due.since(now));
         Err(Finish::Rest { after }.into())
     }

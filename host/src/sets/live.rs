@@ -21,8 +21,8 @@ use serde_json::Value;
 use super::corrections::Corrections;
 use super::inventory::Stored;
 use super::kinds::ServedKind;
-use super::readiness::ReadyWhen;
 use crate::objects::text;
+use crate::readiness::ReadyWhen;
 
 /// The inventory of a set, what was observed of its members, and the entries that a handler returned last.
 pub(crate) struct LiveSet {

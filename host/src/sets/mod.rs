@@ -11,7 +11,6 @@ mod kinds;
 mod live;
 mod policy;
 mod pre_terminate;
-mod readiness;
 mod reconcile;
 mod registry;
 mod requests;

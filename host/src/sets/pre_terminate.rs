@@ -7,19 +7,21 @@ use configurator_core::desired::marks;
 use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::field_manager;
 use configurator_core::graph::observation::Health;
-use configurator_core::plan::{Failure, InvalidRequest, Plan, PlannedAction, conclude};
-use configurator_core::request::{KubernetesVerb, OnError, Operation, Readiness, Request};
+use configurator_core::plan::{
+    Failure, InvalidRequest, Plan, PlannedAction, conclude, reading_of,
+};
+use configurator_core::request::{OnError, Operation, Readiness, Request};
 use configurator_core::result::RequestResult;
 use configurator_core::run::Run;
 use serde_json::Value;
 
 use super::inventory::Stored;
 use super::live::LiveSet;
-use super::readiness::ReadyWhen;
 use super::reconcile::{SetRun, begun_again, invalid};
 use crate::cipher::Cipher;
 use crate::executor::{IdempotencyKeys, Sending};
 use crate::objects::text;
+use crate::readiness::ReadyWhen;
 use crate::redaction::Redactor;
 use crate::resource::object_set::SentRequest;
 use crate::seal::StateKey;
@@ -362,20 +364,10 @@ fn ready_when(request: &Request) -> Result<ReadyWhen, String> {
 
 /// Reads the object of a request. `None`: the request is about no object that could have to become ready.
 fn reading(request: &Request, name: &str) -> Option<Operation> {
-    let Operation::Kubernetes(wrote) = &request.operation else {
-        return None;
-    };
-    if !request.operation.answers_object() || request.ready_when == Some(Readiness::Exists) {
-        return None;
+    match request.operation.answers_object() {
+        true => reading_of(request, name, true),
+        false => None,
     }
-    let mut read = wrote.clone();
-    read.verb = KubernetesVerb::Get;
-    read.name = name.to_owned();
-    read.body = None;
-    read.precondition = None;
-    read.subresource = None;
-    read.force = false;
-    Some(Operation::Kubernetes(read))
 }
 
 fn plan_of(run: &Run, requests: Vec<Request>) -> Result<Plan, Fault> {

@@ -13,8 +13,8 @@ use super::view;
 use crate::observer::{Notice, RunEnd, RunObserver};
 use crate::redaction::Redactor;
 
-/// The end of an attempt that goes on when members change.
-const WAITS_FOR_MEMBERS: &str = "waits for members of its set";
+/// How the end of an attempt begins that goes on when objects change.
+const WAITS: &str = "waits for ";
 
 /// What was seen so far.
 #[derive(Default)]
@@ -239,7 +239,12 @@ impl RunObserver for Arc<Recorder> {
             RunEnd::Paused(Pause::Resend { failure, .. }) => {
                 (format!("sent again: {}", failure.fault), false)
             }
-            RunEnd::Paused(Pause::Members { .. }) => (WAITS_FOR_MEMBERS.to_owned(), false),
+            RunEnd::Paused(Pause::Members { .. }) => {
+                ("waits for members of its set".to_owned(), false)
+            }
+            RunEnd::Paused(Pause::Unready { reason, .. }) => {
+                (format!("waits for {reason}"), false)
+            }
             RunEnd::Paused(Pause::Park { failure, .. }) => {
                 let sink = failure
                     .server
@@ -257,8 +262,9 @@ impl RunObserver for Arc<Recorder> {
                 .entry("ends")
                 .or_insert_with(|| Value::Array(Vec::new()));
             if let Some(ends) = ends.as_array_mut() {
-                // How often members are looked at is no behaviour of the handler.
-                if ends.last().is_some_and(|last| last == WAITS_FOR_MEMBERS) {
+                // How often objects are looked at is no behaviour of the handler.
+                let last = ends.last().and_then(Value::as_str);
+                if last.is_some_and(|last| last.starts_with(WAITS)) {
                     ends.pop();
                 }
                 ends.push(first.into());

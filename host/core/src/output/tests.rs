@@ -326,15 +326,8 @@ fn the_outcome_is_done_or_failed_without_requests() {
 
 #[test]
 fn what_belongs_to_other_modes_is_refused() {
-    let graph = |requests: Vec<Request>| {
-        let mut output = asks(requests);
-        output.requests.execute_strategy = ExecuteStrategy::Graph;
-        output
-    };
     check_table(
         [
-            ("graph", graph(vec![get("a")])),
-            ("graph without requests", graph(Vec::new())),
             (
                 "once",
                 asks([with(put("a", "1"), |request| request.once = true)]),
@@ -353,11 +346,70 @@ fn what_belongs_to_other_modes_is_refused() {
             ),
         ],
         expect![[r#"
-            graph: UnsupportedResourceOperation: the output asks for too much: the strategy `graph` is not offered by this host
-            graph without requests: UnsupportedResourceOperation: the output asks for too much: the strategy `graph` is not offered by this host
             once: UnsupportedResourceOperation: request "a": the output asks for too much: `once` needs a machine
-            depends-on: ResourceGeneric: request "a": the output is invalid: `depends-on` and `ready-when` are valid with the strategy `graph` only
-            ready-when: ResourceGeneric: request "a": the output is invalid: `depends-on` and `ready-when` are valid with the strategy `graph` only
+            depends-on: ResourceGeneric: the output is invalid: request "a": `depends-on` and `ready-when` are valid with the strategy `graph` only
+            ready-when: ResourceGeneric: the output is invalid: request "a": `depends-on` and `ready-when` are valid with the strategy `graph` only
+        "#]],
+    );
+}
+
+#[test]
+fn requests_of_a_graph_have_an_order() {
+    fn after(mut request: Request, names: &[&str]) -> Request {
+        request.depends_on = names.iter().map(|name| (*name).to_owned()).collect();
+        request
+    }
+    let graph = |requests: Vec<Request>| {
+        let mut output = asks(requests);
+        output.requests.execute_strategy = ExecuteStrategy::Graph;
+        output
+    };
+    let ready = |request| with(request, |it| it.ready_when = Some(Readiness::Exists));
+    let declarative = |request| with(request, |it: &mut Request| it.is_declarative = true);
+    let delete = Request::new(
+        "a",
+        Operation::Kubernetes(kubernetes(KubernetesVerb::Delete, "a")),
+    );
+    check_table(
+        [
+            ("no requests", graph(Vec::new())),
+            ("one", graph(vec![get("a")])),
+            ("two", graph(vec![after(get("b"), &["a", "a"]), ready(apply("a"))])),
+            ("unknown", graph(vec![after(get("a"), &["b"])])),
+            ("itself", graph(vec![after(get("a"), &["a"])])),
+            (
+                "circle",
+                graph(vec![
+                    get("z"),
+                    after(get("a"), &["c", "z"]),
+                    after(get("b"), &["a"]),
+                    after(get("c"), &["b"]),
+                ]),
+            ),
+            (
+                "after a declarative one",
+                graph(vec![declarative(apply("a")), after(get("b"), &["a"])]),
+            ),
+            (
+                "a declarative one after another",
+                graph(vec![get("a"), after(declarative(apply("b")), &["a"])]),
+            ),
+            ("a declarative one that is ready", graph(vec![declarative(ready(apply("a")))])),
+            ("a key that is ready", graph(vec![ready(put("a", "1"))])),
+            ("an object that is deleted is ready", graph(vec![ready(delete)])),
+        ],
+        expect![[r#"
+            no requests: ok
+            one: ok
+            two: ok
+            unknown: ResourceGeneric: the output is invalid: request "a": `depends-on` names "b", and no request of this output has that name
+            itself: ResourceGeneric: the output is invalid: request "a": it depends on itself: "a" → "a"
+            circle: ResourceGeneric: the output is invalid: request "a": it depends on itself: "a" → "c" → "b" → "a"
+            after a declarative one: ResourceGeneric: the output is invalid: request "a": it is declarative, so no request may depend on it
+            a declarative one after another: ok
+            a declarative one that is ready: ResourceGeneric: the output is invalid: request "a": `ready-when` needs an object to be ready: it is for requests that read or write one Kubernetes object, do not delete it, and are not declarative
+            a key that is ready: ResourceGeneric: the output is invalid: request "a": `ready-when` needs an object to be ready: it is for requests that read or write one Kubernetes object, do not delete it, and are not declarative
+            an object that is deleted is ready: ResourceGeneric: the output is invalid: request "a": `ready-when` needs an object to be ready: it is for requests that read or write one Kubernetes object, do not delete it, and are not declarative
         "#]],
     );
 }

@@ -64,6 +64,7 @@ fn actions(plan: &Plan) -> String {
         let action = match &step.action {
             PlannedAction::Send(_) => "send".to_owned(),
             PlannedAction::Keep(result) => format!("keep {:?}", result.query_objects),
+            PlannedAction::Await(awaited) => format!("await {:?}", awaited.result.query_objects),
             PlannedAction::Refuse(fault) => format!("refuse, {fault}"),
         };
         format!("{}: {action}\n", step.request.name)

@@ -120,7 +120,7 @@ impl<R> Queue<R> {
                 paused.awaits_members = true;
                 after
             }
-            Pause::Resend { after, .. } => Some(after),
+            Pause::Resend { after, .. } | Pause::Unready { after, .. } => Some(after),
             Pause::Park {
                 after,
                 failure,

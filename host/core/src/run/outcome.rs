@@ -35,6 +35,13 @@ pub enum Pause {
         /// The wait; `None`: for as long as no member changes.
         after: Option<Duration>,
     },
+    /// Requests of a graph wait for objects that are not ready. They are read again after this long.
+    Unready {
+        /// The wait.
+        after: Duration,
+        /// The first request that others wait for, and why its object is not ready.
+        reason: String,
+    },
 }
 
 /// The outcome of one attempt to reconcile or delete the members of an object's set.
@@ -106,7 +113,7 @@ impl RunEnd {
             Self::Finished(Finish::Split { .. }) => "split",
             Self::Paused(Pause::Resend { .. }) => "resend",
             Self::Paused(Pause::Park { .. }) => "parked",
-            Self::Paused(Pause::Members { .. }) => "waiting",
+            Self::Paused(Pause::Members { .. } | Pause::Unready { .. }) => "waiting",
         }
     }
 }

@@ -9,8 +9,10 @@ use crate::configurator::BatchOptions;
 use crate::fixtures::{
     answered, apply, asks, at, configurator, content, document, get, key, member, post, put, secret,
 };
+use crate::graph::order::Order;
 use crate::handler::EventType;
 use crate::module::RunModule;
+use crate::plan::attempt::{Attempt, AttemptOutcome, StepEnd};
 use crate::plan::{PlannedAction, PlannedStep};
 use crate::request::{
     BatchErrorStrategy, ExecuteStrategy, KubernetesVerb, OnError, Operation, Request, SecretVerb,
@@ -20,6 +22,7 @@ mod batch;
 mod chain;
 mod effects;
 mod failure;
+mod graph;
 mod laws;
 mod leaf;
 mod sets;
@@ -30,6 +33,8 @@ mod sets;
 struct Sinks {
     faults: BTreeMap<String, Vec<Fault>>,
     answers: BTreeMap<String, Vec<Document>>,
+    /// Of requests of a graph: how often their object is found not ready.
+    unready: BTreeMap<String, u32>,
 }
 
 impl Sinks {
@@ -192,7 +197,44 @@ impl<'a> Stage<'a> {
         self.run.on_call(called, self.now)
     }
 
+    fn execute_graph(&mut self, plan: &Plan, order: &Order) -> Step {
+        let mut attempt = Attempt::new(&plan.steps, order);
+        while let Some((index, step)) = attempt.next_step() {
+            let result = match &step.action {
+                PlannedAction::Await(awaited) => awaited.result.clone(),
+                PlannedAction::Keep(result) => {
+                    self.note(&format!("  keep {}", step.request.name));
+                    result.clone()
+                }
+                _ => self.settle(step, None),
+            };
+            let unready = self.sinks.unready.get_mut(&step.request.name);
+            let is_kept = matches!(step.action, PlannedAction::Keep(_));
+            let end = match unready.filter(|times| **times > 0) {
+                _ if result.error.is_some() => StepEnd::Failed(result),
+                Some(times) if !is_kept => {
+                    *times -= 1;
+                    self.note(&format!("  {} is not ready", step.request.name));
+                    StepEnd::Unready {
+                        result,
+                        written_status: None,
+                        reason: "it is not ready".to_owned(),
+                    }
+                }
+                _ => StepEnd::Ready(result),
+            };
+            attempt.end(index, end);
+        }
+        match attempt.finish(self.now) {
+            AttemptOutcome::Over(results) => self.run.on_results(results, self.now),
+            AttemptOutcome::Unready(unready) => self.run.on_unready(*unready),
+        }
+    }
+
     fn execute(&mut self, plan: &Plan) -> Step {
+        if let Some(order) = &plan.order {
+            return self.execute_graph(plan, order);
+        }
         let mut results: BTreeMap<usize, RequestResult> = BTreeMap::new();
         let mut culprit: Option<String> = None;
         for wave in plan.waves() {
@@ -222,6 +264,7 @@ impl<'a> Stage<'a> {
                 return result.clone();
             }
             (_, Some(culprit)) => plan::failed(request, plan::not_sent(culprit), self.now),
+            (PlannedAction::Await(awaited), None) => return awaited.result.clone(),
             (PlannedAction::Refuse(fault), None) => plan::failed(request, fault.clone(), self.now),
             (PlannedAction::Send(_), None) => {
                 assert_ne!(
@@ -257,6 +300,7 @@ impl<'a> Stage<'a> {
 
     fn pause(&mut self, pause: &Pause) -> Step {
         let text = match pause {
+            Pause::Unready { after, reason } => format!("rest for {}, {reason}", millis(*after)),
             Pause::Members { after } => match after {
                 Some(after) => {
                     self.now = self.now.after(*after);

@@ -11,7 +11,7 @@ use configurator_core::run::{Member, Pause, Run, RunEnd, RunOutcome, RunStart, S
 use futures::FutureExt as _;
 use futures::future::abortable;
 
-use super::standing::{Parked, Standing};
+use super::standing::{Parked, Rest, Standing};
 use super::{LeafEnd, MachineRun, REMEDY, TurnEnd, beside};
 use crate::controller::driver::{OfMachine, drive};
 
@@ -191,9 +191,14 @@ impl MachineRun {
         let (mut run, pause) = self.seen(outcome);
         let token = run.token()?;
         self.aborts.remove(&token);
-        if let Some(Pause::Park { after, failure, .. }) = pause {
+        let rest = match pause {
+            Some(Pause::Park { after, failure, .. }) => Some((after, Rest::Refused(failure))),
+            Some(Pause::Unready { after, reason }) => Some((after, Rest::Unready(reason))),
+            Some(Pause::Resend { .. } | Pause::Members { .. }) | None => None,
+        };
+        if let Some((after, why)) = rest {
             let due = self.context.clock.now().after(after);
-            self.standing.parked.push(Parked { run, failure, due });
+            self.standing.parked.push(Parked { run, why, due });
             return None;
         }
         let (end, results) = run.take_end()?;
@@ -208,8 +213,15 @@ impl MachineRun {
         outcome: RunOutcome<Run>,
     ) -> Result<Event, TurnEnd> {
         let (mut run, pause) = self.seen(outcome);
-        if let Some(Pause::Park { after, failure, .. }) = pause {
-            return Err(self.end_by_refusal(&run, &failure, after));
+        match pause {
+            Some(Pause::Park { after, failure, .. }) => {
+                return Err(self.end_by_refusal(&run, &failure, after));
+            }
+            // The check begins again.
+            Some(unready @ Pause::Unready { .. }) => {
+                return Err(TurnEnd::Ended(RunEnd::Paused(unready)));
+            }
+            Some(Pause::Resend { .. } | Pause::Members { .. }) | None => {}
         }
         let is_done = |output: &LeafOutput| output.outcome == Outcome::Done;
         let is_so = matches!(run.take_end(), Some((End::Output(output), _)) if is_done(&output));

@@ -27,7 +27,7 @@ pub(crate) struct Standing {
     pub(super) results: BTreeMap<String, Results>,
     /// Of the last leaves of the phase before.
     pub(super) from_before: Results,
-    /// Entries that a server has refused for now.
+    /// Entries that rest.
     pub(super) parked: Vec<Parked>,
     /// What the secret store has answered, and handlers may have been told.
     pub(super) secrets: Vec<Document>,
@@ -37,12 +37,20 @@ pub(crate) struct Standing {
     pub(super) commands: HashMap<String, CommandRef>,
 }
 
-/// An entry that a server has refused for now.
+/// An entry that rests.
 pub(super) struct Parked {
     pub(super) run: Run,
-    pub(super) failure: Failure,
-    /// When it is tried again at the earliest.
+    pub(super) why: Rest,
+    /// When it goes on at the earliest.
     pub(super) due: Timestamp,
+}
+
+/// Why an entry rests.
+pub(super) enum Rest {
+    /// A server has refused it for now.
+    Refused(Failure),
+    /// Requests wait for an object, which this text names.
+    Unready(String),
 }
 
 impl Standing {

@@ -7,7 +7,7 @@ use configurator_schema::cel::Condition;
 use serde_json::Value;
 
 /// The condition for an object to be ready.
-pub(super) enum ReadyWhen {
+pub(crate) enum ReadyWhen {
     Exists,
     Observed,
     Healthy,
@@ -19,7 +19,7 @@ impl ReadyWhen {
     ///
     /// # Errors
     /// When an expression does not compile.
-    pub(super) fn new(readiness: &Readiness) -> Result<Self, String> {
+    pub(crate) fn new(readiness: &Readiness) -> Result<Self, String> {
         Ok(match readiness {
             Readiness::Healthy => Self::Healthy,
             Readiness::Exists => Self::Exists,
@@ -33,7 +33,7 @@ impl ReadyWhen {
     }
 
     /// Whether an object is ready. `is_status_older` says that its status is from before its last write.
-    pub(super) fn health(&self, object: &Value, is_status_older: bool) -> Health {
+    pub(crate) fn health(&self, object: &Value, is_status_older: bool) -> Health {
         match self {
             Self::Exists => Health::Ready,
             Self::Observed => observed(object),
