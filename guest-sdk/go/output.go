@@ -46,7 +46,7 @@ const (
 	Serial
 	// Parallel: side by side.
 	Parallel
-	// Graph: each when what it names in DependsOn is ready. Refused in a chain.
+	// Graph: each when what it names in DependsOn is ready.
 	Graph
 )
 

@@ -5,7 +5,7 @@ import { milliseconds } from './error.js';
  * Requests, and what goes with them. Each method returns the output itself, so that they can follow one another.
  *
  * What a host refuses does nothing at all, and the run fails. In a chain it refuses `again`, `wait` and `nextPhase`, in a machine
- * `desired`; today, in chains and machines, `stop` and `graph`, and outside of a pipeline `removeFromPlan` and `read`. In a chain `data`, `output`,
+ * `desired`; today, in chains and machines, `stop`, and outside of a pipeline `removeFromPlan` and `read`. In a chain `data`, `output`,
  * `details` and `progress` are left unread.
  */
 export class Output {

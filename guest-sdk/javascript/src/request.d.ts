@@ -50,7 +50,7 @@ export interface RequestOptions {
    * nor dropped: the run waits.
    */
   onError?: OnError;
-  /** The requests of these names must be ready first. Only with `Output.graph`, which a chain refuses, and in `preTerminate` of a `desiredSet`. */
+  /** The requests of these names must be ready first. Only with `Output.graph`, and in `preTerminate` of a `desiredSet`. */
   dependsOn?: string[];
   /** When those that depend on it may go on. Only where `dependsOn` is allowed. */
   readyWhen?: Readiness;

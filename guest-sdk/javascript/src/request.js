@@ -10,7 +10,7 @@ import { milliseconds } from './error.js';
  * - `of`: in a batch, the object that it is for: a failure is charged to it alone.
  * - `onError`: what becomes of its failure. By default the phase fails; with `groupBy`, what the output says. An outage of a server is
  *   neither caught nor dropped: the run waits.
- * - `dependsOn`, `readyWhen`: only with `Output.graph`, which a chain refuses, and in `preTerminate` of a `desiredSet`.
+ * - `dependsOn`, `readyWhen`: only with `Output.graph`, and in `preTerminate` of a `desiredSet`.
  * - `once`: never sent a second time, even where the answer was lost. Refused in a chain.
  * - `timeout`: how many milliseconds one attempt may take. By default the sink's, which is 30 s.
  * - `partition`: the namespace whose partition of the config store or the secret store is meant. A Configurator may name its own namespace

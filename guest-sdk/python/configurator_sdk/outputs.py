@@ -15,7 +15,7 @@ class Output:
     """Requests, and what goes with them. Each method returns the output itself, so that they can follow one another.
 
     What a host refuses does nothing at all, and the run fails. In a chain it refuses `again`, `wait` and `next_phase`, in a machine
-    `desired`; today, in chains and machines, `stop` and `graph`, and outside of a pipeline `remove_from_plan` and `read`. In a chain `data`,
+    `desired`; today, in chains and machines, `stop`, and outside of a pipeline `remove_from_plan` and `read`. In a chain `data`,
     `output`, `details` and `progress` are left unread.
     """
 

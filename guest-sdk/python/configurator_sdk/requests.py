@@ -52,7 +52,7 @@ def request(
     - `of`: in a batch, the object that it is for: a failure is charged to it alone.
     - `on_error`: what becomes of its failure. By default the phase fails; with `group_by`, what the output says. An outage of a server is
       neither caught nor dropped: the run waits.
-    - `depends_on`, `ready_when`: only with `Output.graph`, which a chain refuses, and in `pre_terminate` of a `desired_set`.
+    - `depends_on`, `ready_when`: only with `Output.graph`, and in `pre_terminate` of a `desired_set`.
     - `once`: never sent a second time, even where the answer was lost. Refused in a chain.
     - `timeout`: how long one attempt may take. By default the sink's, which is 30 s.
     - `partition`: the namespace whose partition of the config store or the secret store is meant. A Configurator may name its own namespace

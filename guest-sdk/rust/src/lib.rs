@@ -76,9 +76,10 @@
 //!
 //! - in a chain: [`Output::again`], [`Output::again_after`], [`Output::wait`], [`Output::next_phase`];
 //! - in a machine: [`Output::desired`];
-//! - in chains and machines, today: [`Output::stop`]; [`Output::graph`], with [`Request::depends_on`] and [`Request::ready_when`], which make any
-//!   other output invalid; [`Request::once`], in whose place a node of a machine is marked `once`; [`Output::read`] and
-//!   [`Output::remove_from_plan`], which need a pipeline.
+//! - in chains and machines, today: [`Output::stop`]; [`Request::once`], in whose place a node of a machine is marked `once`; [`Output::read`]
+//!   and [`Output::remove_from_plan`], which need a pipeline.
+//!
+//! [`Request::depends_on`] and [`Request::ready_when`] need [`Output::graph`], and make any other output invalid.
 //!
 //! In a chain, [`Output::data`], [`Output::progress`], [`Output::output`] and [`Output::details`] are checked and then left unread,
 //! and in the input `last` and `outputs` are absent or empty.

@@ -69,7 +69,7 @@ impl Output {
         self
     }
 
-    /// Each request is sent when what it names in [`Request::depends_on`] is ready. Refused in a chain.
+    /// Each request is sent when what it names in [`Request::depends_on`] is ready.
     #[must_use]
     pub fn graph(mut self) -> Output {
         self.requests.execute_strategy = Some(ExecuteStrategy::Graph);

@@ -83,16 +83,16 @@ impl Request {
         self.on_error(OnError::DropError)
     }
 
-    /// The request of this name must be ready first. Only with [`Output::graph`](crate::Output::graph), which mode
-    /// Chain refuses.
+    /// The request of this name must be ready first. Only with [`Output::graph`](crate::Output::graph), and before a deletion.
     #[must_use]
     pub fn depends_on(mut self, request_name: impl Into<String>) -> Request {
         self.depends_on.push(request_name.into());
         self
     }
 
-    /// When those that depend on it may go on. Default: observed. Only with [`Output::graph`](crate::Output::graph),
-    /// which a chain refuses.
+    /// When those that depend on it may go on. Default: observed. Only where [`depends_on`](Self::depends_on) is allowed, for a request that
+    /// reads or writes one Kubernetes object and does not delete it. The Configurator needs a rule for `get`, except with
+    /// [`Readiness::Exists`].
     #[must_use]
     pub fn ready_when(mut self, readiness: Readiness) -> Request {
         self.ready_when = Some(readiness);

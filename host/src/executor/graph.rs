@@ -121,7 +121,7 @@ impl Executor {
             }
             PlannedAction::Send(_) | PlannedAction::Refuse(_) => {
                 let settled = self.step(index, step, sending).await;
-                let end = end_of(graph, index, step, &settled.result, sending);
+                let end = end_of(graph, index, step, &settled, sending);
                 (index, end, Some(settled))
             }
         }
@@ -179,11 +179,11 @@ fn end_of(
     graph: GraphPlan<'_>,
     index: usize,
     step: &PlannedStep,
-    result: &RequestResult,
+    settled: &StepResult,
     sending: Sending<'_>,
 ) -> StepEnd {
     let operation = &step.request.operation;
-    let result = result.clone();
+    let result = settled.result.clone();
     if let Some(fault) = &result.error {
         let is_awaited = step.request.ready_when.is_some() && !operation.is_mutating();
         return match fault.kind {
@@ -204,7 +204,7 @@ fn end_of(
         return deleted(result);
     }
     let object = first(&result.query_objects);
-    let written_status = operation.is_mutating().then(|| status_of(&object));
+    let written_status = settled.changed.then(|| status_of(&object));
     let health = graph
         .ready_when
         .health(index, &object, written_status.is_some());

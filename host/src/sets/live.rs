@@ -69,8 +69,10 @@ struct Seen {
     digest: Option<String>,
     /// The hash of the object without its status and versions, at the time when it last had what its entry describes.
     settled: Option<u64>,
-    /// The hash of the status that the object had when it was written last.
-    written_status: Option<u64>,
+    /// The hash of its status.
+    status: u64,
+    /// The hash of the status that it had when its generation changed last. `None`: this host has not seen that.
+    status_before: Option<u64>,
 }
 
 /// Why a member was read.
@@ -230,18 +232,19 @@ impl LiveSet {
         }
         let content = content_hash(object);
         let status = hash(object.get("status"));
+        let generation = generation(object);
         let mut seen = Seen {
             version,
-            generation: generation(object),
+            generation,
             digest: marks::digest_of(object).map(str::to_owned),
             settled: before.and_then(|before| before.settled),
-            written_status: before.and_then(|before| before.written_status),
+            status,
+            status_before: status_before(before, generation, status, read_for),
         };
         if read_for == ReadFor::Write {
             seen.settled = Some(content);
-            seen.written_status = Some(status);
         }
-        let is_status_older = seen.written_status == Some(status);
+        let is_status_older = seen.status_before == Some(status);
         let wanted = self.wanted.as_ref().and_then(|wanted| wanted.entry_of(key));
         let (differs, health) = match wanted {
             None => (false, Health::Ready),
@@ -416,6 +419,22 @@ fn hash(value: Option<&Value>) -> u64 {
     hasher.finish()
 }
 
+/// Returns the hash of the status that an object had when its generation changed last, which only a write or the change itself tells.
+fn status_before(
+    before: Option<&Seen>,
+    generation: Option<u64>,
+    status: u64,
+    read_for: ReadFor,
+) -> Option<u64> {
+    match (before, read_for) {
+        (Some(before), _) if before.generation == generation => before.status_before,
+        // Its controller may have answered the change already.
+        (Some(before), ReadFor::Look) => Some(before.status),
+        (None, ReadFor::Look) => None,
+        (_, ReadFor::Write) => Some(status),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -447,5 +466,27 @@ mod tests {
         set.observe(&key, None, ReadFor::Look, Timestamp::default());
         set.end_action(&key, None);
         assert_eq!(set.members.get_mut(&key).observation.found, Found::Absent);
+    }
+
+    #[test]
+    fn a_status_is_older_than_the_last_change_of_the_generation() {
+        let seen = |generation, status, status_before| Seen {
+            version: None,
+            generation: Some(generation),
+            digest: None,
+            settled: None,
+            status,
+            status_before,
+        };
+        let check = |before: Option<&Seen>, generation, read_for, expected| {
+            assert_eq!(status_before(before, Some(generation), 7, read_for), expected);
+        };
+        check(None, 1, ReadFor::Look, None);
+        check(None, 1, ReadFor::Write, Some(7));
+        // A watch has shown the change before the write was answered, or a label has changed only.
+        check(Some(&seen(2, 7, Some(6))), 2, ReadFor::Write, Some(6));
+        check(Some(&seen(2, 7, None)), 2, ReadFor::Write, None);
+        check(Some(&seen(1, 7, Some(5))), 2, ReadFor::Write, Some(7));
+        check(Some(&seen(1, 6, Some(5))), 2, ReadFor::Look, Some(6));
     }
 }

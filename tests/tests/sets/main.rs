@@ -1,4 +1,4 @@
-//! Desired sets: each test runs on the embedded API and on a real one.
+//! Desired sets, and requests that wait for one another: each test runs on the embedded API and on a real one.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,5 +19,6 @@ mod pages;
 mod pre_terminate;
 mod prune;
 mod readiness;
+mod requests;
 mod scene;
 mod suspend;

@@ -5,8 +5,10 @@
  *
  * - in a chain: cfgr_output_again, cfgr_output_again_after, cfgr_output_wait, the field `next_phase`;
  * - in a machine: cfgr_output_desired, cfgr_output_desired_entry and cfgr_output_pre_terminate;
- * - in chains and machines, today: cfgr_output_stop; the strategy `graph`, with `depends_on` and `ready_when`, which make any other output invalid;
- *   `once`, in whose place a node of a machine is marked `once`; cfgr_output_read and cfgr_output_remove_from_plan, which need a pipeline.
+ * - in chains and machines, today: cfgr_output_stop; `once`, in whose place a node of a machine is marked `once`; cfgr_output_read and
+ *   cfgr_output_remove_from_plan, which need a pipeline.
+ *
+ * `depends_on` and `ready_when` of a request need the strategy `graph`, and make any other output invalid.
  *
  * In a chain, the fields `data`, `progress`, `output` and `details` are checked and then left unread.
  */

@@ -94,8 +94,8 @@ typedef struct cfgr_request {
     /* In a batch, the object that it is for: a failure is charged to it alone. `.of = {namespace, name}`. */
     cfgr_object_ref of;
     cfgr_on_error on_error;
-    /* Names of requests that must be ready first. Only with the strategy `graph`, which a chain refuses, and before a
-     * deletion, in cfgr_output_pre_terminate. */
+    /* Names of requests that must be ready first. Only with the strategy `graph`, and before a deletion,
+     * in cfgr_output_pre_terminate. */
     cfgr_names depends_on;
     /* When those that depend on it may go on. Only where there may be `depends_on`. */
     cfgr_readiness ready_when;

@@ -35,6 +35,7 @@ struct Script {
     _if_named: IgnoredAny,
     requests: Vec<ScriptedRequest>,
     serial: bool,
+    graph: bool,
     status: Option<Value>,
     event: Option<String>,
     log: Option<String>,
@@ -267,6 +268,9 @@ fn play(script: &Value, input: &Input) -> Result<Output, HandlerError> {
     let mut output = Output::new();
     if script.serial {
         output = output.serial();
+    }
+    if script.graph {
+        output = output.graph();
     }
     if let Some(status) = &script.status {
         output = output.status(status);
