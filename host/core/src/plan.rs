@@ -181,7 +181,9 @@ impl Plan {
                 let name = request.operation.object_name().unwrap_or("name");
                 reading_of(&request, name, !order.dependents(index).is_empty())
             });
-            let unreadable = awaited.as_ref().and_then(|read| rules.unreadable(&request, read));
+            let unreadable = awaited
+                .as_ref()
+                .and_then(|read| rules.unreadable(&request, read));
             let action = match (authorized, kept.get(&request.name)) {
                 (Err(Denied::Invalid(why)), _) => {
                     let name = request.name;
@@ -434,18 +436,19 @@ pub fn conclude(
     }
     // What is not sent because of a failure that is caught is caught with it.
     let is_uncaught = failure.is_some() || !charged.is_empty();
-    let is_incomplete = is_uncaught && plan.steps.iter().zip(&results).any(|(step, result)| {
-        let leaves = step
-            .request
-            .of
-            .as_ref()
-            .is_some_and(|of| charged.contains_key(of));
-        !leaves
-            && result
-                .error
+    let is_incomplete = is_uncaught
+        && plan.steps.iter().zip(&results).any(|(step, result)| {
+            let leaves = step
+                .request
+                .of
                 .as_ref()
-                .is_some_and(|fault| fault.kind == FaultKind::NotSent)
-    });
+                .is_some_and(|of| charged.contains_key(of));
+            !leaves
+                && result
+                    .error
+                    .as_ref()
+                    .is_some_and(|fault| fault.kind == FaultKind::NotSent)
+        });
     let entries = entries(plan, results, &charged);
     Conclusion {
         entries,

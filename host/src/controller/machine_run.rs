@@ -32,8 +32,8 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use self::standing::{Parked, Rest};
 pub(crate) use self::standing::Standing;
+use self::standing::{Parked, Rest};
 use super::awaited::Sought;
 use super::commands::{self, Answer};
 use super::driver::{Resting, RunContext, RunReport, SendingGate};

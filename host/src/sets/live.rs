@@ -479,7 +479,10 @@ mod tests {
             status_before,
         };
         let check = |before: Option<&Seen>, generation, read_for, expected| {
-            assert_eq!(status_before(before, Some(generation), 7, read_for), expected);
+            assert_eq!(
+                status_before(before, Some(generation), 7, read_for),
+                expected
+            );
         };
         check(None, 1, ReadFor::Look, None);
         check(None, 1, ReadFor::Write, Some(7));

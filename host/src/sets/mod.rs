@@ -4,6 +4,7 @@
 //! ([`reconcile`]), which rests while members are not ready. [`registry`] keeps the sets at rest and takes in what [`watches`] show of their
 //! members; it says which owner needs another run.
 
+mod abandonment;
 mod actions;
 mod corrections;
 mod inventory;

@@ -7,9 +7,7 @@ use configurator_core::desired::marks;
 use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::field_manager;
 use configurator_core::graph::observation::Health;
-use configurator_core::plan::{
-    Failure, InvalidRequest, Plan, PlannedAction, conclude, reading_of,
-};
+use configurator_core::plan::{Failure, InvalidRequest, Plan, PlannedAction, conclude, reading_of};
 use configurator_core::request::{OnError, Operation, Readiness, Request};
 use configurator_core::result::RequestResult;
 use configurator_core::run::Run;

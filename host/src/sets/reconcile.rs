@@ -10,6 +10,7 @@ use configurator_core::configurator::SetOptions;
 use configurator_core::desired::check::{CheckedSet, Owner, SetRules};
 use configurator_core::desired::marks;
 use configurator_core::desired::{Content, DesiredEntry, DesiredSet};
+use configurator_core::digest::digest_of;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::graph::deletion::{DeletionInput, TerminationPolicy, delete};
@@ -29,6 +30,7 @@ use futures::stream::FuturesUnordered;
 use kube::Client;
 use kube::api::ApiResource;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::actions::{Done, FIELDS_OF_OTHERS, MemberActions, Prepared};
 use super::kinds::{KindName, ServedKind};
@@ -37,7 +39,7 @@ use super::policy::{policy_of, policy_text};
 use super::pre_terminate::{POLL, Preparation};
 use super::registry::{Inbox, Sets, WatchedKind};
 use super::rest::{PlannedState, Rest, at_rest};
-use super::{pre_terminate, rights, status};
+use super::{abandonment, pre_terminate, rights, status};
 use crate::answers::RunAnswers;
 use crate::clock::{SharedClock, until};
 use crate::events::{HostEvent, Publisher, Subject};
@@ -49,6 +51,9 @@ use crate::redaction::Redactor;
 use crate::resource::object_set::{ObjectSetStatus, SetOwner};
 use crate::seal::{StateKey, random};
 use crate::shards::Permit;
+
+/// How many digits of a digest name a change.
+const DIGITS: usize = 12;
 
 /// The set of one owner, in a run of it.
 #[derive(Clone, Copy)]
@@ -79,9 +84,9 @@ struct Planned<'a> {
 
 /// The goal of an attempt.
 #[derive(Clone, Copy)]
-enum Goal<'a> {
-    /// Each entry has its member, and no other member is left.
-    Wanted(TerminationPolicy, SetOptions, &'a CheckedSet),
+pub(super) enum Goal<'a> {
+    /// Each entry has its member, and no other member is left. The text names the change that this makes.
+    Wanted(TerminationPolicy, Pruning, &'a CheckedSet, &'a str),
     /// No member is left. The text says why none may be deleted yet.
     None(TerminationPolicy, Option<&'a str>),
 }
@@ -133,6 +138,14 @@ impl<'a> SetRun<'a> {
         let Some(options) = self.run.configurator().sets else {
             return Err(unsupported("the Configurator does not declare `spec.sets`"));
         };
+        let object = member.object.to_value();
+        if let Some(reason) = abandonment::reason_of(&object) {
+            self.abandon(member, &reason).await?;
+            return Err(invalid(format!(
+                "the set was given up, because the owner has the annotation {}; it begins anew when the annotation is gone",
+                marks::ABANDON
+            )));
+        }
         let owner = self.owner_of(member);
         let (known, inbox) = self.sets.take(&member.key, &member.uid);
         let mut set = match known {
@@ -157,12 +170,13 @@ impl<'a> SetRun<'a> {
                 self.save(&mut set).await?;
             }
         }
-        let object = member.object.to_value();
         let policy = policy_of(&set.stored.termination_policy, &object);
-        let Some(checked) = set.wanted.as_ref().map(|wanted| wanted.checked.clone()) else {
+        let Some(wanted) = &set.wanted else {
             return Err(unsupported("the set has no entries"));
         };
-        let goal = Goal::Wanted(policy, options, &checked);
+        let (checked, change) = (wanted.checked.clone(), change_of(wanted));
+        let pruning = pruning_of(&object, &change, options);
+        let goal = Goal::Wanted(policy, pruning, &checked, &change);
         let is_suspended = marks::is_true(&object, marks::SUSPEND);
         let rest = self.turn(&mut set, &inbox, goal, is_suspended).await?;
         if let Rest::Complete = rest {
@@ -181,12 +195,6 @@ impl<'a> SetRun<'a> {
     }
 
     async fn try_dismantle(self, member: &Member) -> Result<SetOutcome, Fault> {
-        let owner = self.owner_of(member);
-        let (known, inbox) = self.sets.take(&member.key, &member.uid);
-        let mut set = match known {
-            Some(known) => known,
-            None => self.load(&owner).await?,
-        };
         let api = objects::of(self.client.clone(), self.resource, &member.key.namespace);
         let live = api.get_opt(&member.key.name).await;
         let what = format!("the owner {}", member.key);
@@ -203,6 +211,16 @@ impl<'a> SetRun<'a> {
         // Without an owner, what it said last counts.
         let object = live.and_then(|live| serde_json::to_value(live).ok());
         let object = object.unwrap_or_else(|| member.object.to_value());
+        if let Some(reason) = abandonment::reason_of(&object) {
+            self.abandon(member, &reason).await?;
+            return Ok(SetOutcome::Ready(Vec::new()));
+        }
+        let owner = self.owner_of(member);
+        let (known, inbox) = self.sets.take(&member.key, &member.uid);
+        let mut set = match known {
+            Some(known) => known,
+            None => self.load(&owner).await?,
+        };
         let policy = policy_of(&set.stored.termination_policy, &object);
         let is_suspended = marks::is_true(&object, marks::SUSPEND);
         let preparation = match is_suspended || policy == TerminationPolicy::DoNotTerminate {
@@ -252,13 +270,13 @@ impl<'a> SetRun<'a> {
         }
     }
 
-    async fn load(self, owner: &SetOwner) -> Result<Box<LiveSet>, Fault> {
+    pub(super) async fn load(self, owner: &SetOwner) -> Result<Box<LiveSet>, Fault> {
         let (stored, inventory) = self.sets.inventories.load(owner).await?;
         let members = Members::new(inventory, HashMap::new());
         Ok(Box::new(LiveSet::new(stored, members)))
     }
 
-    fn owner_of(self, member: &Member) -> SetOwner {
+    pub(super) fn owner_of(self, member: &Member) -> SetOwner {
         let watch = &self.run.configurator().watch;
         SetOwner {
             api_version: api_version(&watch.group, &watch.version),
@@ -269,7 +287,7 @@ impl<'a> SetRun<'a> {
         }
     }
 
-    fn subject(self, member: &Member) -> Subject {
+    pub(super) fn subject(self, member: &Member) -> Subject {
         Subject::watched(self.run.configurator(), &member.key, &member.uid)
     }
 
@@ -317,7 +335,7 @@ impl<'a> SetRun<'a> {
     }
 
     /// Carries out actions until nothing more can be done at the moment. For a suspended set, that is only to read its members.
-    async fn turn(
+    pub(super) async fn turn(
         self,
         set: &mut LiveSet,
         inbox: &Inbox,
@@ -402,23 +420,20 @@ impl<'a> SetRun<'a> {
         let parallel = self.run.configurator().concurrency;
         let now = self.clock.now();
         match goal {
-            Goal::Wanted(policy, options, checked) => {
+            Goal::Wanted(policy, pruning, checked, change) => {
                 let input = PlanInput {
                     graph: &checked.graph,
                     version: set.stored.version,
                     policy,
                     parallel,
-                    pruning: Pruning::UpTo {
-                        percent: options.max_prune_percent,
-                        from: options.prune_from,
-                    },
+                    pruning,
                     now,
                 };
                 let mut plan = plan(&input, &mut set.members);
                 Planned {
                     actions: std::mem::take(&mut plan.actions),
                     wake_at: plan.wake_at,
-                    state: PlannedState::Wanted(plan, checked),
+                    state: PlannedState::Wanted(plan, checked, change),
                 }
             }
             Goal::None(policy, unprepared) => {
@@ -631,6 +646,23 @@ impl<'a> SetRun<'a> {
             results.push((entry.name.clone(), ResultEntry::One(result)));
         }
         Ok(results)
+    }
+}
+
+/// Names the change that a set makes, for people who confirm it: the same as long as a handler returns the same set.
+fn change_of(wanted: &Wanted) -> String {
+    let digest = digest_of([wanted.digest.as_bytes()]);
+    digest.chars().take(DIGITS).collect()
+}
+
+/// Returns how many members the change of this name may delete.
+fn pruning_of(owner: &Value, change: &str, options: SetOptions) -> Pruning {
+    match marks::annotation(owner, marks::CONFIRM_PRUNE) {
+        Some(confirmed) if confirmed == change => Pruning::Confirmed,
+        _ => Pruning::UpTo {
+            percent: options.max_prune_percent,
+            from: options.prune_from,
+        },
     }
 }
 

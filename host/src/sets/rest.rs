@@ -24,7 +24,8 @@ pub(super) enum Rest {
 
 /// The state of a set at the time of a plan.
 pub(super) enum PlannedState<'a> {
-    Wanted(Plan, &'a CheckedSet),
+    /// The text names the change that the set makes.
+    Wanted(Plan, &'a CheckedSet, &'a str),
     /// The text says why no member may be deleted yet.
     Deletion(Deletion, Option<&'a str>),
 }
@@ -32,9 +33,9 @@ pub(super) enum PlannedState<'a> {
 /// Returns the outcome of an attempt that has no action left, and the status of the set.
 pub(super) fn at_rest(state: &PlannedState<'_>, members: &Members) -> (Rest, ObjectSetStatus) {
     match state {
-        PlannedState::Wanted(plan, checked) => (
-            rest_of(plan, checked),
-            status::of_plan(plan, &checked.graph, members),
+        PlannedState::Wanted(plan, checked, change) => (
+            rest_of(plan, checked, change),
+            status::of_plan(plan, &checked.graph, change, members),
         ),
         PlannedState::Deletion(deletion, unprepared) => (
             rest_of_deletion(deletion, members),
@@ -43,13 +44,13 @@ pub(super) fn at_rest(state: &PlannedState<'_>, members: &Members) -> (Rest, Obj
     }
 }
 
-fn rest_of(plan: &Plan, checked: &CheckedSet) -> Rest {
+fn rest_of(plan: &Plan, checked: &CheckedSet, change: &str) -> Rest {
     match plan.state {
         SetState::Ready => Rest::Complete,
         SetState::Progressing => Rest::Waiting(plan.wake_at),
         SetState::Unconfirmed { pruned, members } => Rest::Failed(Fault::new(
             FaultKind::ResourceGeneric,
-            status::unconfirmed(pruned, members),
+            status::unconfirmed(pruned, members, change),
         )),
         SetState::Failed => {
             let entries = checked.graph.entries().iter().zip(&plan.entries);

@@ -20,8 +20,13 @@ pub(crate) const MAX_LISTED: usize = 100;
 /// The most characters of a reason.
 const MAX_REASON: usize = 1024;
 
-/// Returns the status of the set of an owner that lives.
-pub(super) fn of_plan(plan: &Plan, graph: &Graph, members: &Members) -> ObjectSetStatus {
+/// Returns the status of the set of an owner that lives. `change` names the change that the set makes.
+pub(super) fn of_plan(
+    plan: &Plan,
+    graph: &Graph,
+    change: &str,
+    members: &Members,
+) -> ObjectSetStatus {
     let entries = graph.entries().iter().zip(&plan.entries).enumerate();
     let unready = entries.filter(|(_, (_, state))| **state != EntryState::Ready);
     let mut unready: Vec<_> = unready.collect();
@@ -51,7 +56,7 @@ pub(super) fn of_plan(plan: &Plan, graph: &Graph, members: &Members) -> ObjectSe
         SetState::Unconfirmed { .. } => UNCONFIRMED,
     };
     let unconfirmed = match plan.state {
-        SetState::Unconfirmed { pruned, members } => Some(unconfirmed(pruned, members)),
+        SetState::Unconfirmed { pruned, members } => Some(unconfirmed(pruned, members, change)),
         _ => None,
     };
     let removals = of_removals(&plan.removals, members);
@@ -92,10 +97,11 @@ pub(super) fn suspend(status: &mut ObjectSetStatus) {
     }
 }
 
-/// Says why a change of a set is not carried out.
-pub(super) fn unconfirmed(pruned: usize, members: usize) -> String {
+/// Says why the change of this name is not carried out.
+pub(super) fn unconfirmed(pruned: usize, members: usize, change: &str) -> String {
     format!(
-        "the change would delete {pruned} of {members} members, which is more than spec.sets.maxPrunePercent allows"
+        "the change would delete {pruned} of {members} members, which is more than spec.sets.maxPrunePercent allows; to allow it, give the owner the annotation {}: \"{change}\"",
+        marks::CONFIRM_PRUNE
     )
 }
 

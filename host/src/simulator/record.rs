@@ -242,9 +242,7 @@ impl RunObserver for Arc<Recorder> {
             RunEnd::Paused(Pause::Members { .. }) => {
                 ("waits for members of its set".to_owned(), false)
             }
-            RunEnd::Paused(Pause::Unready { reason, .. }) => {
-                (format!("waits for {reason}"), false)
-            }
+            RunEnd::Paused(Pause::Unready { reason, .. }) => (format!("waits for {reason}"), false),
             RunEnd::Paused(Pause::Park { failure, .. }) => {
                 let sink = failure
                     .server

@@ -66,8 +66,10 @@ pub(super) fn said(output: &HandlerOutput, view: &mut Map<String, Value>) {
 /// The requests of an output: the strategy where it is not the default, then each request.
 pub(super) fn requests(requests: &Requests) -> Vec<Value> {
     let mut lines = Vec::new();
-    if requests.execute_strategy == ExecuteStrategy::Serial {
-        lines.push(json!({"strategy": "serial"}));
+    match requests.execute_strategy {
+        ExecuteStrategy::Parallel => {}
+        ExecuteStrategy::Serial => lines.push(json!({"strategy": "serial"})),
+        ExecuteStrategy::Graph => lines.push(json!({"strategy": "graph"})),
     }
     lines.extend(requests.resource_requests.iter().map(request));
     lines

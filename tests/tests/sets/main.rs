@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod abandonment;
 mod apply;
 mod deletion;
 mod failures;

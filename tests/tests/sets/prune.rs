@@ -49,6 +49,8 @@ on_both!(
         scene.owner("web", json!([entry("a", "1")])).await?;
         let status = scene.until_state("web", "Unconfirmed").await?;
         assert!(status.waiting_for.contains("5 of 6 members"), "{status:?}");
+        let (_, change) = status.waiting_for.split_once("configurator.dev/confirm-prune: ").unwrap();
+        let change = change.trim_matches('"').to_owned();
         scene.owner("web", json!([])).await?;
         let failure = async || scene.failure("web").await;
         scene
@@ -62,6 +64,17 @@ on_both!(
         assert_eq!(scene.members().await?.len(), 6);
         scene.owner("web", json!(entries[..5])).await?;
         scene.until_gone("f").await?;
+        // A person allows one change, and no other one.
+        scene.owner("web", json!(entries)).await?;
+        scene.until_status("web", "six members", |status| status.ready == 6).await?;
+        let confirm = async || scene.annotate("web", "configurator.dev/confirm-prune", Some(&change)).await;
+        confirm().await?;
+        scene.owner("web", json!([entry("b", "1")])).await?;
+        scene.until_state("web", "Unconfirmed").await?;
+        assert_eq!(scene.members().await?.len(), 6);
+        scene.owner("web", json!([entry("a", "1")])).await?;
+        scene.until_state("web", "Ready").await?;
+        assert_eq!(scene.members().await?, ["a"]);
         scene.world.stop().await
     }
 );

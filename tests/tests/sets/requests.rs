@@ -29,7 +29,8 @@ async fn declare(scene: &Scene, requests: Value) -> Result<()> {
     scene
         .configure(|object| {
             let spec = &mut object["spec"];
-            spec["chain"]["phases"] = json!([{"name": "root"}, {"name": "tell", "handler": "root"}]);
+            spec["chain"]["phases"] =
+                json!([{"name": "root"}, {"name": "tell", "handler": "root"}]);
             spec["parameters"] = json!({
                 "root": {"graph": true, "requests": requests},
                 "tell": {"requests": [apply(scene, "results", "{results}")]},
@@ -64,7 +65,10 @@ async fn until_exists(scene: &Scene, name: &str) -> Result<Value> {
 async fn value_of(scene: &Scene, key: &str) -> Result<Option<String>> {
     let keys = scene.world.keys().await?;
     let key = format!("basic/{key}");
-    Ok(keys.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value))
+    Ok(keys
+        .into_iter()
+        .find(|(name, _)| *name == key)
+        .map(|(_, value)| value))
 }
 
 on_both!(

@@ -28,6 +28,13 @@ pub const SUSPEND: &str = "configurator.dev/suspend-set";
 /// requests.
 pub const SKIP_PRE_TERMINATE: &str = "configurator.dev/skip-pre-terminate";
 
+/// The annotation of an owner that allows one change to delete more members than `maxPrunePercent` says. Its value names the change, as the
+/// status of the set has it.
+pub const CONFIRM_PRUNE: &str = "configurator.dev/confirm-prune";
+
+/// The annotation of an owner that gives up its set: the host deletes the inventory, and leaves the members alone. Its value is the reason.
+pub const ABANDON: &str = "configurator.dev/abandon-set";
+
 /// Labels and annotations that entries may not have.
 pub const RESERVED: [&str; 6] = [PART_OF, CONFIGURATOR, OBJECT_SET, NONCE, DIGEST, PRUNING];
 

@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use indexmap::map::Entry as At;
 
 use super::Graph;
+use super::entry::OnDelete;
 use super::member::{Inventory, Member, MemberKey};
 use super::observation::{Observation, Observations};
 use super::plan::Action;
@@ -74,6 +75,15 @@ impl Members {
     /// All members that the host knows, with or without a record in the inventory.
     pub fn iter(&self) -> impl Iterator<Item = (&MemberKey, &KnownMember)> {
         self.known.iter()
+    }
+
+    /// Has every member of the inventory stay whatever becomes of its owner.
+    pub fn retain_all(&mut self) {
+        for known in self.known.values_mut() {
+            if let Some(member) = &mut known.member {
+                member.facts.on_delete = OnDelete::Retain;
+            }
+        }
     }
 
     /// Carries out an action that changes the inventory only; all others change nothing. `nonce` is for a member that the inventory does not

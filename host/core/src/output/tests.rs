@@ -374,7 +374,10 @@ fn requests_of_a_graph_have_an_order() {
         [
             ("no requests", graph(Vec::new())),
             ("one", graph(vec![get("a")])),
-            ("two", graph(vec![after(get("b"), &["a", "a"]), ready(apply("a"))])),
+            (
+                "two",
+                graph(vec![after(get("b"), &["a", "a"]), ready(apply("a"))]),
+            ),
             ("unknown", graph(vec![after(get("a"), &["b"])])),
             ("itself", graph(vec![after(get("a"), &["a"])])),
             (
@@ -394,9 +397,15 @@ fn requests_of_a_graph_have_an_order() {
                 "a declarative one after another",
                 graph(vec![get("a"), after(declarative(apply("b")), &["a"])]),
             ),
-            ("a declarative one that is ready", graph(vec![declarative(ready(apply("a")))])),
+            (
+                "a declarative one that is ready",
+                graph(vec![declarative(ready(apply("a")))]),
+            ),
             ("a key that is ready", graph(vec![ready(put("a", "1"))])),
-            ("an object that is deleted is ready", graph(vec![ready(delete)])),
+            (
+                "an object that is deleted is ready",
+                graph(vec![ready(delete)]),
+            ),
         ],
         expect![[r#"
             no requests: ok

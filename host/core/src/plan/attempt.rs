@@ -81,9 +81,9 @@ impl<'a> Attempt<'a> {
     /// Ends the attempt. A failure that nothing catches ends the wait for objects as well: nothing more would come of it.
     #[must_use]
     pub fn finish(self, now: Timestamp) -> AttemptOutcome {
-        let culprit = self.steps.iter().zip(&self.ends).find(|(step, end)| {
-            matches!(end, Some(StepEnd::Failed(result)) if is_uncaught(step, result))
-        });
+        let culprit = self.steps.iter().zip(&self.ends).find(
+            |(step, end)| matches!(end, Some(StepEnd::Failed(result)) if is_uncaught(step, result)),
+        );
         let waits = |state: &StepState| matches!(state, StepState::Unready | StepState::Unsent);
         let is_waiting = self.dispatch.states().iter().any(waits);
         match culprit {
@@ -107,17 +107,17 @@ impl<'a> Attempt<'a> {
     fn ended(&self, now: Timestamp) -> Vec<Option<RequestResult>> {
         let states = self.dispatch.states().iter();
         let steps = self.steps.iter().zip(&self.ends).zip(states);
-        let result = |((step, end), state): ((&PlannedStep, &Option<StepEnd>), &StepState)| {
-            match (end, state) {
-                (Some(StepEnd::Ready(result) | StepEnd::Failed(result)), _)
-                | (Some(StepEnd::Unready { result, .. }), _) => Some(result.clone()),
-                (None, StepState::Behind(culprit)) => {
-                    let culprit = self.steps.get(*culprit);
-                    let culprit = culprit.map_or("", |step| &step.request.name);
-                    Some(failed(&step.request, not_sent(culprit), now))
-                }
-                (Some(StepEnd::Absent(_)) | None, _) => None,
+        let result = |((step, end), state): ((&PlannedStep, &Option<StepEnd>), &StepState)| match (
+            end, state,
+        ) {
+            (Some(StepEnd::Ready(result) | StepEnd::Failed(result)), _)
+            | (Some(StepEnd::Unready { result, .. }), _) => Some(result.clone()),
+            (None, StepState::Behind(culprit)) => {
+                let culprit = self.steps.get(*culprit);
+                let culprit = culprit.map_or("", |step| &step.request.name);
+                Some(failed(&step.request, not_sent(culprit), now))
             }
+            (Some(StepEnd::Absent(_)) | None, _) => None,
         };
         steps.map(result).collect()
     }

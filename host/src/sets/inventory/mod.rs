@@ -80,6 +80,12 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
+    /// Whether there is an inventory.
+    pub(crate) fn exists(&self) -> bool {
+        let head = self.pages.first();
+        head.is_some_and(|head| head.resource_version.is_some())
+    }
+
     /// The status that was written last.
     pub(crate) const fn status(&self) -> Option<&ObjectSetStatus> {
         self.status.as_ref()
@@ -292,6 +298,35 @@ impl InventoryStore {
     /// When a server cannot be asked.
     pub(crate) async fn delete(&self, stored: &mut Stored, fences: &[Fence]) -> Result<(), Fault> {
         for page in stored.pages.iter_mut().rev() {
+            self.delete_page(page, fences).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the inventory of an owner, whatever it says.
+    ///
+    /// # Errors
+    /// When a server cannot be asked.
+    pub(crate) async fn discard(&self, owner: &SetOwner, fences: &[Fence]) -> Result<(), Fault> {
+        let object_set = self.name_of(owner);
+        let numbers = self.config.scan(&self.sequence_key(owner, 0)).await?;
+        let mut pages = Vec::new();
+        loop {
+            let mut page = self.page(&object_set, owner, pages.len());
+            let name = &page.object_set;
+            let found = self.api(&name.namespace).get_metadata_opt(&name.name).await;
+            let what = format!("the ObjectSet {name}");
+            let found = found.map_err(|error| fault_of(&what, false, &error))?;
+            if found.is_none() && pages.len() >= numbers.len() {
+                break;
+            }
+            if let Some(found) = found {
+                page.resource_version = found.metadata.resource_version;
+                page.uid = found.metadata.uid.unwrap_or_default();
+            }
+            pages.push(page);
+        }
+        for page in pages.iter_mut().rev() {
             self.delete_page(page, fences).await?;
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use configurator_core::desired::marks;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::layers::Write;
 use configurator_core::request::ObjectRef;
@@ -49,8 +50,9 @@ impl Page {
     /// The fault of a page that is not as a host has left it.
     pub(super) fn damaged(&self, why: &str) -> Fault {
         let message = format!(
-            "the ObjectSet {} {why}, so its members can be neither written nor deleted; restore it as it was",
-            self.object_set
+            "the ObjectSet {} {why}, so its members can be neither written nor deleted; restore it as it was, or give up the set with the annotation {} of its owner",
+            self.object_set,
+            marks::ABANDON
         );
         Fault::new(FaultKind::ResourceGeneric, message)
     }

@@ -26,7 +26,9 @@ fn stage<'a>(requests: Vec<Request>) -> Stage<'a> {
 }
 
 fn unready<'a>(mut stage: Stage<'a>, names: &[(&str, u32)]) -> Stage<'a> {
-    let names = names.iter().map(|(name, times)| ((*name).to_owned(), *times));
+    let names = names
+        .iter()
+        .map(|(name, times)| ((*name).to_owned(), *times));
     stage.sinks.unready = names.collect();
     stage
 }
