@@ -492,6 +492,7 @@ impl Drive {
             yields: matches!(context.call_mode, CallMode::Parallel),
             client: &context.client,
             resource: &context.resource,
+            is_canary: context.rollout.is_canary(self.run.module()),
         }
     }
 

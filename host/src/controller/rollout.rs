@@ -80,6 +80,15 @@ impl Rollout {
         Some((*fraction, canary.module.clone()))
     }
 
+    /// Returns whether this is the canary's module.
+    #[must_use]
+    pub fn is_canary(&self, module: &RunModule) -> bool {
+        let modules = self.modules.read();
+        let modules = modules.unwrap_or_else(PoisonError::into_inner);
+        let canary = modules.canary.as_ref();
+        canary.is_some_and(|(_, canary)| canary.handle.digest() == module.digest())
+    }
+
     /// Returns whether the module with this digest was the last canary that was rolled back. A phase that is pinned to it continues with another
     /// module.
     #[must_use]

@@ -485,7 +485,12 @@ impl Worker {
         self.queue.set_canary(canary, now);
         let actions = match self.parts.context.machine {
             Some(_) => self.queue.retry_given_up(now),
-            None => self.queue.renew(|uid| changed.contains(uid), now),
+            None => {
+                // What a canary has left undeleted is deleted when it is promoted, although its objects keep their module.
+                let is_left = self.parts.context.sets.is_some() && canary.is_none();
+                let is_changed = |uid: &str| is_left || changed.contains(uid);
+                self.queue.renew(is_changed, now)
+            }
         };
         self.act(actions).await;
     }

@@ -73,6 +73,8 @@ pub(crate) struct SetRun<'a> {
     pub(crate) client: &'a Client,
     /// The owner's kind.
     pub(crate) resource: &'a ApiResource,
+    /// Whether the handler is of a module that is tried on some objects first.
+    pub(crate) is_canary: bool,
 }
 
 /// The next actions for a set.
@@ -175,7 +177,10 @@ impl<'a> SetRun<'a> {
             return Err(unsupported("the set has no entries"));
         };
         let (checked, change) = (wanted.checked.clone(), change_of(wanted));
-        let pruning = pruning_of(&object, &change, options);
+        let pruning = match self.is_canary {
+            true => Pruning::Suspended,
+            false => pruning_of(&object, &change, options),
+        };
         let goal = Goal::Wanted(policy, pruning, &checked, &change);
         let is_suspended = marks::is_true(&object, marks::SUSPEND);
         let rest = self.turn(&mut set, &inbox, goal, is_suspended).await?;

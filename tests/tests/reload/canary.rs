@@ -74,6 +74,77 @@ fn run_by(witness: &Witness, module: &[u8]) -> BTreeSet<String> {
     of_it.map(|pass| pass.object).collect()
 }
 
+/// A set of ConfigMaps of these names.
+fn set_of(names: &[&str]) -> String {
+    let entry = |name: &&str| {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        json!({"name": name, "object": object})
+    };
+    let entries: Vec<Value> = names.iter().map(entry).collect();
+    json!({"entries": entries}).to_string()
+}
+
+#[tokio::test]
+async fn a_canary_deletes_no_members_of_sets_before_it_is_promoted() -> Result<()> {
+    let (one, two) = (variant(&scripted(), 1), variant(&scripted(), 2));
+    let (shelf, witness) = (Shelf::with(one), Witness::new());
+    let world = world(&shelf, &witness).await?;
+    let declared = |duration: &str| {
+        let canary = json!({"percent": 100, "duration": duration, "minRuns": 1});
+        let mut object = with_canary(canary);
+        let rule =
+            json!({"resources": ["configmaps"], "verbs": ["get", "apply", "delete", "watch"]});
+        object["spec"]["watch"]["labelSelector"] = json!({"matchLabels": {"owner": "yes"}});
+        object["spec"]["sets"] = json!({});
+        object["spec"]["chain"] = json!({"phases": [{"name": "root"}]});
+        object["spec"]["parameters"] = json!({"root": {"desiredAt": "/data/set"}});
+        object["spec"]["capabilities"] = json!({"kubernetes": [rule]});
+        object
+    };
+    let owner = |names: &[&str]| {
+        let mut owner = config_map("web", "1");
+        owner["metadata"]["labels"] = json!({"owner": "yes"});
+        owner["data"] = json!({"set": set_of(names)});
+        owner
+    };
+    let members = async || {
+        let api = world.objects("v1", "ConfigMap", "shop").await?;
+        let its = ListParams::default().labels("applyset.kubernetes.io/part-of");
+        let all = api.list(&its).await?.into_iter();
+        anyhow::Ok(
+            all.filter_map(|object| object.metadata.name)
+                .collect::<Vec<_>>(),
+        )
+    };
+    world.apply(&declared("1h")).await?;
+    world.apply(&owner(&["a", "b"])).await?;
+    world
+        .until("both members", async || Ok(members().await? == ["a", "b"]))
+        .await?;
+    shelf.put(Ok(two.clone()));
+    world
+        .until("a run of the canary", async || {
+            Ok(!run_by(&witness, &two).is_empty())
+        })
+        .await?;
+    world.apply(&owner(&["a", "c"])).await?;
+    world
+        .until("the new member", async || {
+            Ok(members().await?.contains(&"c".to_owned()))
+        })
+        .await?;
+    world.settled(&["scripted"]).await?;
+    assert_eq!(members().await?, ["a", "b", "c"]);
+
+    world.apply(&declared("0s")).await?;
+    world
+        .until("the member that was left goes", async || {
+            Ok(members().await? == ["a", "c"])
+        })
+        .await?;
+    world.stop().await
+}
+
 #[tokio::test]
 async fn a_canary_handles_its_objects_and_then_all() -> Result<()> {
     let (one, two) = (variant(&scripted(), 1), variant(&scripted(), 2));

@@ -43,7 +43,7 @@ pub enum Pruning {
     },
     /// Everything: a person confirmed it.
     Confirmed,
-    /// Nothing, and nothing is recreated: a module under canary decided.
+    /// Nothing, and nothing is recreated: a module under canary decided. A set is ready although members are left that have no entry.
     Suspended,
 }
 
@@ -230,7 +230,7 @@ pub fn plan(input: &PlanInput<'_>, members: &mut Members) -> Plan {
             members,
         }
     } else {
-        set_state(&entries, &removals, &actions)
+        set_state(&entries, &removals, &actions, input.pruning)
     };
     Plan {
         actions,
@@ -245,7 +245,9 @@ fn set_state(
     entries: &[EntryState],
     removals: &[(MemberKey, RemovalState)],
     actions: &[Action],
+    pruning: Pruning,
 ) -> SetState {
+    let is_pruned = removals.is_empty() || pruning == Pruning::Suspended;
     let is_failed = entries
         .iter()
         .any(|state| matches!(state, EntryState::Failed(_)))
@@ -265,7 +267,7 @@ fn set_state(
     let is_ready = entries.iter().all(|state| *state == EntryState::Ready);
     match (is_moving, is_failed) {
         (false, true) => SetState::Failed,
-        (false, false) if is_ready && removals.is_empty() => SetState::Ready,
+        (false, false) if is_ready && is_pruned => SetState::Ready,
         _ => SetState::Progressing,
     }
 }

@@ -812,6 +812,35 @@ fn a_member_that_gets_an_entry_again_loses_its_mark() {
 }
 
 #[test]
+fn a_canary_leaves_what_it_would_delete_and_is_ready() {
+    let mut server = Server::default();
+    server.run(&graph(&["a", "b"]));
+    server.version = 2;
+    server.pruning = Pruning::Suspended;
+    check(
+        server.run(&graph(&["a", "c"])),
+        expect![[r#"
+        observe c; remove b
+        record c
+        create c
+        confirm c
+        ready
+          - b: Held
+    "#]],
+    );
+    server.pruning = Pruning::Confirmed;
+    check(
+        server.run(&graph(&["a", "c"])),
+        expect![[r#"
+        mark b
+        delete b
+        forget b
+        ready
+    "#]],
+    );
+}
+
+#[test]
 fn members_that_an_earlier_version_removed_are_deleted_first() {
     let mut server = Server {
         pruning: Pruning::Suspended,
