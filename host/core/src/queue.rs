@@ -169,6 +169,15 @@ struct PausedRun<R> {
     timer: Option<TimerKey>,
     /// Whether it waits for members of its set, and goes on with [`Queue::on_members`].
     awaits_members: bool,
+    /// Whether it waits for objects that have been read in vain for a while.
+    reads_in_vain: bool,
+}
+
+impl<R> PausedRun<R> {
+    /// Whether only somebody else can let it go on.
+    const fn is_settled(&self) -> bool {
+        self.reads_in_vain || self.awaits_members && self.timer.is_none()
+    }
 }
 
 /// Which object gets its run when. `R` is what is needed to go on with a run that rests; the queue keeps it meanwhile.
@@ -282,18 +291,21 @@ impl<R> Queue<R> {
     }
 
     /// Whether nothing runs, is queued or waits to be tried again; a resync may still lie ahead. A run that waits for members of its set
-    /// without a time has settled: only somebody else can let it go on.
+    /// without a time has settled, and so has one that [has read objects in vain](Self::reads_in_vain): only somebody else can let it go on.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.is_listed
             && self.slots.values().all(|slot| match slot.work {
                 Work::Idle => slot.live.as_ref().is_none_or(|live| live.pending.is_none()),
-                Work::Paused(ticket) => self
-                    .paused
-                    .get(&ticket)
-                    .is_some_and(|paused| paused.awaits_members && paused.timer.is_none()),
+                Work::Paused(ticket) => self.paused.get(&ticket).is_some_and(PausedRun::is_settled),
                 Work::Queued(_) | Work::Running(_) | Work::Delayed(_) => false,
             })
+    }
+
+    /// Whether runs wait for objects that have been read so often in vain that the longest wait follows.
+    #[must_use]
+    pub fn reads_in_vain(&self) -> bool {
+        self.paused.values().any(|paused| paused.reads_in_vain)
     }
 
     /// Whether no run is under way.

@@ -284,6 +284,12 @@ impl Operation {
         }
     }
 
+    /// Whether it deletes a Kubernetes object.
+    #[must_use]
+    pub const fn deletes_object(&self) -> bool {
+        matches!(self, Self::Kubernetes(request) if matches!(request.verb, KubernetesVerb::Delete))
+    }
+
     /// Whether it reads or writes one Kubernetes object, which is there afterwards.
     #[must_use]
     pub const fn answers_object(&self) -> bool {

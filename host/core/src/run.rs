@@ -39,7 +39,7 @@ use crate::retry::{self, Decision, Tries, Verdict};
 use crate::time::Timestamp;
 
 pub use outcome::{Departed, Finish, Pause, RunEnd, RunOutcome, SetOutcome};
-pub use unready::UnreadyPlan;
+pub use unready::{LONGEST_WAIT, UnreadyPlan};
 
 mod outcome;
 mod unready;

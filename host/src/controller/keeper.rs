@@ -657,6 +657,7 @@ impl Keeper {
                     self.reporter.say(KeeperReport {
                         is_bootstrapped: true,
                         is_settled: true,
+                        reads_in_vain: false,
                     });
                 }
             }

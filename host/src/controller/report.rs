@@ -29,6 +29,8 @@ pub struct KeeperReport {
     pub is_bootstrapped: bool,
     /// Whether nothing runs, is queued or waits to be tried again.
     pub is_settled: bool,
+    /// Whether runs wait for objects that have been read in vain for a while: see [`LONGEST_WAIT`](configurator_core::run::LONGEST_WAIT).
+    pub reads_in_vain: bool,
 }
 
 impl HostReport {
@@ -38,10 +40,17 @@ impl HostReport {
         self.is_listed && self.keepers.values().all(|keeper| keeper.is_bootstrapped)
     }
 
-    /// Whether nothing runs, is queued or waits to be tried again.
+    /// Whether nothing runs, is queued or waits to be tried again. A run that waits for objects of others, and has read them in vain for a
+    /// while, is not counted.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.is_listed && self.keepers.values().all(|keeper| keeper.is_settled)
+    }
+
+    /// Whether runs wait for objects that have been read in vain for a while.
+    #[must_use]
+    pub fn reads_in_vain(&self) -> bool {
+        self.keepers.values().any(|keeper| keeper.reads_in_vain)
     }
 }
 
@@ -90,6 +99,7 @@ mod tests {
     const SETTLED: KeeperReport = KeeperReport {
         is_bootstrapped: true,
         is_settled: true,
+        reads_in_vain: false,
     };
 
     #[test]

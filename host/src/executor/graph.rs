@@ -2,12 +2,13 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::graph::observation::Health;
 use configurator_core::graph::order::Order;
 use configurator_core::plan::attempt::{Attempt, AttemptOutcome, StepEnd};
 use configurator_core::plan::{AwaitedStep, Plan, PlannedAction, PlannedStep};
-use configurator_core::request::{KubernetesVerb, Operation, Readiness};
+use configurator_core::request::{Operation, Readiness};
 use configurator_core::result::RequestResult;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -146,7 +147,7 @@ impl Executor {
             error,
             ..
         } = self.step(index, &read, sending).await.result;
-        let is_deletion = is_deletion(&step.request.operation);
+        let is_deletion = step.request.operation.deletes_object();
         match error {
             Some(fault) if fault.kind == FaultKind::ResourceNotFound => match is_deletion {
                 true => StepEnd::Ready(result),
@@ -200,7 +201,7 @@ fn end_of(
     if let PlannedAction::Refuse(fault) = sending.run.with_operation(step, read).action {
         return failed(result, fault);
     }
-    if is_deletion(operation) {
+    if operation.deletes_object() {
         return deleted(result);
     }
     let object = first(&result.query_objects);
@@ -253,13 +254,9 @@ fn reading(
     }
 }
 
-fn first(objects: &[configurator_core::document::Document]) -> Value {
+fn first(objects: &[Document]) -> Value {
     let object = objects.first();
     object.map(|object| object.to_value()).unwrap_or_default()
-}
-
-fn is_deletion(operation: &Operation) -> bool {
-    matches!(operation, Operation::Kubernetes(request) if request.verb == KubernetesVerb::Delete)
 }
 
 fn status_of(object: &Value) -> u64 {

@@ -13,6 +13,7 @@ use configurator_core::fault::Fault;
 use configurator_core::layers::Write;
 use configurator_core::partition::NAMESPACES;
 use configurator_core::request::{ObjectRef, api_version};
+use configurator_core::run::LONGEST_WAIT;
 use configurator_core::time::Timestamp;
 use configurator_guest::bytes::ModuleBytes;
 use configurator_guest::runtime::GuestRuntime;
@@ -330,8 +331,19 @@ impl<'a> World<'a> {
         Ok(Running { stop, task, report })
     }
 
-    /// Returns when what has just happened has reached everyone, and nothing is left to do.
+    /// Returns when what has just happened has reached everyone, and nothing is left to do. Objects that runs wait for have been read once
+    /// since.
     async fn settle(&self, running: &mut Running) -> Result<(), Failed> {
+        self.calm(running).await?;
+        let reads_in_vain = running.report.borrow().reads_in_vain();
+        if reads_in_vain {
+            tokio::time::sleep(LONGEST_WAIT).await;
+            self.calm(running).await?;
+        }
+        Ok(())
+    }
+
+    async fn calm(&self, running: &mut Running) -> Result<(), Failed> {
         tokio::time::sleep(A_MOMENT).await;
         let name = self.key.to_string();
         running

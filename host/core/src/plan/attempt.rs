@@ -4,7 +4,6 @@ use super::dispatch::{Dispatch, StepState};
 use super::{AwaitedStep, Plan, PlannedAction, PlannedStep, failed, is_uncaught, not_sent};
 use crate::authorization::AuthorizedOperation;
 use crate::graph::order::Order;
-use crate::request::{KubernetesVerb, Operation};
 use crate::result::RequestResult;
 use crate::run::UnreadyPlan;
 use crate::time::Timestamp;
@@ -123,56 +122,74 @@ impl<'a> Attempt<'a> {
     }
 
     fn unready(&self, now: Timestamp) -> UnreadyPlan {
-        let mut reason = String::new();
-        let (mut has_progressed, mut reads_at_once) = (false, false);
-        let mut steps = Vec::with_capacity(self.steps.len());
-        for ((step, end), result) in self.steps.iter().zip(&self.ends).zip(self.ended(now)) {
-            let was_sent = matches!(step.action, PlannedAction::Send(_)) && end.is_some();
-            let was_awaited = matches!(step.action, PlannedAction::Await(_));
-            if let Some(StepEnd::Unready { reason: why, .. } | StepEnd::Absent(why)) = end
-                && reason.is_empty()
-            {
-                reason = format!("request {:?}: {why}", step.request.name);
-            }
-            has_progressed |= match end {
-                Some(StepEnd::Unready { .. }) => was_sent,
-                Some(StepEnd::Ready(_)) => was_sent || was_awaited,
-                Some(StepEnd::Absent(_) | StepEnd::Failed(_)) | None => false,
-            };
-            let action = match (end, &step.action, result) {
-                (Some(StepEnd::Unready { written_status, .. }), action, Some(result)) => {
-                    reads_at_once |= was_sent && is_deletion(&step.request.operation);
-                    match sent_by(action) {
-                        Some(sent) => PlannedAction::Await(Box::new(AwaitedStep {
-                            sent: sent.clone(),
-                            result,
-                            written_status: *written_status,
-                        })),
-                        None => PlannedAction::Keep(result),
-                    }
-                }
-                (_, _, Some(result)) => PlannedAction::Keep(result),
-                (Some(StepEnd::Absent(_)), PlannedAction::Await(awaited), None) => {
-                    PlannedAction::Send(Box::new(awaited.sent.clone()))
-                }
-                (_, action, None) => action.clone(),
-            };
-            steps.push(PlannedStep {
-                action,
-                request: step.request.clone(),
-                on_error: step.on_error,
-            });
-        }
+        let steps = || self.steps.iter().zip(&self.ends);
+        let reason = steps().find_map(|(step, end)| {
+            let reason = end.as_ref()?.reason()?;
+            Some(format!("request {:?}: {reason}", step.request.name))
+        });
+        let is_deleted = |(step, end): (&PlannedStep, &Option<StepEnd>)| {
+            let is_unready = matches!(end, Some(StepEnd::Unready { .. }));
+            is_unready && is_sent(step) && step.request.operation.deletes_object()
+        };
+        let rest = steps().zip(self.ended(now));
+        let rest = rest.map(|((step, end), result)| PlannedStep {
+            action: next_action(&step.action, end.as_ref(), result),
+            request: step.request.clone(),
+            on_error: step.on_error,
+        });
         UnreadyPlan {
             plan: Plan {
                 is_serial: false,
                 order: Some(self.order.clone()),
-                steps,
+                steps: rest.collect(),
             },
-            reason,
-            has_progressed,
-            reads_at_once,
+            reason: reason.unwrap_or_default(),
+            has_progressed: steps().any(|(step, end)| has_progressed(step, end.as_ref())),
+            reads_at_once: steps().any(is_deleted),
         }
+    }
+}
+
+impl StepEnd {
+    /// Why what depends on the step has to wait, if it has.
+    fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Unready { reason, .. } | Self::Absent(reason) => Some(reason),
+            Self::Ready(_) | Self::Failed(_) => None,
+        }
+    }
+}
+
+const fn is_sent(step: &PlannedStep) -> bool {
+    matches!(step.action, PlannedAction::Send(_))
+}
+
+/// Whether a step has come further in the attempt.
+fn has_progressed(step: &PlannedStep, end: Option<&StepEnd>) -> bool {
+    match end {
+        Some(StepEnd::Unready { .. }) => is_sent(step),
+        Some(StepEnd::Ready(_)) => !matches!(step.action, PlannedAction::Keep(_)),
+        Some(StepEnd::Absent(_) | StepEnd::Failed(_)) | None => false,
+    }
+}
+
+/// What is to be done for a step in the next attempt.
+fn next_action(
+    action: &PlannedAction,
+    end: Option<&StepEnd>,
+    result: Option<RequestResult>,
+) -> PlannedAction {
+    match (end, sent_by(action), result) {
+        (Some(StepEnd::Unready { written_status, .. }), Some(sent), Some(result)) => {
+            PlannedAction::Await(Box::new(AwaitedStep {
+                sent: sent.clone(),
+                result,
+                written_status: *written_status,
+            }))
+        }
+        (_, _, Some(result)) => PlannedAction::Keep(result),
+        (Some(StepEnd::Absent(_)), Some(sent), None) => PlannedAction::Send(Box::new(sent.clone())),
+        (_, _, None) => action.clone(),
     }
 }
 
@@ -182,8 +199,4 @@ fn sent_by(action: &PlannedAction) -> Option<&AuthorizedOperation> {
         PlannedAction::Await(awaited) => Some(&awaited.sent),
         PlannedAction::Keep(_) | PlannedAction::Refuse(_) => None,
     }
-}
-
-fn is_deletion(operation: &Operation) -> bool {
-    matches!(operation, Operation::Kubernetes(request) if request.verb == KubernetesVerb::Delete)
 }

@@ -12,7 +12,7 @@ use crate::parking::Unavailable;
 use crate::plan::Failure;
 use crate::request::ObjectRef;
 use crate::retry::{self, Decision, Tries, Verdict};
-use crate::run::{Chain, Departed, Finish, Member, Pause, RunEnd, RunOutcome};
+use crate::run::{Chain, Departed, Finish, LONGEST_WAIT, Member, Pause, RunEnd, RunOutcome};
 use crate::time::Timestamp;
 
 impl<R> Queue<R> {
@@ -53,6 +53,7 @@ impl<R> Queue<R> {
                     server: None,
                     timer: None,
                     awaits_members: false,
+                    reads_in_vain: false,
                 };
                 self.rest(ticket, rests, pause, now);
             }
@@ -120,7 +121,11 @@ impl<R> Queue<R> {
                 paused.awaits_members = true;
                 after
             }
-            Pause::Resend { after, .. } | Pause::Unready { after, .. } => Some(after),
+            Pause::Unready { after, .. } => {
+                paused.reads_in_vain = after >= LONGEST_WAIT;
+                Some(after)
+            }
+            Pause::Resend { after, .. } => Some(after),
             Pause::Park {
                 after,
                 failure,

@@ -9,7 +9,7 @@ use crate::content::ContentDigest;
 use crate::document::Document;
 use crate::fault::FaultKind;
 use crate::fixtures::{at, configurator, content, failure, key};
-use crate::run::{Departed, Finish, Pause, RunEnd, RunOutcome};
+use crate::run::{Departed, Finish, LONGEST_WAIT, Pause, RunEnd, RunOutcome};
 
 mod pace;
 mod renewal;
@@ -589,6 +589,39 @@ fn a_change_of_the_object_ends_the_wait_for_its_members() {
     bench.see("a", 2);
     bench.check(expect![[r#"
         start Phases a:Added after 0 failures
+        start Phases a:Modified after 0 failures
+    "#]]);
+}
+
+#[test]
+fn a_run_that_reads_objects_in_vain_has_settled_and_reads_on() {
+    let mut bench = Bench::listed(configurator());
+    bench.see("a", 1);
+    let read = |bench: &mut Bench, after| {
+        let ticket = bench.ticket_of("a");
+        let reason = "it is not ready".to_owned();
+        let outcome = RunOutcome {
+            end: RunEnd::Paused(Pause::Unready { after, reason }),
+            ..bench.finished(ticket, Finish::Succeeded)
+        };
+        let actions = bench.queue.end(ticket, outcome, bench.now);
+        bench.note(actions);
+    };
+    read(&mut bench, LONGEST_WAIT / 2);
+    assert!(!bench.queue.is_settled() && !bench.queue.reads_in_vain());
+    bench.wait(15_000);
+    read(&mut bench, LONGEST_WAIT);
+    assert!(bench.queue.is_settled() && bench.queue.reads_in_vain());
+    // Members are none of its concern.
+    change_members(&mut bench, "a");
+    bench.wait(30_000);
+    assert!(!bench.queue.is_settled() && !bench.queue.reads_in_vain());
+    read(&mut bench, LONGEST_WAIT);
+    bench.see("a", 2);
+    bench.check(expect![[r#"
+        start Phases a:Added after 0 failures
+        resume
+        resume
         start Phases a:Modified after 0 failures
     "#]]);
 }

@@ -9,8 +9,8 @@ use crate::plan::{Plan, PlannedAction};
 use crate::result::RequestResult;
 
 /// How long after requests were sent their objects are read for the first time. The wait doubles each time that nothing has become ready.
-pub const FIRST_READ: Duration = Duration::from_secs(1);
-/// The longest wait between two reads.
+const FIRST_READ: Duration = Duration::from_secs(1);
+/// The longest wait between two reads of an object that requests wait for.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// The rest of a plan whose requests cannot all be sent yet.

@@ -108,6 +108,7 @@ impl Keeper {
         self.reporter.say(KeeperReport {
             is_bootstrapped: true,
             is_settled: false,
+            reads_in_vain: false,
         });
         self.voice.fall_silent().await;
         if !is_held(resource) {

@@ -21,6 +21,8 @@ pub struct WorkerReport {
     pub counts: Counts,
     /// Whether nothing runs, is queued or waits to be tried again.
     pub is_settled: bool,
+    /// Whether runs wait for objects that have been read in vain for a while.
+    pub reads_in_vain: bool,
     /// The digest of the canary, and the number of objects that it handles.
     pub canary: Option<(String, CanaryObjects)>,
     /// Objects that were given up, the newest last.
@@ -85,6 +87,7 @@ impl Worker {
             counts,
             delayed: delayed.into_iter().map(delay_status).collect(),
             is_settled: self.unlisted == 0 && (self.queue.is_settled() || is_idle),
+            reads_in_vain: self.queue.reads_in_vain(),
             failures: self.failures.iter().cloned().collect(),
             looping: self.looping.iter().cloned().collect(),
             parked: self.parked(),
@@ -98,6 +101,7 @@ impl Worker {
         self.parts.reporter.say(KeeperReport {
             is_bootstrapped: report.is_bootstrapped,
             is_settled: report.is_settled,
+            reads_in_vain: report.reads_in_vain,
         });
         self.reports.send_if_modified(|known| {
             let is_new = *known != report;
