@@ -92,7 +92,7 @@ async fn a_canary_deletes_no_members_of_sets_before_it_is_promoted() -> Result<(
     let declared = |duration: &str| {
         let canary = json!({"percent": 99, "duration": duration, "minRuns": 1});
         let mut object = with_canary(canary);
-        let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "apply", "delete", "watch"]});
+        let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "namespaces": ["shop"], "verbs": ["get", "apply", "delete", "watch"]});
         object["spec"]["watch"]["labelSelector"] = json!({"matchLabels": {"owner": "yes"}});
         object["spec"]["sets"] = json!({});
         object["spec"]["chain"] = json!({"phases": [{"name": "root"}]});
