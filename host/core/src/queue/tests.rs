@@ -538,14 +538,18 @@ fn suspended_nothing_begins() {
         .check(expect![""]);
 }
 
-fn await_members(bench: &mut Bench, name: &str, after: Option<Duration>) {
+fn pause(bench: &mut Bench, name: &str, pause: Pause) {
     let ticket = bench.ticket_of(name);
     let outcome = RunOutcome {
-        end: RunEnd::Paused(Pause::Members { after }),
+        end: RunEnd::Paused(pause),
         ..bench.finished(ticket, Finish::Succeeded)
     };
     let actions = bench.queue.end(ticket, outcome, bench.now);
     bench.note(actions);
+}
+
+fn await_members(bench: &mut Bench, name: &str, after: Option<Duration>) {
+    pause(bench, name, Pause::Members { after });
 }
 
 fn change_members(bench: &mut Bench, name: &str) {
@@ -598,14 +602,8 @@ fn a_run_that_reads_objects_in_vain_has_settled_and_reads_on() {
     let mut bench = Bench::listed(configurator());
     bench.see("a", 1);
     let read = |bench: &mut Bench, after| {
-        let ticket = bench.ticket_of("a");
         let reason = "it is not ready".to_owned();
-        let outcome = RunOutcome {
-            end: RunEnd::Paused(Pause::Unready { after, reason }),
-            ..bench.finished(ticket, Finish::Succeeded)
-        };
-        let actions = bench.queue.end(ticket, outcome, bench.now);
-        bench.note(actions);
+        pause(bench, "a", Pause::Unready { after, reason });
     };
     read(&mut bench, LONGEST_WAIT / 2);
     assert!(!bench.queue.is_settled() && !bench.queue.reads_in_vain());
@@ -627,21 +625,20 @@ fn a_run_that_reads_objects_in_vain_has_settled_and_reads_on() {
 }
 
 fn park(bench: &mut Bench, name: &str, failure: Failure) {
-    let ticket = bench.ticket_of(name);
-    let pause = Pause::Park {
-        after: Duration::from_secs(1),
-        failure,
-        tries: Tries {
-            failures: 0,
-            refusals: 1,
+    let after = Duration::from_secs(1);
+    let tries = Tries {
+        failures: 0,
+        refusals: 1,
+    };
+    pause(
+        bench,
+        name,
+        Pause::Park {
+            after,
+            failure,
+            tries,
         },
-    };
-    let outcome = RunOutcome {
-        end: RunEnd::Paused(pause),
-        ..bench.finished(ticket, Finish::Succeeded)
-    };
-    let actions = bench.queue.end(ticket, outcome, bench.now);
-    bench.note(actions);
+    );
 }
 
 /// The config store is away.
