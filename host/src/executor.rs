@@ -88,6 +88,17 @@ struct StepResult {
     own_write: Option<(ObjectRef, u64)>,
 }
 
+impl StepResult {
+    /// Of a step for which nothing was sent.
+    const fn unchanged(result: RequestResult) -> Self {
+        Self {
+            result,
+            changed: false,
+            own_write: None,
+        }
+    }
+}
+
 impl Executor {
     /// An executor over these sinks.
     #[must_use]
@@ -207,16 +218,8 @@ impl Executor {
             }
         };
         match &step.action {
-            PlannedAction::Keep(result) => StepResult {
-                result: result.clone(),
-                changed: false,
-                own_write: None,
-            },
-            PlannedAction::Await(awaited) => StepResult {
-                result: awaited.result.clone(),
-                changed: false,
-                own_write: None,
-            },
+            PlannedAction::Keep(result) => StepResult::unchanged(result.clone()),
+            PlannedAction::Await(awaited) => StepResult::unchanged(awaited.result.clone()),
             PlannedAction::Refuse(fault) => {
                 self.metrics
                     .request(request.operation.sink(), Some(fault.kind));
@@ -289,18 +292,13 @@ impl Executor {
     }
 
     fn not_sent(&self, step: &PlannedStep, culprit: &str) -> StepResult {
-        let result = match &step.action {
+        StepResult::unchanged(match &step.action {
             PlannedAction::Keep(result) => result.clone(),
             PlannedAction::Await(awaited) => awaited.result.clone(),
             PlannedAction::Send(_) | PlannedAction::Refuse(_) => {
                 plan::failed(&step.request, plan::not_sent(culprit), self.clock.now())
             }
-        };
-        StepResult {
-            result,
-            changed: false,
-            own_write: None,
-        }
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Objects of kinds that are known only at run time.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use configurator_core::request::ObjectRef;
@@ -184,6 +185,13 @@ pub fn key_of(object: &impl ResourceExt) -> ObjectRef {
         namespace: object.namespace().unwrap_or_default(),
         name: object.name_any(),
     }
+}
+
+/// A hash of a value, or of there being none. It is another one in each release of the standard library, so it is not stored.
+pub(crate) fn hash(value: Option<&Value>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The text at this pointer (RFC 6901); empty where there is none.

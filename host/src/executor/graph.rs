@@ -1,7 +1,5 @@
 //! Carries out a plan with the strategy `graph`.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::graph::observation::Health;
@@ -15,7 +13,7 @@ use futures::stream::FuturesUnordered;
 use serde_json::Value;
 
 use super::{Executed, Executor, Sending, StepResult};
-use crate::objects::text;
+use crate::objects::{hash, text};
 use crate::readiness::ReadyWhen;
 
 /// The conditions by which the objects of a plan are ready, one for each step.
@@ -60,6 +58,37 @@ pub(crate) struct GraphPlan<'a> {
     pub(crate) ready_when: &'a ReadyConditions,
 }
 
+/// One step of it.
+#[derive(Clone, Copy)]
+struct GraphStep<'a> {
+    graph: GraphPlan<'a>,
+    index: usize,
+    step: &'a PlannedStep,
+}
+
+impl GraphStep<'_> {
+    /// Returns a read of the object that a result is about. `None`: nothing is to be waited for.
+    fn reading(self, result: &RequestResult) -> Option<Operation> {
+        let Self { graph, index, step } = self;
+        match step.request.operation.object_name() {
+            Some(name) => graph.plan.reading(index, name),
+            None => {
+                let object = first(&result.query_objects);
+                graph.plan.reading(index, text(&object, "/metadata/name"))
+            }
+        }
+    }
+
+    fn health(self, object: &Value, is_status_older: bool) -> Health {
+        let ready_when = self.graph.ready_when;
+        ready_when.health(self.index, object, is_status_older)
+    }
+
+    fn deletes_object(self) -> bool {
+        self.step.request.operation.deletes_object()
+    }
+}
+
 impl Executor {
     /// Carries out as much of a plan as can be without a wait for an object: each request when what it depends on is ready, side by side within
     /// the Configurator's concurrency.
@@ -76,7 +105,8 @@ impl Executor {
             while under_way.len() < sending.width()
                 && let Some((index, step)) = attempt.next_step()
             {
-                under_way.push(self.carry_out(graph, index, step, sending));
+                let step = GraphStep { graph, index, step };
+                under_way.push(self.carry_out(step, sending));
             }
             let Some(ended) = under_way.next().await else {
                 break;
@@ -103,12 +133,11 @@ impl Executor {
     /// Carries out one step. Returns what its request came to, if it was sent.
     async fn carry_out(
         &self,
-        graph: GraphPlan<'_>,
-        index: usize,
-        step: &PlannedStep,
+        step: GraphStep<'_>,
         sending: Sending<'_>,
     ) -> (usize, StepEnd, Option<StepResult>) {
-        match &step.action {
+        let index = step.index;
+        match &step.step.action {
             PlannedAction::Keep(result) => {
                 let end = match result.error {
                     None => StepEnd::Ready,
@@ -117,12 +146,12 @@ impl Executor {
                 (index, end(result.clone()), None)
             }
             PlannedAction::Await(awaited) => {
-                let end = self.look(graph, index, step, awaited, sending).await;
+                let end = self.look(step, awaited, sending).await;
                 (index, end, None)
             }
             PlannedAction::Send(_) | PlannedAction::Refuse(_) => {
-                let settled = self.step(index, step, sending).await;
-                let end = end_of(graph, index, step, &settled, sending);
+                let settled = self.step(index, step.step, sending).await;
+                let end = end_of(step, &settled, sending);
                 (index, end, Some(settled))
             }
         }
@@ -131,23 +160,21 @@ impl Executor {
     /// Finds out whether the object of a step is ready.
     async fn look(
         &self,
-        graph: GraphPlan<'_>,
-        index: usize,
-        step: &PlannedStep,
+        step: GraphStep<'_>,
         awaited: &AwaitedStep,
         sending: Sending<'_>,
     ) -> StepEnd {
         let result = awaited.result.clone();
-        let Some(read) = reading(graph.plan, index, step, &result) else {
+        let Some(read) = step.reading(&result) else {
             return StepEnd::Ready(result);
         };
-        let read = sending.run.with_operation(step, read);
+        let read = sending.run.with_operation(step.step, read);
         let RequestResult {
             query_objects,
             error,
             ..
-        } = self.step(index, &read, sending).await.result;
-        let is_deletion = step.request.operation.deletes_object();
+        } = self.step(step.index, &read, sending).await.result;
+        let is_deletion = step.deletes_object();
         match error {
             Some(fault) if fault.kind == FaultKind::ResourceNotFound => match is_deletion {
                 true => StepEnd::Ready(result),
@@ -163,8 +190,8 @@ impl Executor {
                         _ => deleted(result),
                     };
                 }
-                let is_status_older = awaited.written_status == Some(status_of(&object));
-                let health = graph.ready_when.health(index, &object, is_status_older);
+                let is_status_older = awaited.written_status == Some(hash(object.get("status")));
+                let health = step.health(&object, is_status_older);
                 let result = RequestResult {
                     query_objects,
                     ..result
@@ -176,17 +203,11 @@ impl Executor {
 }
 
 /// How a step ends whose request came to this.
-fn end_of(
-    graph: GraphPlan<'_>,
-    index: usize,
-    step: &PlannedStep,
-    settled: &StepResult,
-    sending: Sending<'_>,
-) -> StepEnd {
-    let operation = &step.request.operation;
+fn end_of(step: GraphStep<'_>, settled: &StepResult, sending: Sending<'_>) -> StepEnd {
+    let request = &step.step.request;
     let result = settled.result.clone();
     if let Some(fault) = &result.error {
-        let is_awaited = step.request.ready_when.is_some() && !operation.is_mutating();
+        let is_awaited = request.ready_when.is_some() && !request.operation.is_mutating();
         return match fault.kind {
             FaultKind::ResourceNotFound if is_awaited => {
                 StepEnd::Absent("its object does not exist".to_owned())
@@ -194,21 +215,19 @@ fn end_of(
             _ => StepEnd::Failed(result),
         };
     }
-    let Some(read) = reading(graph.plan, index, step, &result) else {
+    let Some(read) = step.reading(&result) else {
         return StepEnd::Ready(result);
     };
     // Without the right to read it, the answer has no more than the identity of the object.
-    if let PlannedAction::Refuse(fault) = sending.run.with_operation(step, read).action {
+    if let PlannedAction::Refuse(fault) = sending.run.with_operation(step.step, read).action {
         return failed(result, fault);
     }
-    if operation.deletes_object() {
+    if step.deletes_object() {
         return deleted(result);
     }
     let object = first(&result.query_objects);
-    let written_status = settled.changed.then(|| status_of(&object));
-    let health = graph
-        .ready_when
-        .health(index, &object, written_status.is_some());
+    let written_status = settled.changed.then(|| hash(object.get("status")));
+    let health = step.health(&object, written_status.is_some());
     by_health(health, result, written_status)
 }
 
@@ -242,25 +261,7 @@ fn failed(result: RequestResult, fault: Fault) -> StepEnd {
     })
 }
 
-fn reading(
-    plan: &Plan,
-    index: usize,
-    step: &PlannedStep,
-    result: &RequestResult,
-) -> Option<Operation> {
-    match step.request.operation.object_name() {
-        Some(name) => plan.reading(index, name),
-        None => plan.reading(index, text(&first(&result.query_objects), "/metadata/name")),
-    }
-}
-
 fn first(objects: &[Document]) -> Value {
     let object = objects.first();
     object.map(|object| object.to_value()).unwrap_or_default()
-}
-
-fn status_of(object: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    object.get("status").hash(&mut hasher);
-    hasher.finish()
 }

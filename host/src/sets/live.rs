@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::corrections::Corrections;
 use super::inventory::Stored;
 use super::kinds::ServedKind;
-use crate::objects::text;
+use crate::objects::{hash, text};
 use crate::readiness::ReadyWhen;
 
 /// The inventory of a set, what was observed of its members, and the entries that a handler returned last.
@@ -411,12 +411,6 @@ fn content_hash(object: &Value) -> u64 {
 /// The generation of an object. `None`: it has none.
 pub(super) fn generation(object: &Value) -> Option<u64> {
     object.pointer("/metadata/generation")?.as_u64()
-}
-
-fn hash(value: Option<&Value>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// Returns the hash of the status that an object had when its generation changed last, which only a write or the change itself tells.
