@@ -45,10 +45,7 @@ impl SetRun<'_> {
                 }
             }
             Err(fault) if fault.kind == FaultKind::ResourceGeneric => {
-                format!(
-                    "its members still have its marks, because {}",
-                    fault.message
-                )
+                "its members still have its marks, because its inventory was damaged".to_owned()
             }
             Err(fault) => return Err(fault),
         };

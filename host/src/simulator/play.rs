@@ -334,16 +334,17 @@ impl<'a> World<'a> {
     /// Returns when what has just happened has reached everyone, and nothing is left to do. Objects that runs wait for have been read once
     /// since.
     async fn settle(&self, running: &mut Running) -> Result<(), Failed> {
-        self.calm(running).await?;
+        self.settle_once(running).await?;
         let reads_in_vain = running.report.borrow().reads_in_vain();
         if reads_in_vain {
             tokio::time::sleep(LONGEST_WAIT).await;
-            self.calm(running).await?;
+            self.settle_once(running).await?;
         }
         Ok(())
     }
 
-    async fn calm(&self, running: &mut Running) -> Result<(), Failed> {
+    /// Returns when nothing is left to do but to read objects that nobody has changed.
+    async fn settle_once(&self, running: &mut Running) -> Result<(), Failed> {
         tokio::time::sleep(A_MOMENT).await;
         let name = self.key.to_string();
         running
