@@ -167,16 +167,30 @@ struct PausedRun<R> {
     server: Option<Server>,
     /// `None`: its own wait is over, but the server is unavailable; or it waits for members without a time.
     timer: Option<TimerKey>,
-    /// Whether it waits for members of its set, and goes on with [`Queue::on_members`].
-    awaits_members: bool,
-    /// Whether it waits for objects that have been read in vain for a while.
-    reads_in_vain: bool,
+    /// The objects that it waits for.
+    awaits: AwaitedObjects,
+}
+
+/// The objects that a paused run waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AwaitedObjects {
+    None,
+    /// Members of its set. It goes on with [`Queue::on_members`].
+    Members,
+    /// Objects that it reads from time to time. `in_vain`: it has read them in vain for a while.
+    Polled {
+        in_vain: bool,
+    },
 }
 
 impl<R> PausedRun<R> {
     /// Whether only somebody else can let it go on.
-    const fn is_settled(&self) -> bool {
-        self.reads_in_vain || self.awaits_members && self.timer.is_none()
+    fn is_settled(&self) -> bool {
+        self.reads_in_vain() || self.awaits == AwaitedObjects::Members && self.timer.is_none()
+    }
+
+    const fn reads_in_vain(&self) -> bool {
+        matches!(self.awaits, AwaitedObjects::Polled { in_vain: true })
     }
 }
 
@@ -305,7 +319,7 @@ impl<R> Queue<R> {
     /// Whether runs wait for objects that have been read so often in vain that the longest wait follows.
     #[must_use]
     pub fn reads_in_vain(&self) -> bool {
-        self.paused.values().any(|paused| paused.reads_in_vain)
+        self.paused.values().any(PausedRun::reads_in_vain)
     }
 
     /// Whether no run is under way.
@@ -386,9 +400,10 @@ impl<R> Queue<R> {
         let Some(paused) = self.paused.get_mut(&ticket) else {
             return;
         };
-        if !std::mem::take(&mut paused.awaits_members) {
+        if paused.awaits != AwaitedObjects::Members {
             return;
         }
+        paused.awaits = AwaitedObjects::None;
         if let Some(timer) = paused.timer.take() {
             self.timers.remove(&timer);
         }
@@ -417,8 +432,10 @@ impl<R> Queue<R> {
     }
 
     /// What is decided has changed for objects that do not change: each whose uid is one has one more run, those that were given up too.
-    /// Runs that are under way or rest go on as they are, and the new ones follow them.
+    /// Runs that are under way or rest go on as they are, and the new ones follow them. A run that waits for objects is given up: they may
+    /// never become ready.
     pub fn renew(&mut self, is_one: impl Fn(&str) -> bool, now: Timestamp) -> Vec<Action<R>> {
+        self.begin_waiting_anew(&is_one, now);
         let all = self.slots.iter();
         let all: Vec<(ObjectRef, Work)> = all.map(|(key, slot)| (key.clone(), slot.work)).collect();
         for (key, work) in all {
@@ -437,6 +454,31 @@ impl<R> Queue<R> {
             }
         }
         self.finish_call(now)
+    }
+
+    /// Gives up the runs of these objects that wait for others, and begins them anew. Returns what follows.
+    pub fn renew_waiting(
+        &mut self,
+        is_one: impl Fn(&str) -> bool,
+        now: Timestamp,
+    ) -> Vec<Action<R>> {
+        self.begin_waiting_anew(&is_one, now);
+        self.finish_call(now)
+    }
+
+    fn begin_waiting_anew(&mut self, is_one: &impl Fn(&str) -> bool, now: Timestamp) {
+        let paused = self.paused.values();
+        let waiting = paused.filter(|paused| paused.awaits != AwaitedObjects::None);
+        let members = waiting.flat_map(|paused| &paused.members);
+        let its = members.filter(|member| is_one(&member.uid));
+        let keys: Vec<ObjectRef> = its.map(|member| member.key.clone()).collect();
+        for key in keys {
+            if let Some(live) = self.live_mut(&key).filter(|live| !live.is_deleting) {
+                live.pending.get_or_insert(WatchEvent::Resync);
+                self.abandon(&key, now);
+                self.wake(&key, now);
+            }
+        }
     }
 
     /// A person wants this object tried again at once.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::slot::{Refused, Vain, Work};
 use super::timers::Timer;
-use super::{Action, BUSY, OWN_WRITE_PATIENCE, PausedRun, Queue, Ticket};
+use super::{Action, AwaitedObjects, BUSY, OWN_WRITE_PATIENCE, PausedRun, Queue, Ticket};
 use crate::backoff::{jittered, mix};
 use crate::fault::Reaction;
 use crate::handler::WatchEvent;
@@ -52,8 +52,7 @@ impl<R> Queue<R> {
                     run,
                     server: None,
                     timer: None,
-                    awaits_members: false,
-                    reads_in_vain: false,
+                    awaits: AwaitedObjects::None,
                 };
                 self.rest(ticket, rests, pause, now);
             }
@@ -109,20 +108,32 @@ impl<R> Queue<R> {
             }
         }
         let has_changed = |member: &Member| self.has_changed(paused.chain, member);
-        if paused.members.iter().any(has_changed) {
+        let awaits_objects = matches!(pause, Pause::Members { .. } | Pause::Unready { .. });
+        let is_renewed = |member: &Member| {
+            let live = self.slots.get(&member.key).and_then(|slot| slot.live.as_ref());
+            awaits_objects && live.is_some_and(|live| live.renews)
+        };
+        let begins_anew = |member: &Member| has_changed(member) || is_renewed(member);
+        if paused.members.iter().any(begins_anew) {
             for member in &paused.members {
                 self.idle(&member.key);
+                if let Some(live) = self.live_mut(&member.key)
+                    && std::mem::take(&mut live.renews)
+                {
+                    live.pending.get_or_insert(WatchEvent::Resync);
+                }
                 self.wake(&member.key, now);
             }
             return;
         }
         let after = match pause {
             Pause::Members { after } => {
-                paused.awaits_members = true;
+                paused.awaits = AwaitedObjects::Members;
                 after
             }
             Pause::Unready { after, .. } => {
-                paused.reads_in_vain = after >= LONGEST_WAIT;
+                let in_vain = after >= LONGEST_WAIT;
+                paused.awaits = AwaitedObjects::Polled { in_vain };
                 Some(after)
             }
             Pause::Resend { after, .. } => Some(after),

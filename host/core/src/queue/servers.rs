@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::timers::Timer;
-use super::{Action, Queue, RELEASE_SPREAD, Ticket};
+use super::{Action, AwaitedObjects, Queue, RELEASE_SPREAD, Ticket};
 use crate::backoff::spread;
 use crate::parking::{Server, Unavailable};
 use crate::time::Timestamp;
@@ -35,7 +35,9 @@ impl<R> Queue<R> {
             .paused
             .iter()
             .filter(|(_, paused)| {
-                paused.timer.is_none() && !paused.awaits_members && !self.is_waiting(paused)
+                paused.timer.is_none()
+                    && paused.awaits != AwaitedObjects::Members
+                    && !self.is_waiting(paused)
             })
             .map(|(ticket, _)| *ticket)
             .collect();

@@ -2,7 +2,7 @@
 
 use super::batches::Lane;
 use super::slot::{Vain, Work};
-use super::{Action, Queue, Ticket};
+use super::{Action, AwaitedObjects, Queue, Ticket};
 use crate::handler::WatchEvent;
 use crate::request::ObjectRef;
 use crate::time::Timestamp;
@@ -100,7 +100,7 @@ impl<R> Queue<R> {
                     None => {}
                     Some(false) => {
                         if let Some(paused) = self.paused.get_mut(&ticket) {
-                            paused.awaits_members = false;
+                            paused.awaits = AwaitedObjects::None;
                         }
                         let paused = self.paused.get(&ticket);
                         let is_suspect = paused.is_some_and(|paused| {

@@ -193,3 +193,32 @@ fn an_object_that_has_no_run_is_not_awaited() {
     bench.start_canary(PERCENT).see("c", 1);
     assert_eq!(bench.awaited(), (1, 0));
 }
+
+/// The set of the module before, or the objects that it asked for, may never become ready.
+#[test]
+fn a_run_that_waits_for_objects_is_made_again_with_the_new_module() {
+    let unready = || Pause::Unready {
+        after: Duration::from_secs(1),
+        reason: "a is not ready".to_owned(),
+    };
+    let mut bench = Bench::listed(configurator());
+    bench.see("a", 1).see("b", 1).see("c", 1).see("d", 1);
+    await_members(&mut bench, "a", None);
+    pause(&mut bench, "b", unready());
+    bench.renew();
+    // It came during this run.
+    await_members(&mut bench, "c", None);
+    bench.succeed("d");
+    await_members(&mut bench, "a", None);
+    let actions = bench.queue.renew_waiting(|_| true, bench.now);
+    bench.note(actions).succeed("b").check(expect![[r#"
+        start Phases a:Added after 0 failures
+        start Phases b:Added after 0 failures
+        start Phases c:Added after 0 failures
+        start Phases d:Added after 0 failures
+        start Phases a:Resync after 0 failures
+        start Phases b:Resync after 0 failures
+        start Phases c:Resync after 0 failures
+        start Phases a:Resync after 0 failures
+    "#]]);
+}
