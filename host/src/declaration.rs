@@ -127,8 +127,18 @@ pub fn check(
     }
     let is_shared =
         watch.group.is_empty() && matches!(watch.kind.as_str(), "Pod" | "Node" | "Namespace");
-    if sets.is_some() && (machine.is_some() || batch.is_some()) {
-        return Err(wrong("spec.sets", "needs a chain without batches"));
+    if sets.is_some() && batch.is_some() {
+        return Err(wrong(
+            "spec.sets",
+            "is not valid with batches: a set belongs to one object",
+        ));
+    }
+    let mode = machine.as_ref();
+    if sets.is_none() && mode.is_some_and(|mode| mode.machine.has_upkeep()) {
+        return Err(wrong(
+            "spec.machine.phases",
+            "the upkeep of a phase returns the set of the object, which needs spec.sets",
+        ));
     }
     if sets.is_some() && is_shared {
         return Err(wrong(

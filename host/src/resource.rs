@@ -76,8 +76,8 @@ pub use self::watch::{EventSpec, WatchSpec};
     validation = Rule::new("self.deletion.by != 'Finalizer' || !(self.watch.apiVersion == 'v1' && self.watch.kind in ['Pod', 'Node', 'Namespace'])")
         .message("a finalizer is never placed on Pods, Nodes or Namespaces: use deletion.by: Ledger")
         .field_path(".deletion.by"),
-    validation = Rule::new("!has(self.sets) || has(self.chain) && !has(self.chain.batch)")
-        .message("sets need a chain without batches")
+    validation = Rule::new("!has(self.sets) || !has(self.chain) || !has(self.chain.batch)")
+        .message("sets are not valid with batches: a set belongs to one object")
         .field_path(".sets"),
     validation = Rule::new("!has(self.sets) || !(self.watch.apiVersion == 'v1' && self.watch.kind in ['Pod', 'Node', 'Namespace'])")
         .message("Pods, Nodes and Namespaces cannot own a set, because they may carry no finalizer")
@@ -114,7 +114,7 @@ pub struct ConfiguratorSpec {
     /// How the deletion of objects is handled.
     #[serde(default)]
     pub deletion: DeletionSpec,
-    /// Lets handlers return desired sets: the objects that the handled object is to have. Needs `chain` without batches, and a watched kind that
+    /// Lets handlers return desired sets: the objects that the handled object is to have. Not valid with batches. Needs a watched kind that
     /// may carry a finalizer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sets: Option<SetsSpec>,

@@ -75,7 +75,7 @@
 //! An output that asks for any of this does nothing at all, and its run fails with `UnsupportedResourceOperation`:
 //!
 //! - in a chain: [`Output::again`], [`Output::again_after`], [`Output::wait`], [`Output::next_phase`];
-//! - in a machine: [`Output::desired`];
+//! - in a machine: [`Output::desired`] of a node with `once`, and of all but one of several nodes side by side;
 //! - in chains and machines, today: [`Output::stop`]; [`Request::once`], in whose place a node of a machine is marked `once`; [`Output::read`]
 //!   and [`Output::remove_from_plan`], which need a pipeline.
 //!

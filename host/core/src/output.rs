@@ -47,6 +47,10 @@ pub enum SetRule<'a> {
     Allowed,
     /// The Configurator does not declare sets.
     Undeclared,
+    /// The handler is of a node whose requests are sent but once.
+    Once,
+    /// The handler only says whether a check of a stable phase is so.
+    Check,
     /// The object is being deleted.
     Deletion,
     /// An earlier phase of the run, of this name, has returned one.
@@ -125,7 +129,7 @@ pub fn check(output: &HandlerOutput, rules: OutputRules<'_>) -> Result<(), Fault
 fn check_outcome(output: &HandlerOutput, is_leaf: bool) -> Result<(), Fault> {
     if output.next.is_some() && !is_leaf {
         return Err(unsupported(
-            "`next` is not valid in a chain: the phases follow one another".to_owned(),
+            "`next` is valid in nodes of a machine only".to_owned(),
         ));
     }
     if !output.remove_from_plan.is_empty() || !output.reads.is_empty() {
@@ -141,10 +145,10 @@ fn check_outcome(output: &HandlerOutput, is_leaf: bool) -> Result<(), Fault> {
         )),
         Outcome::Again(_) | Outcome::Wait(_) if is_leaf => Ok(()),
         Outcome::Again(_) => Err(unsupported(
-            "the outcome `again` is not valid in a chain".to_owned(),
+            "the outcome `again` is valid in nodes of a machine only".to_owned(),
         )),
         Outcome::Wait(_) => Err(unsupported(
-            "the outcome `wait` is not valid in a chain".to_owned(),
+            "the outcome `wait` is valid in nodes of a machine only".to_owned(),
         )),
         Outcome::Stop => Err(unsupported(
             "the outcome `stop` is not valid outside a pipeline".to_owned(),
@@ -154,11 +158,6 @@ fn check_outcome(output: &HandlerOutput, is_leaf: bool) -> Result<(), Fault> {
 
 /// Checks that a set may be returned at all. Its content is checked later: that needs the API server.
 fn check_set(rules: OutputRules<'_>) -> Result<(), Fault> {
-    if rules.is_leaf {
-        return Err(unsupported(
-            "`desired` is not offered to handlers of a machine by this host".to_owned(),
-        ));
-    }
     if rules.is_batch {
         return Err(unsupported(
             "`desired` is not valid with batches: a set belongs to one object".to_owned(),
@@ -168,6 +167,14 @@ fn check_set(rules: OutputRules<'_>) -> Result<(), Fault> {
         SetRule::Allowed => Ok(()),
         SetRule::Undeclared => Err(unsupported(
             "`desired` needs `spec.sets`, which the Configurator does not have".to_owned(),
+        )),
+        SetRule::Once => Err(unsupported(
+            "`desired` is not valid in a node with `once`: what a set needs is sent as often as it takes"
+                .to_owned(),
+        )),
+        SetRule::Check => Err(unsupported(
+            "`desired` is not valid in the handler of an event of a stable phase; return it in its `upkeep`"
+                .to_owned(),
         )),
         SetRule::Deletion => Err(unsupported(
             "`desired` is not valid in the phases of a deletion: the host deletes the members"
@@ -285,7 +292,9 @@ fn check_request(
     default_namespace: &str,
 ) -> Result<(), Fault> {
     if request.once && !rules.is_leaf {
-        return Err(unsupported("`once` needs a machine".to_owned()));
+        return Err(unsupported(
+            "`once` is valid in nodes of a machine only".to_owned(),
+        ));
     }
     if request.is_declarative && !request.operation.is_mutating() {
         return Err(invalid(

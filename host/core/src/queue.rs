@@ -39,6 +39,8 @@ mod timers;
 
 /// How long an object waits for the watch to show the host's own last write to it.
 pub const OWN_WRITE_PATIENCE: Duration = Duration::from_secs(30);
+/// The time from the beginning of a run to that of the next one which only changed members of the object's set call for.
+pub const MEMBERS_PAUSE: Duration = Duration::from_secs(1);
 /// Over which span the runs of a sink that has come back are spread.
 pub const RELEASE_SPREAD: Duration = Duration::from_secs(1);
 /// An object is a suspect, because it may delay others, if it had two runs in this time, or one that held its place for as long.
@@ -373,15 +375,18 @@ impl<R> Queue<R> {
         self.finish_call(now)
     }
 
-    /// Members of the object's set have changed. A run that waits for them goes on, and an object that is in no run gets one. For an object
+    /// Members of the object's set have changed. A run that waits for them goes on, and an object that is in no run gets one: at the earliest
+    /// [`MEMBERS_PAUSE`] after the last one began, so that members that change all the time do not call the handler all the time. For an object
     /// in a run that is under way nothing happens: the caller calls this again when the run has ended.
     pub fn on_members(&mut self, key: &ObjectRef, now: Timestamp) -> Vec<Action<R>> {
         match self.slots.get(key).map(|slot| slot.work) {
             None | Some(Work::Running(_)) => {}
             Some(Work::Paused(ticket)) => self.resume_awaiting(ticket, now),
-            Some(Work::Idle | Work::Queued(_) | Work::Delayed(_)) => {
+            Some(work @ (Work::Idle | Work::Queued(_) | Work::Delayed(_))) => {
+                let mut is_deleting = true;
                 if let Some(live) = self.live_mut(key) {
-                    let event = match live.is_deleting {
+                    is_deleting = live.is_deleting;
+                    let event = match is_deleting {
                         true => WatchEvent::Deleted,
                         false => WatchEvent::Resync,
                     };
@@ -389,10 +394,22 @@ impl<R> Queue<R> {
                         live.pending.get_or_insert(event);
                     }
                 }
-                self.wake(key, now);
+                match (work, self.members_due(key, now)) {
+                    (Work::Idle, Some(due)) if !is_deleting => self.delay(key, due),
+                    (Work::Delayed(_), Some(_)) if !is_deleting => {}
+                    _ => self.wake(key, now),
+                }
             }
         }
         self.finish_call(now)
+    }
+
+    /// Returns when the next run may begin that only changes of members call for. `None`: at once.
+    fn members_due(&self, key: &ObjectRef, now: Timestamp) -> Option<Timestamp> {
+        let slot = self.slots.get(key)?;
+        let [last, _] = slot.began;
+        let due = last?.after(MEMBERS_PAUSE);
+        (due > now).then_some(due)
     }
 
     /// Lets a run go on that waits for members. One that waits for something else is left alone.

@@ -23,7 +23,7 @@ use crate::handler::{
     CallFault, Cause, Context, Event, HandlerError, HandlerInput, HandlerOutput, Outcome,
     ResourceObject, StatusUpdate, Wake, WatchEvent, WatchedObject,
 };
-use crate::machine::action::Entry;
+use crate::machine::action::{Entry, Role};
 use crate::machine::event::{End, LeafFailure, LeafOutput};
 use crate::machine::state::NodeError;
 use crate::module::RunModule;
@@ -331,6 +331,12 @@ impl Run {
         if let Some(leaf) = &mut self.leaf {
             leaf.is_sent = true;
         }
+    }
+
+    /// Returns whether requests were sent that may be sent but once.
+    #[must_use]
+    pub fn has_sent_once(&self) -> bool {
+        self.leaf.as_ref().is_some_and(|leaf| leaf.is_sent)
     }
 
     /// The entry of the leaf has failed like this, although its requests went well.
@@ -690,7 +696,7 @@ impl Run {
             is_batch: self.is_batch(),
             max_requests: self.configurator.max_requests,
             applied: &self.applied,
-            is_leaf: self.leaf.is_some(),
+            is_leaf: self.role().is_some_and(|role| role != Role::Upkeep),
             sets: self.set_rule(),
         };
         if let Err(fault) = output::check(&output, rules) {
@@ -728,7 +734,8 @@ impl Run {
             self.set = SetProgress::Returned(Arc::new(SetRequest {
                 set,
                 taken: names.flatten().cloned().collect(),
-                needs_results: self.position + 1 < self.phases().len(),
+                needs_results: self.role() == Some(Role::Node)
+                    || self.position + 1 < self.phases().len(),
             }));
         }
         self.next_args = output.pass_through_args;
@@ -856,12 +863,19 @@ impl Run {
 
     /// Whether the handler of the phase that the run is in may return a set.
     fn set_rule(&self) -> SetRule<'_> {
+        let leaf = self.leaf.as_ref().map(|leaf| &leaf.entry);
         match &self.set {
             SetProgress::Ready(phase) => SetRule::Taken(phase),
             _ if self.configurator.sets.is_none() => SetRule::Undeclared,
             _ if self.chain == Chain::Deletion => SetRule::Deletion,
+            _ if leaf.is_some_and(|leaf| leaf.role == Role::Check) => SetRule::Check,
+            _ if leaf.is_some_and(|leaf| leaf.once) => SetRule::Once,
             _ => SetRule::Allowed,
         }
+    }
+
+    fn role(&self) -> Option<Role> {
+        self.leaf.as_ref().map(|leaf| leaf.entry.role)
     }
 
     /// Where every object of a batch is refused for now, the batch waits as a whole.

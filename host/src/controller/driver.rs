@@ -31,7 +31,7 @@ use tracing::Instrument as _;
 use super::awaited::Sought;
 use super::call_mode::CallMode;
 use super::finalizer::Finalizer;
-use super::machine_run::{MachineContext, Standing};
+use super::machine_run::{MachineContext, SetClaim, Standing};
 use super::places::PlaceUser;
 use super::rollout::Rollout;
 use crate::answers::{AnswerBudget, RestingAnswers, RunAnswers};
@@ -119,6 +119,8 @@ pub(crate) type SendingGate = mpsc::Sender<(u64, oneshot::Sender<()>)>;
 pub(crate) struct OfMachine {
     pub(crate) gate: SendingGate,
     pub(crate) said: Arc<Said>,
+    /// `None`: it is no node of a tree, or there are no sets.
+    pub(crate) set: Option<SetClaim>,
 }
 
 /// What the handlers of one object's machine have said of its status. Each apply is complete, so what one leaf says is applied together
@@ -460,7 +462,12 @@ impl Drive {
     /// Brings the object's set to what its handler returned.
     async fn reconcile(&mut self, request: &SetRequest) -> Step {
         let context = self.context.clone();
-        let outcome = match (self.place_finalizer().await, &context.sets) {
+        let claim = self.machine.as_ref().and_then(|machine| machine.set.as_ref());
+        let prepared = match claim.map_or(Ok(()), SetClaim::take) {
+            Ok(()) => self.place_finalizer().await,
+            Err(fault) => Err(fault),
+        };
+        let outcome = match (prepared, &context.sets) {
             (Err(fault), _) => SetOutcome::Failed(Failure::of_request("desired", fault)),
             (Ok(()), Some(sets)) => self.set_run(&context, sets).reconcile(request).await,
             (Ok(()), None) => SetOutcome::Failed(no_sets()),

@@ -1,8 +1,10 @@
 //! Carries out for one object what the machine of its Configurator decides, until nothing is left to be done for now.
 
 mod entries;
+mod set_claims;
 mod standing;
 mod storing;
+mod upkeep;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -32,8 +34,10 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::set_claims::SetClaim;
 pub(crate) use self::standing::Standing;
 use self::standing::{Parked, Rest};
+use self::upkeep::UPKEEP;
 use super::awaited::Sought;
 use super::commands::{self, Answer};
 use super::driver::{Resting, RunContext, RunReport, SendingGate};
@@ -90,6 +94,10 @@ enum LeafEnd {
     Entry(Box<RunOutcome<Run>>),
     /// A check that a handler makes.
     Check(u64, Box<RunOutcome<Run>>),
+    /// The upkeep of the phase.
+    Upkeep(Box<RunOutcome<Run>>),
+    /// A look at the set, which may have failed.
+    Inspected(Option<Box<Failure>>),
 }
 
 /// Why a turn is over.
@@ -144,6 +152,8 @@ struct MachineRun {
     shown: Option<Document>,
     /// Whether the object goes.
     is_going: bool,
+    /// Whether the upkeep of the phase has begun since anything has happened to the object.
+    is_kept_up: bool,
     book_due: Timestamp,
     /// Objects that have changed while entries were under way, which may yet wait for them.
     changed: Vec<Seen>,
@@ -221,7 +231,10 @@ async fn beside<T>(
 /// Returns how a turn ends by a fault in the host's own doing.
 fn end_by(start: &RunStart, fault: Fault) -> RunEnd {
     let reaction = fault.kind.reaction();
-    let failure = host_failure(fault, reaction);
+    end_by_failure(start, host_failure(fault, reaction))
+}
+
+fn end_by_failure(start: &RunStart, failure: Failure) -> RunEnd {
     let policy = &start.configurator.retry;
     let Verdict {
         decision,
@@ -319,14 +332,15 @@ impl MachineRun {
                 is_cancelled,
             });
         }
-        let now = context.clock.now();
-        let due: Vec<Parked> = standing
-            .parked
-            .extract_if(.., |parked| parked.due <= now)
-            .collect();
+        if !is_going && member.event == WatchEvent::Modified {
+            standing.stale_below = standing.state.token;
+            standing
+                .parked
+                .retain(|parked| parked.run.token() != Some(UPKEEP));
+        }
         let (gate, sending) = mpsc::channel(1);
         let mut run = Self {
-            book_due: now.after(BOOK_AFTER),
+            book_due: context.clock.now().after(BOOK_AFTER),
             context,
             machine: own.store.machine(),
             own,
@@ -345,14 +359,35 @@ impl MachineRun {
             is_fresh: true,
             shown: None,
             is_going,
+            is_kept_up: false,
             changed: Vec::new(),
             written: Written::default(),
         };
-        for Parked { run: mut entry, .. } in due {
-            let step = entry.resume();
-            run.drive(entry, step, LeafEnd::Entry);
+        if is_going {
+            run.end_upkeep();
         }
+        run.renew_stale();
+        run.resume_parked();
         Ok(run)
+    }
+
+    /// Goes on with the entries whose time has come, and with those that wait for members: one of these may have changed.
+    fn resume_parked(&mut self) {
+        let now = self.context.clock.now();
+        let goes_on = |parked: &mut Parked| {
+            matches!(parked.why, Rest::Members) || parked.due.is_some_and(|due| due <= now)
+        };
+        let parked = self.standing.parked.extract_if(.., goes_on);
+        for Parked { run: mut entry, .. } in parked.collect::<Vec<_>>() {
+            let step = entry.resume();
+            match entry.token() {
+                Some(UPKEEP) => {
+                    self.is_kept_up = true;
+                    self.drive(entry, step, LeafEnd::Upkeep);
+                }
+                _ => self.drive(entry, step, LeafEnd::Entry),
+            }
+        }
     }
 
     async fn go(mut self) -> (TurnEnd, Option<Box<Standing>>, Written) {
@@ -401,15 +436,32 @@ impl MachineRun {
             let event = match end {
                 LeafEnd::Entry(outcome) => self.ended(*outcome),
                 LeafEnd::Check(token, outcome) => Some(self.checked(token, *outcome)?),
+                LeafEnd::Upkeep(outcome) => {
+                    self.kept_up(*outcome)?;
+                    None
+                }
+                LeafEnd::Inspected(failure) => {
+                    if let (Some(_), Some(failure)) = (self.aborts.remove(&UPKEEP), failure) {
+                        return Err(self.not_kept_up(*failure));
+                    }
+                    None
+                }
             };
             if event.is_some() {
                 return Ok(event);
             }
         }
+        // What has just been parked may be stale.
+        if let Some(event) = self.events.pop_front() {
+            return Ok(Some(event));
+        }
         while let Some(wake) = self.inbox.take() {
             return Ok(Some(match wake {
                 Wake::Observed { is_cancelled } => {
                     self.is_fresh = false;
+                    self.end_upkeep();
+                    self.standing.stale_below = self.standing.state.token;
+                    self.renew_stale();
                     Event::Observed {
                         is_changed: true,
                         is_cancelled,
@@ -417,6 +469,7 @@ impl MachineRun {
                 }
                 Wake::Deleted => {
                     self.is_going = true;
+                    self.end_upkeep();
                     Event::Deleted
                 }
                 Wake::Changed(seen) => {
@@ -471,19 +524,29 @@ impl MachineRun {
             }
         }
         self.try_to_book().await;
+        if self.keep_up()? {
+            return Ok(());
+        }
         let due = deadline(&self.machine, &self.standing.state);
-        if let Some(parked) = self.standing.parked.iter().min_by_key(|parked| parked.due) {
+        let parked = &self.standing.parked;
+        let next = parked.iter().filter_map(|parked| parked.due).chain(due);
+        let next = next.min().map(|next| next.since(now));
+        let mut members = parked.iter().map(|parked| &parked.why);
+        if members.any(|why| matches!(why, Rest::Members)) {
+            let pause = Pause::Members { after: next };
+            return Err(TurnEnd::Ended(RunEnd::Paused(pause)));
+        }
+        if let Some(parked) = parked.iter().min_by_key(|parked| parked.due) {
             return Err(match &parked.why {
                 Rest::Refused(failure) => {
-                    self.end_by_refusal(&parked.run, failure, parked.due.since(now))
+                    let due = parked.due.unwrap_or(now);
+                    self.end_by_refusal(&parked.run, failure, due.since(now))
                 }
-                Rest::Unready(reason) => {
-                    let next = due.map_or(parked.due, |due| due.min(parked.due));
-                    TurnEnd::Ended(RunEnd::Paused(Pause::Unready {
-                        after: next.since(now),
-                        reason: reason.clone(),
-                    }))
-                }
+                Rest::Unready(reason) => TurnEnd::Ended(RunEnd::Paused(Pause::Unready {
+                    after: next.unwrap_or_default(),
+                    reason: reason.clone(),
+                })),
+                Rest::Members => TurnEnd::Ended(RunEnd::Paused(Pause::Members { after: next })),
             });
         }
         if self.is_going {
@@ -495,13 +558,7 @@ impl MachineRun {
 
     async fn carry_out(&mut self, action: Action) -> Result<(), TurnEnd> {
         match action {
-            Action::Abandon { token } => {
-                if let Some(abort) = self.aborts.remove(&token) {
-                    abort.abort();
-                }
-                let is_it = |run: &Run| run.token() == Some(token);
-                self.standing.parked.retain(|parked| !is_it(&parked.run));
-            }
+            Action::Abandon { token } => self.abandon(token),
             Action::Persist => {
                 if let Err(end) = self.persist().await {
                     // A state that could not be stored is stored by the next turn.
@@ -513,6 +570,7 @@ impl MachineRun {
             // Whoever comes next takes them for broken off, and begins with them. What is under way beside them is finished first.
             Action::Enter(_) | Action::Check { .. } if self.stop.is_cancelled() => {}
             Action::Enter(entry) => {
+                self.end_upkeep();
                 if let Err(end) = self.refresh().await {
                     self.standing.pending.push_front(Action::Enter(entry));
                     return Err(end);

@@ -85,6 +85,11 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    /// Whether a state is stored that anybody can see.
+    pub(crate) const fn is_stored(&self) -> bool {
+        self.stored.is_some()
+    }
+
     /// Whether what is known with this is still so, where `found` is what is stored: it is what this has stored, or tried to.
     pub(crate) fn goes_on_as(&self, found: &Self) -> bool {
         self.uid == found.uid

@@ -483,13 +483,16 @@ impl Worker {
         let now = self.now();
         let (changed, canary) = renewal.apply(&self.parts.context.rollout);
         self.queue.set_canary(canary, now);
-        let actions = match self.parts.context.machine {
-            Some(_) => self.queue.retry_given_up(now),
-            None => {
-                // What a canary has left undeleted is deleted when it is promoted, although its objects keep their module.
-                let is_left = self.parts.context.sets.is_some() && canary.is_none();
-                let is_changed = |uid: &str| is_left || changed.contains(uid);
-                self.queue.renew(is_changed, now)
+        // What a canary has left undeleted is deleted when it is promoted, although its objects keep their module.
+        let is_left = self.parts.context.sets.is_some() && canary.is_none();
+        let is_changed = |uid: &str| is_left || changed.contains(uid);
+        let mode = self.parts.configurator.machine.as_ref();
+        let actions = match mode.map(|mode| mode.machine.has_upkeep()) {
+            None | Some(true) => self.queue.renew(is_changed, now),
+            Some(false) => {
+                let mut actions = self.queue.retry_given_up(now);
+                actions.extend(self.queue.renew_waiting(is_changed, now));
+                actions
             }
         };
         self.act(actions).await;

@@ -158,6 +158,10 @@ fn phase(
             }
         }
     }
+    if is_at_rest.is_none() && spec.upkeep.is_some() {
+        let message = "only a stable or terminal phase has an upkeep: elsewhere, the nodes return the set";
+        return Err(wrong(&format!("{path}.upkeep"), message));
+    }
     if !spec.stable && !spec.events.is_empty() {
         let message = "only a stable phase has events: say stable: true";
         return Err(wrong(&format!("{path}.events"), message));
@@ -177,6 +181,7 @@ fn phase(
     Ok(Phase {
         name: spec.name.clone(),
         kind,
+        upkeep: spec.upkeep.clone(),
     })
 }
 

@@ -122,6 +122,10 @@ pub struct PhaseSpec {
     /// Of a stable phase: the events that end it. The first that occurs decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<CheckSpec>,
+    /// Of a stable or terminal phase: the handler that returns the desired set of the object, which keeps its members as they are to be.
+    /// Without it, changes by others are reported and not corrected. Needs `spec.sets`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upkeep: Option<String>,
     /// A description for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,

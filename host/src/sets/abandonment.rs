@@ -38,7 +38,7 @@ impl SetRun<'_> {
             Ok(mut set) => {
                 set.members.retain_all();
                 let goal = Goal::None(TerminationPolicy::Delete, None);
-                self.turn(&mut set, &inbox, goal, false).await?;
+                self.turn(&mut set, &inbox, goal, None).await?;
                 match set.members.inventory().count() {
                     0 => "its members have lost its marks".to_owned(),
                     number => format!("{number} of its members still have its marks"),

@@ -1,6 +1,6 @@
 //! One set, as the host has it in memory.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
@@ -39,6 +39,8 @@ pub(crate) struct LiveSet {
     corrections: HashMap<MemberKey, Corrections>,
     /// Members that a watch showed to be gone while an action for them was under way. The answer to the action may be older than that.
     doubted: HashSet<MemberKey>,
+    /// Members that others have changed, and that nobody corrects at the moment. It was told of each.
+    pub(crate) drifted: BTreeSet<MemberKey>,
 }
 
 /// The entries that a handler returned.
@@ -173,6 +175,7 @@ impl LiveSet {
             seen: HashMap::new(),
             corrections: HashMap::new(),
             doubted: HashSet::new(),
+            drifted: BTreeSet::new(),
         }
     }
 

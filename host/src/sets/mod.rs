@@ -7,6 +7,7 @@
 mod abandonment;
 mod actions;
 mod corrections;
+mod inspection;
 mod inventory;
 mod kinds;
 mod live;

@@ -93,6 +93,22 @@ pub(super) enum Goal<'a> {
     None(TerminationPolicy, Option<&'a str>),
 }
 
+/// Why a set is only read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// The owner suspends it.
+    Suspended,
+    /// No handler keeps it at the moment.
+    Unattended,
+}
+
+impl Hold {
+    /// What the owner says.
+    pub(super) fn of(owner: &Value) -> Option<Self> {
+        marks::is_true(owner, marks::SUSPEND).then_some(Self::Suspended)
+    }
+}
+
 impl<'a> SetRun<'a> {
     pub(super) fn actions(self) -> MemberActions<'a> {
         MemberActions {
@@ -122,14 +138,15 @@ impl<'a> SetRun<'a> {
     }
 
     fn outcome(self, came: Result<SetOutcome, Fault>) -> SetOutcome {
-        came.unwrap_or_else(|fault| {
-            let fault = Fault {
-                message: self.redactor.redact(&fault.message),
-                ..fault
-            };
-            let failure = Failure::of_request("desired", fault);
-            SetOutcome::Failed(begun_again(failure))
-        })
+        came.unwrap_or_else(|fault| SetOutcome::Failed(self.failure(fault)))
+    }
+
+    pub(super) fn failure(self, fault: Fault) -> Failure {
+        let fault = Fault {
+            message: self.redactor.redact(&fault.message),
+            ..fault
+        };
+        begun_again(Failure::of_request("desired", fault))
     }
 
     async fn try_reconcile(
@@ -182,8 +199,7 @@ impl<'a> SetRun<'a> {
             false => pruning_of(&object, &change, options),
         };
         let goal = Goal::Wanted(policy, pruning, &checked, &change);
-        let is_suspended = marks::is_true(&object, marks::SUSPEND);
-        let rest = self.turn(&mut set, &inbox, goal, is_suspended).await?;
+        let rest = self.turn(&mut set, &inbox, goal, Hold::of(&object)).await?;
         if let Rest::Complete = rest {
             self.keep_pre_terminate(&mut set, &request.set.pre_terminate)
                 .await?;
@@ -227,13 +243,13 @@ impl<'a> SetRun<'a> {
             None => self.load(&owner).await?,
         };
         let policy = policy_of(&set.stored.termination_policy, &object);
-        let is_suspended = marks::is_true(&object, marks::SUSPEND);
-        let preparation = match is_suspended || policy == TerminationPolicy::DoNotTerminate {
+        let hold = Hold::of(&object);
+        let preparation = match hold.is_some() || policy == TerminationPolicy::DoNotTerminate {
             true => Preparation::Done,
             false => self.pre_terminate(&mut set, &object).await?,
         };
         let goal = Goal::None(policy, preparation.reason());
-        let mut rest = self.turn(&mut set, &inbox, goal, is_suspended).await?;
+        let mut rest = self.turn(&mut set, &inbox, goal, hold).await?;
         match preparation {
             Preparation::Done => {}
             Preparation::Waiting(_) => rest = Rest::Waiting(Some(self.clock.now().after(POLL))),
@@ -339,13 +355,13 @@ impl<'a> SetRun<'a> {
         Wanted::new(Arc::new(checked), all, entries, kinds).map_err(invalid)
     }
 
-    /// Carries out actions until nothing more can be done at the moment. For a suspended set, that is only to read its members.
+    /// Carries out actions until nothing more can be done at the moment. For a set that is on hold, that is only to read its members.
     pub(super) async fn turn(
         self,
         set: &mut LiveSet,
         inbox: &Inbox,
         goal: Goal<'_>,
-        is_suspended: bool,
+        hold: Option<Hold>,
     ) -> Result<Rest, Fault> {
         let actions = self.actions();
         let mut under_way = FuturesUnordered::new();
@@ -353,10 +369,10 @@ impl<'a> SetRun<'a> {
         loop {
             inbox.take_in(set, self.clock.now());
             let mut planned = self.plan(set, goal);
-            if is_suspended {
-                planned
-                    .actions
-                    .retain(|action| matches!(action, Action::Observe(_)));
+            let mut held = Vec::new();
+            if hold.is_some() {
+                let is_held = |action: &mut Action| !matches!(action, Action::Observe(_));
+                held.extend(planned.actions.extract_if(.., is_held));
                 planned.wake_at = None;
             }
             let (records, to_perform): (Vec<Action>, Vec<Action>) = planned
@@ -396,11 +412,17 @@ impl<'a> SetRun<'a> {
                 }
                 self.watch(set).await?;
                 let (mut rest, mut status) = at_rest(&planned.state, &set.members);
-                if is_suspended {
-                    status::suspend(&mut status);
-                    if !matches!(rest, Rest::Complete) {
-                        rest = Rest::Waiting(None);
+                match (hold, goal) {
+                    (Some(Hold::Suspended), _) => status::suspend(&mut status),
+                    (Some(Hold::Unattended), Goal::Wanted(_, _, checked, _)) => {
+                        if self.tell_of_drift(set, checked, &held) {
+                            status::drift(&mut status);
+                        }
                     }
+                    (Some(Hold::Unattended), Goal::None(..)) | (None, _) => {}
+                }
+                if hold.is_some() && !matches!(rest, Rest::Complete) {
+                    rest = Rest::Waiting(None);
                 }
                 self.publish(set, status).await?;
                 return Ok(rest);
@@ -655,7 +677,7 @@ impl<'a> SetRun<'a> {
 }
 
 /// Names the change that a set makes, for people who confirm it: the same as long as a handler returns the same set.
-fn change_of(wanted: &Wanted) -> String {
+pub(super) fn change_of(wanted: &Wanted) -> String {
     let digest = digest_of([wanted.digest.as_bytes()]);
     digest.chars().take(DIGITS).collect()
 }

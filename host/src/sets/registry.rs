@@ -175,6 +175,13 @@ impl Sets {
         self.inventories.exists(&owner).await
     }
 
+    /// Whether the set of an owner is in memory, and in no run.
+    pub(crate) fn is_at_rest(&self, uid: &str) -> bool {
+        let known = self.known();
+        let slot = known.sets.get(uid);
+        slot.is_some_and(|slot| matches!(slot.set, Place::AtRest(_)))
+    }
+
     /// Takes the set of an owner into a run. `None`: it is not in memory.
     pub(super) fn take(&self, owner: &ObjectRef, uid: &str) -> (Option<Box<LiveSet>>, Arc<Inbox>) {
         let inbox = Arc::<Inbox>::default();

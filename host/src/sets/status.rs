@@ -15,6 +15,8 @@ use crate::resource::object_set::{MemberStatus, ObjectSetStatus, SetCondition, S
 pub(super) const UNCONFIRMED: &str = "Unconfirmed";
 /// The state of a set whose owner suspends it.
 const SUSPENDED: &str = "Suspended";
+/// The state of a set that others have changed, and that no handler keeps at the moment.
+const DRIFTED: &str = "Drifted";
 /// The most members in the status.
 pub(crate) const MAX_LISTED: usize = 100;
 /// The most characters of a reason.
@@ -95,6 +97,11 @@ pub(super) fn suspend(status: &mut ObjectSetStatus) {
     if !is_complete {
         status.waiting_for = format!("the owner has the annotation {}: \"true\"", marks::SUSPEND);
     }
+}
+
+/// Turns the status into that of a set that others have changed, and that no handler keeps at the moment.
+pub(super) fn drift(status: &mut ObjectSetStatus) {
+    status.state = DRIFTED.to_owned();
 }
 
 /// Says why the change of this name is not carried out.

@@ -605,7 +605,9 @@ impl<'a> World<'a> {
             "",
         )
         .await?;
-        let found = api.list(&ListParams::default()).await?;
+        // Members of sets are shown with their sets.
+        let others = ListParams::default().labels(&format!("!{}", marks::PART_OF));
+        let found = api.list(&others).await?;
         let memento = match text(declared, "/spec/machine/state/mementoPath") {
             "" => "/status/memento".to_owned(),
             path => path.replace('.', "/"),

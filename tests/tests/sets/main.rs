@@ -14,6 +14,7 @@ mod deletion;
 mod failures;
 mod kills;
 mod kinds;
+mod machines;
 mod orders;
 mod ownership;
 mod pages;

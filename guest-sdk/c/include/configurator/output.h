@@ -4,7 +4,8 @@
  * An output that asks for what a host does not have does nothing at all, and its run fails with `UnsupportedResourceOperation`:
  *
  * - in a chain: cfgr_output_again, cfgr_output_again_after, cfgr_output_wait, the field `next_phase`;
- * - in a machine: cfgr_output_desired, cfgr_output_desired_entry and cfgr_output_pre_terminate;
+ * - in a machine: cfgr_output_desired, cfgr_output_desired_entry and cfgr_output_pre_terminate of a node with `once`, and of all but one of
+ *   several nodes side by side;
  * - in chains and machines, today: cfgr_output_stop; `once`, in whose place a node of a machine is marked `once`; cfgr_output_read and
  *   cfgr_output_remove_from_plan, which need a pipeline.
  *

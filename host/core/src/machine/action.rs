@@ -35,6 +35,8 @@ pub enum Action {
 pub struct Entry {
     /// Names the end.
     pub token: u64,
+    /// The part that the handler has in the phase.
+    pub role: Role,
     /// Path of its node.
     pub path: String,
     /// How often any phase had begun from its first step when this one did: tells turns of the same leaf apart.
@@ -59,6 +61,40 @@ pub struct Entry {
     pub once: bool,
     /// When it has failed by its timeout, or that of a node above.
     pub deadline: Option<Timestamp>,
+}
+
+/// The part that a handler has in a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It is a leaf of the tree, or a remedy in its place.
+    Node,
+    /// It says whether a [`Check`](super::phase::Check) is so.
+    Check,
+    /// It is the [upkeep](super::phase::Phase::upkeep).
+    Upkeep,
+}
+
+impl Entry {
+    /// The entry of a handler that belongs to a phase without work. It knows nothing of earlier ones.
+    #[must_use]
+    pub fn of_phase(role: Role, token: u64, phase: &str, visit: u64, handler: String) -> Self {
+        Self {
+            token,
+            role,
+            path: [phase, "/", &handler].concat(),
+            visit,
+            handler,
+            entry: 1,
+            attempt: 1,
+            cause: Cause::Entered,
+            last: None,
+            outputs: Vec::new(),
+            args: Vec::new(),
+            parameters: Vec::new(),
+            once: false,
+            deadline: None,
+        }
+    }
 }
 
 /// Something that is worth telling.

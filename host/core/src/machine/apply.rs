@@ -102,6 +102,7 @@ impl<'m> Engine<'m> {
             Event::Recovered => self.recovered(),
             Event::Sending { token } => self.sending(token),
             Event::Ended { token, end } => self.ended(token, end),
+            Event::Renewed { token } => self.renewed(token),
             Event::Checked { token, is_so } => self.checked(token, is_so),
             Event::Tick => self.tick(),
             Event::Changed(seen) => self.changed(&seen),

@@ -33,6 +33,12 @@ pub enum Event {
         /// How.
         end: End,
     },
+    /// An entry was dropped that waited for objects, because the object or the module has changed since it began. The handler is entered
+    /// again. What was sent and may be sent but once goes on.
+    Renewed {
+        /// That of the [`Entry`](super::action::Entry).
+        token: u64,
+    },
     /// A [`Check`](super::phase::Check) was made.
     Checked {
         /// That of the [`Action::Check`](super::action::Action::Check).

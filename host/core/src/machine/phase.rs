@@ -35,6 +35,8 @@ pub struct Phase {
     pub name: String,
     /// What happens in it.
     pub kind: PhaseKind,
+    /// The handler that returns the object's set while nothing is done in the phase. `None`: what others do to members is only told.
+    pub upkeep: Option<String>,
 }
 
 /// What happens in a phase.
@@ -132,6 +134,12 @@ impl Machine {
         })
     }
 
+    /// Whether a phase has an [upkeep](Phase::upkeep).
+    #[must_use]
+    pub fn has_upkeep(&self) -> bool {
+        self.phases.iter().any(|phase| phase.upkeep.is_some())
+    }
+
     /// Makes a tree of an earlier declaration known.
     pub fn remember(&mut self, digest: String, tree: Node) {
         self.earlier.insert(digest, Arc::new(tree));
@@ -157,11 +165,14 @@ impl Machine {
         self.phases.iter().find(|phase| phase.name == name)
     }
 
-    /// Every handler that is named, with where it is, for a message: of trees, checks and remedies.
+    /// Every handler that is named, with where it is, for a message: of trees, checks, upkeep and remedies.
     #[must_use]
     pub fn handlers(&self) -> Vec<(String, &str)> {
         let mut handlers = Vec::new();
         for phase in &self.phases {
+            if let Some(upkeep) = &phase.upkeep {
+                handlers.push((format!("the upkeep of phase {:?}", phase.name), upkeep.as_str()));
+            }
             match &phase.kind {
                 PhaseKind::Active { tree, .. } => {
                     let tree = tree.as_ref();

@@ -206,6 +206,35 @@ impl Node {
         None
     }
 
+    /// Paths of the leaves that may have their turns at the same time as the leaf at `path`.
+    #[must_use]
+    pub fn beside(&self, path: &str) -> Vec<String> {
+        let mut beside = Vec::new();
+        self.beside_in(&self.name, path, &mut beside);
+        beside
+    }
+
+    fn beside_in(&self, own: &str, path: &str, beside: &mut Vec<String>) {
+        for child in self.children() {
+            let below = [own, "/", &child.name].concat();
+            let rest = path.strip_prefix(&below);
+            if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+                child.beside_in(&below, path, beside);
+            } else if self.is_parallel() {
+                child.leaves_in(&below, beside);
+            }
+        }
+    }
+
+    fn leaves_in(&self, own: &str, leaves: &mut Vec<String>) {
+        if self.is_leaf() {
+            leaves.push(own.to_owned());
+        }
+        for child in self.children() {
+            child.leaves_in(&[own, "/", &child.name].concat(), leaves);
+        }
+    }
+
     /// Paths of the leaves that hand on to what comes after this node.
     #[must_use]
     pub fn last(&self) -> Vec<String> {

@@ -312,11 +312,11 @@ fn the_outcome_is_done_or_failed_without_requests() {
             done: ok
             failed: ok
             failed with requests: ResourceGeneric: the output is invalid: an outcome `failed` must come without requests
-            again: UnsupportedResourceOperation: the output asks for too much: the outcome `again` is not valid in a chain
-            again later: UnsupportedResourceOperation: the output asks for too much: the outcome `again` is not valid in a chain
-            wait: UnsupportedResourceOperation: the output asks for too much: the outcome `wait` is not valid in a chain
+            again: UnsupportedResourceOperation: the output asks for too much: the outcome `again` is valid in nodes of a machine only
+            again later: UnsupportedResourceOperation: the output asks for too much: the outcome `again` is valid in nodes of a machine only
+            wait: UnsupportedResourceOperation: the output asks for too much: the outcome `wait` is valid in nodes of a machine only
             stop: UnsupportedResourceOperation: the output asks for too much: the outcome `stop` is not valid outside a pipeline
-            next: UnsupportedResourceOperation: the output asks for too much: `next` is not valid in a chain: the phases follow one another
+            next: UnsupportedResourceOperation: the output asks for too much: `next` is valid in nodes of a machine only
             desired: UnsupportedResourceOperation: the output asks for too much: `desired` needs `spec.sets`, which the Configurator does not have
             a removal from a plan: UnsupportedResourceOperation: the output asks for too much: `remove-from-plan` and `reads` are not valid outside a pipeline
             a read: UnsupportedResourceOperation: the output asks for too much: `remove-from-plan` and `reads` are not valid outside a pipeline
@@ -346,7 +346,7 @@ fn what_belongs_to_other_modes_is_refused() {
             ),
         ],
         expect![[r#"
-            once: UnsupportedResourceOperation: request "a": the output asks for too much: `once` needs a machine
+            once: UnsupportedResourceOperation: request "a": the output asks for too much: `once` is valid in nodes of a machine only
             depends-on: ResourceGeneric: the output is invalid: request "a": `depends-on` and `ready-when` are valid with the strategy `graph` only
             ready-when: ResourceGeneric: the output is invalid: request "a": `depends-on` and `ready-when` are valid with the strategy `graph` only
         "#]],

@@ -558,6 +558,29 @@ fn change_members(bench: &mut Bench, name: &str) {
 }
 
 #[test]
+fn members_that_change_all_the_time_call_the_handler_once_a_second() {
+    let mut bench = Bench::listed(configurator());
+    bench.see("a", 1).succeed("a").check(expect![[r#"
+        start Phases a:Added after 0 failures
+    "#]]);
+    for _ in 0..19 {
+        change_members(&mut bench, "a");
+        bench.wait(100);
+        if bench.queue.is_running(&key("a")) {
+            bench.succeed("a");
+        }
+    }
+    bench.check(expect![[r#"
+        start Phases a:Resync after 0 failures
+    "#]]);
+    // A change of the object itself is not held back.
+    change_members(&mut bench, "a");
+    bench.see("a", 2).check(expect![[r#"
+        start Phases a:Modified after 0 failures
+    "#]]);
+}
+
+#[test]
 fn a_run_that_waits_for_members_goes_on_when_one_changes_or_its_time_comes() {
     let mut bench = Bench::listed(configurator());
     bench.see("a", 1);

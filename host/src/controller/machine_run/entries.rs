@@ -1,7 +1,9 @@
 //! Entries of handlers, and checks that handlers make: they begin, and what comes of them is told to the machine.
 
+use std::time::Duration;
+
 use configurator_core::handler::{Cause, Outcome};
-use configurator_core::machine::action::Entry;
+use configurator_core::machine::action::{Action, Entry, Role};
 use configurator_core::machine::event::{End, Event, LeafFailure, LeafOutput};
 use configurator_core::machine::phase::{PhaseKind, When};
 use configurator_core::machine::state::{NodeError, State};
@@ -11,7 +13,9 @@ use configurator_core::run::{Member, Pause, Run, RunEnd, RunOutcome, RunStart, S
 use futures::FutureExt as _;
 use futures::future::abortable;
 
+use super::set_claims::SetClaim;
 use super::standing::{Parked, Rest, Standing};
+use super::upkeep::UPKEEP;
 use super::{LeafEnd, MachineRun, REMEDY, TurnEnd, beside};
 use crate::controller::driver::{OfMachine, drive};
 
@@ -134,21 +138,8 @@ impl MachineRun {
                 self.events.push_back(Event::Checked { token, is_so });
             }
             Some(When::Handler(handler)) => {
-                let entry = Entry {
-                    token,
-                    path: [phase.as_str(), "/", &handler].concat(),
-                    visit: self.standing.state.visit,
-                    handler,
-                    entry: 1,
-                    attempt: 1,
-                    cause: Cause::Entered,
-                    last: None,
-                    outputs: Vec::new(),
-                    args: Vec::new(),
-                    parameters: Vec::new(),
-                    once: false,
-                    deadline: None,
-                };
+                let visit = self.standing.state.visit;
+                let entry = Entry::of_phase(Role::Check, token, &phase, visit, handler);
                 let start = self.leaf_start(self.context.rollout.choose(&self.start.members))?;
                 let now = self.context.clock.now();
                 let (run, step) = Run::enter_leaf(start, &phase, entry, Vec::new(), now);
@@ -169,6 +160,7 @@ impl MachineRun {
         let machine = Some(OfMachine {
             gate: self.gate.clone(),
             said: self.standing.said.clone(),
+            set: self.set_claim(&run),
         });
         let driving = drive(
             self.context.clone(),
@@ -186,25 +178,80 @@ impl MachineRun {
         self.leaves.push(end.boxed());
     }
 
+    /// Returns the claim of an entry to the set of the object. `None`: nothing runs beside it, and no later node is compared with it.
+    fn set_claim(&self, run: &Run) -> Option<SetClaim> {
+        let has_sets = self.context.sets.is_some();
+        let tree = self.tree(&self.standing.state.phase).filter(|_| has_sets)?;
+        let path = run.phase();
+        tree.at(path)?;
+        Some(SetClaim {
+            claims: self.standing.claims.clone(),
+            path: path.to_owned(),
+            beside: tree.beside(path),
+        })
+    }
+
     /// The end of an entry; nothing where it rests.
     pub(super) fn ended(&mut self, outcome: RunOutcome<Run>) -> Option<Event> {
         let (mut run, pause) = self.seen(outcome);
         let token = run.token()?;
         self.aborts.remove(&token);
         let rest = match pause {
-            Some(Pause::Park { after, failure, .. }) => Some((after, Rest::Refused(failure))),
-            Some(Pause::Unready { after, reason }) => Some((after, Rest::Unready(reason))),
-            Some(Pause::Resend { .. } | Pause::Members { .. }) | None => None,
+            Some(Pause::Park { after, failure, .. }) => Some((Some(after), Rest::Refused(failure))),
+            Some(Pause::Unready { after, reason }) => Some((Some(after), Rest::Unready(reason))),
+            Some(Pause::Members { after }) => Some((after, Rest::Members)),
+            Some(Pause::Resend { .. }) | None => None,
         };
         if let Some((after, why)) = rest {
-            let due = self.context.clock.now().after(after);
-            self.standing.parked.push(Parked { run, why, due });
+            self.park(run, why, after);
+            self.renew_stale();
             return None;
         }
         let (end, results) = run.take_end()?;
         let key = self.results_key(run.phase(), run.handler());
         self.standing.results.insert(key, results);
         Some(Event::Ended { token, end })
+    }
+
+    /// Keeps an entry until it goes on.
+    pub(super) fn park(&mut self, run: Run, why: Rest, after: Option<Duration>) {
+        // The first phase is stored with the end of its first entry, which may be far away.
+        if !self.standing.held.is_stored() {
+            self.standing.pending.push_back(Action::Persist);
+        }
+        let due = after.map(|after| self.context.clock.now().after(after));
+        self.standing.parked.push(Parked { run, why, due });
+    }
+
+    /// Has the handlers entered again whose entries wait for objects, and began before the object or the module changed. These objects may
+    /// never become ready.
+    pub(super) fn renew_stale(&mut self) {
+        let mode = self.start.configurator.machine.as_ref();
+        let is_pinned = mode.is_some_and(|mode| mode.pins_modules);
+        let module = self.context.rollout.choose(&self.start.members);
+        let stale_below = self.standing.stale_below;
+        let is_stale = |parked: &mut Parked| {
+            let waits = matches!(parked.why, Rest::Members | Rest::Unready(_));
+            let is_old = parked.run.token().is_some_and(|token| token < stale_below);
+            let is_of_other = !is_pinned && parked.run.module().digest() != module.digest();
+            waits && !parked.run.has_sent_once() && (is_old || is_of_other)
+        };
+        for parked in self.standing.parked.extract_if(.., is_stale) {
+            match parked.run.token() {
+                // It is made again at the end of the turn.
+                Some(UPKEEP) | None => {}
+                Some(token) => self.events.push_back(Event::Renewed { token }),
+            }
+        }
+    }
+
+    /// Drops the entry with this token.
+    pub(super) fn abandon(&mut self, token: u64) {
+        if let Some(abort) = self.aborts.remove(&token) {
+            abort.abort();
+        }
+        let is_it = |run: &Run| run.token() == Some(token);
+        self.standing.parked.retain(|parked| !is_it(&parked.run));
     }
 
     pub(super) fn checked(
@@ -221,6 +268,7 @@ impl MachineRun {
             Some(unready @ Pause::Unready { .. }) => {
                 return Err(TurnEnd::Ended(RunEnd::Paused(unready)));
             }
+            // It may return no set.
             Some(Pause::Resend { .. } | Pause::Members { .. }) | None => {}
         }
         let is_done = |output: &LeafOutput| output.outcome == Outcome::Done;
@@ -302,6 +350,8 @@ impl MachineRun {
 
     /// What the last leaves of a phase asked for is told to the first of the next.
     pub(super) fn leave(&mut self, phase: &str) {
+        self.end_upkeep();
+        self.standing.claims.clear();
         let Some(last) = self.tree(phase).map(Node::last) else {
             return;
         };

@@ -10,6 +10,7 @@ use configurator_core::plan::Failure;
 use configurator_core::run::Run;
 use configurator_core::time::Timestamp;
 
+use super::set_claims::SetClaims;
 use super::{LeafEnd, Results};
 use crate::controller::commands::CommandRef;
 use crate::controller::driver::Said;
@@ -35,14 +36,18 @@ pub(crate) struct Standing {
     pub(super) said: Arc<Said>,
     /// Resources that commands came by, by their uid.
     pub(super) commands: HashMap<String, CommandRef>,
+    /// The nodes of the phase that have returned a set.
+    pub(super) claims: Arc<SetClaims>,
+    /// Entries with a lower token began before the object changed last.
+    pub(super) stale_below: u64,
 }
 
 /// An entry that rests.
 pub(super) struct Parked {
     pub(super) run: Run,
     pub(super) why: Rest,
-    /// When it goes on at the earliest.
-    pub(super) due: Timestamp,
+    /// When it goes on at the latest. `None`: when something happens.
+    pub(super) due: Option<Timestamp>,
 }
 
 /// Why an entry rests.
@@ -51,6 +56,8 @@ pub(super) enum Rest {
     Refused(Failure),
     /// Requests wait for an object, which this text names.
     Unready(String),
+    /// Members of the set are not ready. It goes on with the next turn.
+    Members,
 }
 
 impl Standing {
@@ -66,6 +73,8 @@ impl Standing {
             parked: Vec::new(),
             secrets: Vec::new(),
             commands: HashMap::new(),
+            claims: Arc::default(),
+            stale_below: 0,
         })
     }
 
@@ -77,6 +86,7 @@ impl Standing {
         }
         let has_results = !self.results.is_empty() || !self.from_before.is_empty();
         !self.parked.is_empty()
+            || !self.claims.is_empty()
             || !self.pending.is_empty()
             || !self.ended.is_empty()
             || is_due && has_results

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use configurator_core::fault::{Fault, FaultKind, Reaction};
+use configurator_core::handler::WatchEvent;
 use configurator_core::plan::Failure;
 use configurator_core::queue::{Action, Ticket};
 use configurator_core::request::ObjectRef;
@@ -230,6 +231,15 @@ impl Worker {
                 self.drive(ticket, *run, step, is_suspect);
             }
             Resting::Turn(tries) => {
+                // The turn before has told of its change.
+                let seen = |member: Member| Member {
+                    event: match member.event {
+                        WatchEvent::Modified => WatchEvent::Resync,
+                        event => event,
+                    },
+                    ..member
+                };
+                let members = members.into_iter().map(seen).collect();
                 let start = self.run_start(members, Chain::Phases, tries);
                 self.take_turn(ticket, start, is_suspect);
             }

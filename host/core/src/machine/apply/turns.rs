@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::document::Document;
 use crate::handler::Cause;
-use crate::machine::action::{Action, Entry, Notice};
+use crate::machine::action::{Action, Entry, Notice, Role};
 use crate::machine::phase::Remedy;
 use crate::machine::state::{NodeError, NodeState, Turn};
 use crate::machine::tree::{Node, NodeKind, NodeRetry};
@@ -263,6 +263,7 @@ impl<'m> Engine<'m> {
         let below = place.below(node, state);
         let entry = Entry {
             token,
+            role: Role::Node,
             path: below.path,
             visit: below.visit,
             handler: remedy.unwrap_or(handler).to_owned(),

@@ -79,6 +79,18 @@ impl<'m> Engine<'m> {
         }
     }
 
+    pub(super) fn renewed(&mut self, token: u64) {
+        let Some(running) = self.running(token) else {
+            return;
+        };
+        if let Some(leaf) = State::node_mut(&mut self.state.nodes, &running.path)
+            && let Turn::Running { is_sent: false, .. } = leaf.leaf.turn
+        {
+            leaf.leaf.turn = Turn::Ready(Cause::Recovered);
+        }
+        self.settle();
+    }
+
     pub(super) fn tick(&mut self) {
         if self.state.is_halted {
             return;

@@ -491,6 +491,17 @@ impl Spec {
         self.go_on(machine, now);
     }
 
+    /// Returns whether the leaf is entered again.
+    fn renewed(&mut self, machine: &Machine, path: &str, now: Timestamp) -> bool {
+        let leaf = self.leaves.get_mut(path).unwrap();
+        let is_dropped = !leaf.is_sent;
+        if is_dropped {
+            leaf.turn = Does::Next("recovered");
+        }
+        self.go_on(machine, now);
+        is_dropped
+    }
+
     fn tick(&mut self, machine: &Machine, now: Timestamp) {
         if self.halted {
             return;
@@ -987,6 +998,14 @@ impl Both {
                 };
                 self.spec.ended(&machine, &path, &ending, now);
                 self.play.end(&path, ending.told());
+            }
+            7 if how % 3 == 0 && some_running.is_some() => {
+                let path = some_running.unwrap();
+                let token = self.play.running[&path].token;
+                if self.spec.renewed(&machine, &path, now) {
+                    self.play.running.remove(&path);
+                }
+                self.play.tell(Event::Renewed { token });
             }
             7 if some_running.is_some() => {
                 let path = some_running.unwrap();

@@ -503,3 +503,28 @@ fn signal(name: &str) -> crate::handler::Signal {
         data: None,
     }
 }
+
+#[test]
+fn leaves_are_beside_those_of_other_branches_of_parallel_nodes() {
+    let inner = parallel("p", vec![leaf("c"), leaf("d")]);
+    let first = serial("s", vec![leaf("a"), inner]);
+    let tree = parallel("Work", vec![first, leaf("b")]);
+    let beside = |path| tree.beside(path).join(" ");
+    assert_eq!(beside("Work/s/a"), "Work/b");
+    assert_eq!(beside("Work/s/p/c"), "Work/s/p/d Work/b");
+    assert_eq!(beside("Work/b"), "Work/s/a Work/s/p/c Work/s/p/d");
+}
+
+#[test]
+fn an_entry_that_is_renewed_begins_again_with_the_same_number() {
+    let mut play = Play::begun(at_work(leaf("a")));
+    play.take_log();
+    let token = play.running.remove("Work").unwrap().token;
+    play.tell(Event::Renewed { token });
+    check(&mut play, expect![[r#"
+        enter Work 1/1 Recovered
+    "#]]);
+    // It is an entry of its own: what becomes of the one that was dropped does not count.
+    play.tell(Event::Renewed { token });
+    check(&mut play, expect![[""]]);
+}

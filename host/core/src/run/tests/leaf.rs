@@ -6,6 +6,7 @@ use crate::handler::HandlerState;
 fn entry() -> Entry {
     Entry {
         token: 7,
+        role: Role::Node,
         path: "InFlight/attach".into(),
         visit: 3,
         handler: "attach-enis".into(),

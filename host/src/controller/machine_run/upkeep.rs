@@ -1,0 +1,119 @@
+//! The object's set while nothing is done in its phase: the upkeep of the phase repairs it; without one, what others do to members is told.
+
+use std::sync::Arc;
+
+use configurator_core::machine::action::{Entry, Role};
+use configurator_core::plan::Failure;
+use configurator_core::run::{Finish, Pause, Run, RunEnd, RunOutcome, RunStart};
+use futures::FutureExt as _;
+use futures::future::abortable;
+
+use super::standing::Rest;
+use super::{LeafEnd, MachineRun, TurnEnd, end_by_failure};
+use crate::sets::SetRun;
+
+/// The token of the upkeep. No entry of a machine has it.
+pub(super) const UPKEEP: u64 = u64::MAX;
+
+impl MachineRun {
+    /// Begins the upkeep of the phase. Without one, looks at the set as far as the host has it in memory. Both are done once in a turn, and
+    /// again after something has happened to the object. Returns whether anything has begun.
+    pub(super) fn keep_up(&mut self) -> Result<bool, TurnEnd> {
+        let is_left = self.is_kept_up || self.is_going || self.stop.is_cancelled();
+        let context = self.context.clone();
+        let Some(sets) = context.sets.as_ref().filter(|_| !is_left) else {
+            return Ok(false);
+        };
+        self.is_kept_up = true;
+        let mut parked = self.standing.parked.iter();
+        if parked.any(|parked| matches!(parked.why, Rest::Members)) {
+            return Ok(false);
+        }
+        let phase = self.standing.state.phase.clone();
+        let declared = self.machine.phase(&phase);
+        let upkeep = declared.and_then(|phase| phase.upkeep.clone());
+        let start = self.leaf_start(context.rollout.choose(&self.start.members))?;
+        match upkeep {
+            Some(handler) => {
+                let visit = self.standing.state.visit;
+                let entry = Entry::of_phase(Role::Upkeep, UPKEEP, &phase, visit, handler);
+                let now = context.clock.now();
+                let (run, step) = Run::enter_leaf(start, &phase, entry, Vec::new(), now);
+                self.drive(run, step, LeafEnd::Upkeep);
+            }
+            None if sets.is_at_rest(&self.member.uid) => self.inspect(start),
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Looks at the set, and tells what others have done to its members.
+    fn inspect(&mut self, start: RunStart) {
+        let context = self.context.clone();
+        let permit = self.permit.clone();
+        let (run, _) = Run::start(start, context.clock.now());
+        let inspecting = async move {
+            let failure = match &context.sets {
+                Some(sets) => {
+                    let set_run = SetRun {
+                        run: &run,
+                        sets,
+                        executor: &context.executor,
+                        answers: &context.answers.resume(Default::default()),
+                        permit: permit.as_deref(),
+                        metrics: &context.metrics,
+                        clock: &context.clock,
+                        publisher: &context.publisher,
+                        redactor: &Arc::default(),
+                        yields: true,
+                        client: &context.client,
+                        resource: &context.resource,
+                        is_canary: false,
+                    };
+                    set_run.inspect().await.err()
+                }
+                None => None,
+            };
+            LeafEnd::Inspected(failure.map(Box::new))
+        };
+        let (inspecting, abort) = abortable(inspecting);
+        self.aborts.insert(UPKEEP, abort);
+        self.leaves.push(inspecting.map(Result::ok).boxed());
+    }
+
+    /// Takes in what came of the upkeep.
+    pub(super) fn kept_up(&mut self, outcome: RunOutcome<Run>) -> Result<(), TurnEnd> {
+        if self.aborts.remove(&UPKEEP).is_none() {
+            // It was broken off after it had ended.
+            return Ok(());
+        }
+        let end = outcome.end.clone();
+        let (run, _) = self.seen(outcome);
+        match end {
+            RunEnd::Paused(Pause::Members { after }) => self.park(run, Rest::Members, after),
+            RunEnd::Paused(Pause::Unready { after, reason }) => {
+                self.park(run, Rest::Unready(reason), Some(after));
+            }
+            RunEnd::Paused(Pause::Park { after, failure, .. }) => {
+                self.park(run, Rest::Refused(failure), Some(after));
+            }
+            RunEnd::Finished(Finish::Failed { failure, .. }) => {
+                return Err(self.not_kept_up(failure));
+            }
+            RunEnd::Paused(Pause::Resend { .. }) | RunEnd::Finished(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The turn ends with this failure of the upkeep.
+    pub(super) fn not_kept_up(&self, failure: Failure) -> TurnEnd {
+        TurnEnd::Ended(end_by_failure(&self.start, failure))
+    }
+
+    /// Breaks the upkeep off, so that the set is free for what comes next.
+    pub(super) fn end_upkeep(&mut self) {
+        self.is_kept_up = false;
+        self.abandon(UPKEEP);
+    }
+}
+
