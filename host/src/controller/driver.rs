@@ -462,7 +462,10 @@ impl Drive {
     /// Brings the object's set to what its handler returned.
     async fn reconcile(&mut self, request: &SetRequest) -> Step {
         let context = self.context.clone();
-        let claim = self.machine.as_ref().and_then(|machine| machine.set.as_ref());
+        let claim = self
+            .machine
+            .as_ref()
+            .and_then(|machine| machine.set.as_ref());
         let prepared = match claim.map_or(Ok(()), SetClaim::take) {
             Ok(()) => self.place_finalizer().await,
             Err(fault) => Err(fault),

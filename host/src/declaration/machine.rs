@@ -159,7 +159,8 @@ fn phase(
         }
     }
     if is_at_rest.is_none() && spec.upkeep.is_some() {
-        let message = "only a stable or terminal phase has an upkeep: elsewhere, the nodes return the set";
+        let message =
+            "only a stable or terminal phase has an upkeep: elsewhere, the nodes return the set";
         return Err(wrong(&format!("{path}.upkeep"), message));
     }
     if !spec.stable && !spec.events.is_empty() {

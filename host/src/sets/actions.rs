@@ -166,20 +166,39 @@ impl MemberActions<'_> {
     /// # Errors
     /// When a server is unavailable: nothing can be done for other members either.
     pub(super) async fn perform(self, prepared: Prepared) -> Result<(MemberKey, Done), Fault> {
-        let done = self.attempt(&prepared).await;
+        let mut done = self.attempt(&prepared).await;
+        if let Err(fault) = &done
+            && fault.kind == FaultKind::ResourceNotFound
+            && self.has_lost(&prepared).await?
+        {
+            done = Ok(Done::NoKind);
+        }
         let key = prepared.key;
         match done {
             Ok(done) => Ok((key, done)),
             Err(fault) if fault.kind.is_outage() => Err(fault),
-            Err(fault) => {
-                // The kind may have gone, or be served by another name.
-                if let (FaultKind::ResourceNotFound, MemberKey::Kubernetes { group, kind, .. }) =
-                    (fault.kind, &key)
-                {
-                    self.kinds.forget(group, kind);
-                }
-                Ok((key, Done::Rejected(fault)))
-            }
+            Err(fault) => Ok((key, Done::Rejected(fault))),
+        }
+    }
+
+    /// Looks up again what was not found, and returns whether the API does not serve its kind any more.
+    async fn has_lost(self, prepared: &Prepared) -> Result<bool, Fault> {
+        let MemberKey::Kubernetes { group, kind, .. } = &prepared.key else {
+            return Ok(false);
+        };
+        self.kinds.forget(group, kind);
+        let Some(served) = &prepared.kind else {
+            return Ok(false);
+        };
+        let name = KindName {
+            group: group.clone(),
+            kind: kind.clone(),
+            version: Some(served.version.clone()),
+        };
+        match self.kinds.find(&name).await {
+            Ok(found) => Ok(found.is_none()),
+            Err(fault) if fault.kind.is_outage() => Err(fault),
+            Err(_) => Ok(false),
         }
     }
 

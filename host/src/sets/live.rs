@@ -319,6 +319,38 @@ impl LiveSet {
         }
     }
 
+    /// Takes in that the API does not serve the kind of a member.
+    pub(crate) fn lose_kind(&mut self, key: &MemberKey) {
+        self.members.get_mut(key).observation.found = Found::NoKind;
+        self.seen.remove(key);
+        if let Some(wanted) = &mut self.wanted
+            && let Some(index) = wanted.by_key.get(key)
+            && let Some(entry) = wanted.entries.get_mut(*index)
+        {
+            entry.kind = None;
+            self.is_watched = false;
+        }
+    }
+
+    /// Whether the API did not serve the kind of a member when it was asked last.
+    pub(crate) fn lacks_kind(&self) -> bool {
+        self.without_kind().next().is_some()
+    }
+
+    /// Has the members read again whose kind the API did not serve.
+    pub(crate) fn seek_kinds(&mut self) {
+        let keys: Vec<MemberKey> = self.without_kind().cloned().collect();
+        for key in keys {
+            self.members.get_mut(&key).observation.found = Found::Unknown;
+        }
+    }
+
+    fn without_kind(&self) -> impl Iterator<Item = &MemberKey> {
+        let known = self.members.iter();
+        let lost = known.filter(|(_, known)| matches!(known.observation.found, Found::NoKind));
+        lost.map(|(key, _)| key)
+    }
+
     /// Ends the action of a member, after its answer was taken in.
     pub(crate) fn end_action(&mut self, key: &MemberKey, rejection: Option<Rejection>) {
         let observation = &mut self.members.get_mut(key).observation;

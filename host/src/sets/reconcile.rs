@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,7 +17,7 @@ use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::graph::deletion::{DeletionInput, TerminationPolicy, delete};
 use configurator_core::graph::member::MemberKey;
 use configurator_core::graph::members::Members;
-use configurator_core::graph::observation::{Found, Rejection, RejectionKind};
+use configurator_core::graph::observation::{Rejection, RejectionKind};
 use configurator_core::graph::plan::{Action, PlanInput, Pruning, plan};
 use configurator_core::plan::Failure;
 use configurator_core::request::{SinkName, api_version, group_of};
@@ -54,6 +55,9 @@ use crate::shards::Permit;
 
 /// How many digits of a digest name a change.
 const DIGITS: usize = 12;
+
+/// The wait before the API is asked again for a kind that it did not serve.
+const KIND_WAIT: Duration = Duration::from_secs(2);
 
 /// The set of one owner, in a run of it.
 #[derive(Clone, Copy)]
@@ -199,7 +203,9 @@ impl<'a> SetRun<'a> {
             false => pruning_of(&object, &change, options),
         };
         let goal = Goal::Wanted(policy, pruning, &checked, &change);
+        set.seek_kinds();
         let rest = self.turn(&mut set, &inbox, goal, Hold::of(&object)).await?;
+        let lacks_kind = set.lacks_kind();
         if let Rest::Complete = rest {
             self.keep_pre_terminate(&mut set, &request.set.pre_terminate)
                 .await?;
@@ -210,7 +216,14 @@ impl<'a> SetRun<'a> {
         };
         Ok(match self.put(set, &inbox, rest) {
             Rest::Complete => SetOutcome::Ready(results),
-            Rest::Waiting(wake_at) => SetOutcome::Waiting { wake_at },
+            Rest::Waiting(wake_at) => {
+                let looks_at = lacks_kind.then(|| self.clock.now().after(KIND_WAIT));
+                SetOutcome::Waiting {
+                    wake_at: wake_at.into_iter().chain(looks_at).min(),
+                }
+            }
+            // No watch shows that a kind is served.
+            Rest::Failed(fault) if lacks_kind => failed(fault, Reaction::Restart),
             Rest::Failed(fault) => failed(fault, Reaction::Fail),
         })
     }
@@ -494,7 +507,7 @@ impl<'a> SetRun<'a> {
                 None
             }
             Done::NoKind => {
-                set.members.get_mut(key).observation.found = Found::NoKind;
+                set.lose_kind(key);
                 None
             }
             Done::Rejected(fault) => Some(fault),

@@ -93,3 +93,52 @@ on_both!(
         scene.world.stop().await
     }
 );
+
+on_both!(
+    /// An owner that is deleted while members are not ready goes, with what has been created.
+    an_owner_is_deleted_in_mid_rollout,
+    async |scene: Scene| {
+        let mut first = entry("a", "no");
+        first["readyWhen"] = json!("object.data.text == 'ready'");
+        scene.owner("web", json!([first, after("b", "1", &["a"])])).await?;
+        scene.until_reason("web", "object.data.text == 'ready'").await?;
+        scene.delete_owner("web").await?;
+        scene.until_gone("web").await?;
+        assert_eq!(scene.members().await?, [""; 0]);
+        assert!(scene.object_set("web").await?.is_none());
+        scene.world.stop().await
+    }
+);
+
+on_both!(
+    /// An expression that cannot be evaluated is waited for, with its error, and does not fail the entries beside it.
+    an_expression_that_always_fails_is_told,
+    async |scene: Scene| {
+        let mut first = entry("a", "1");
+        first["readyWhen"] = json!("object.data.text + 1 == 2");
+        scene.owner("web", json!([first, entry("b", "1")])).await?;
+        let status = scene.until_reason("web", "the expression failed").await?;
+        assert_eq!((status.objects, status.ready), (2, 1));
+        scene.world.stop().await
+    }
+);
+
+on_both!(
+    /// An object that is larger than the API takes is refused by it, and the entries beside it are written.
+    an_object_that_is_too_large_fails_alone,
+    async |scene: Scene| {
+        scene
+            .configure(|object| {
+                object["spec"]["limits"] = json!({"outputSize": "16Mi", "memory": "256Mi"});
+                object["spec"]["retry"] = json!({"maxAttempts": 1});
+            })
+            .await?;
+        let mut large = entry("a", "1");
+        large["padding"] = json!(3 << 20);
+        scene.owner("web", json!([large, entry("b", "1"), after("c", "1", &["a"])])).await?;
+        let failure = scene.failure("web").await?;
+        assert!(failure.contains("entry \"a\": apply configmaps") && failure.contains("limit is 3145728"), "{failure}");
+        assert_eq!(scene.members().await?, ["b"]);
+        scene.world.stop().await
+    }
+);

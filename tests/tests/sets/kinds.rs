@@ -1,5 +1,6 @@
 //! Kinds that a set defines itself.
 
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, entry, on_both};
@@ -75,3 +76,30 @@ fn grant(configurator: &mut Value, group: &str, verbs: &[&str]) {
     ]);
     configurator["spec"]["capabilities"]["kubernetes"] = rules;
 }
+
+on_both!(
+    /// Row 48: a kind that goes is an error with its name, and is noticed when it is served again. A member of it that is left out is
+    /// forgotten: it went with its kind.
+    a_kind_that_goes_is_named_and_noticed_when_it_comes_back,
+    async |scene: Scene| {
+        let group = "gone.example";
+        scene.configure(|object| grant(object, group, &["get", "apply", "delete", "watch"])).await?;
+        let parts = parts(group);
+        let definition = &parts[2]["object"];
+        scene.world.apply(definition).await?;
+        scene.owner("web", json!([parts[0], parts[1]])).await?;
+        scene.until_state("web", "Ready").await?;
+        let definitions = scene.world.objects("apiextensions.k8s.io/v1", "CustomResourceDefinition", "").await?;
+        definitions.delete(&format!("parts.{group}"), &DeleteParams::default()).await?;
+        let reason = "the API server does not serve the kind of Part.gone.example";
+        scene.until_reason("web", reason).await?;
+        scene.world.apply(definition).await?;
+        scene.until_state("web", "Ready").await?;
+        definitions.delete(&format!("parts.{group}"), &DeleteParams::default()).await?;
+        scene.until_reason("web", reason).await?;
+        scene.owner("web", json!([parts[1]])).await?;
+        let status = scene.until_state("web", "Ready").await?;
+        assert_eq!((status.objects, status.ready), (1, 1));
+        scene.world.stop().await
+    }
+);

@@ -12,7 +12,8 @@ async fn comes_up(scene: &Scene, upkeep: Option<&str>) -> Result<()> {
     if let Some(upkeep) = upkeep {
         running["upkeep"] = json!(upkeep);
     }
-    let creating = json!({"name": "Creating", "handler": "root", "onDone": "Running", "onError": "Broken"});
+    let creating =
+        json!({"name": "Creating", "handler": "root", "onDone": "Running", "onError": "Broken"});
     let broken = json!({"name": "Broken", "stable": true});
     let script = json!({"desiredAt": "/data/set"});
     let parameters = json!({"Creating": script, "Running": script});
@@ -38,15 +39,22 @@ async fn until_phase(scene: &Scene, owner: &str, phase: &str) -> Result<()> {
         let all = maps.list(&ListParams::default()).await?.items;
         let its = all.into_iter().filter(|map| {
             let owners = map.metadata.owner_references.iter().flatten();
-            owners.into_iter().any(|of| of.kind == "ConfigMap" && of.name == owner)
+            owners
+                .into_iter()
+                .any(|of| of.kind == "ConfigMap" && of.name == owner)
         });
         Ok::<Vec<Value>, anyhow::Error>(its.map(|map| map.data["data"]["phase"].clone()).collect())
     };
     let what = format!("{owner} is in phase {phase}");
-    let waiting = scene.world.until(&what, || async { Ok(phases().await?.iter().any(|at| at == phase)) });
+    let waiting = scene.world.until(&what, || async {
+        Ok(phases().await?.iter().any(|at| at == phase))
+    });
     if let Err(error) = waiting.await {
         let report = scene.world.report();
-        return Err(error.context(format!("the phases are {:?}, the host {report:?}", phases().await?)));
+        return Err(error.context(format!(
+            "the phases are {:?}, the host {report:?}",
+            phases().await?
+        )));
     }
     Ok(())
 }

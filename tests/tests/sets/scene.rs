@@ -322,11 +322,14 @@ impl Scene {
                 failure.map(|failure| format!("{}: {}", failure.kind, failure.message)),
             )
         };
-        self.world
-            .until(&format!("{owner} has failed"), || async {
-                Ok(found().await?.is_some())
-            })
-            .await?;
+        let what = format!("{owner} has failed");
+        let waiting = self
+            .world
+            .until(&what, || async { Ok(found().await?.is_some()) });
+        if let Err(error) = waiting.await {
+            let set = self.object_set(owner).await?.map(|set| set.status);
+            return Err(error.context(format!("its set is {set:?}")));
+        }
         found().await?.context("the failure")
     }
 

@@ -171,7 +171,10 @@ impl Machine {
         let mut handlers = Vec::new();
         for phase in &self.phases {
             if let Some(upkeep) = &phase.upkeep {
-                handlers.push((format!("the upkeep of phase {:?}", phase.name), upkeep.as_str()));
+                handlers.push((
+                    format!("the upkeep of phase {:?}", phase.name),
+                    upkeep.as_str(),
+                ));
             }
             match &phase.kind {
                 PhaseKind::Active { tree, .. } => {

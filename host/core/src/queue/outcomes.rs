@@ -110,7 +110,10 @@ impl<R> Queue<R> {
         let has_changed = |member: &Member| self.has_changed(paused.chain, member);
         let awaits_objects = matches!(pause, Pause::Members { .. } | Pause::Unready { .. });
         let is_renewed = |member: &Member| {
-            let live = self.slots.get(&member.key).and_then(|slot| slot.live.as_ref());
+            let live = self
+                .slots
+                .get(&member.key)
+                .and_then(|slot| slot.live.as_ref());
             awaits_objects && live.is_some_and(|live| live.renews)
         };
         let begins_anew = |member: &Member| has_changed(member) || is_renewed(member);

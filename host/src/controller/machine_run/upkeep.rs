@@ -116,4 +116,3 @@ impl MachineRun {
         self.abandon(UPKEEP);
     }
 }
-

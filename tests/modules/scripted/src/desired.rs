@@ -33,6 +33,9 @@ struct ScriptedEntry {
     name: String,
     #[serde(default)]
     object: Option<Value>,
+    /// The bytes that the object's `data` has in a field `padding`.
+    #[serde(default)]
+    padding: usize,
     /// The name of a secret.
     #[serde(default)]
     secret: Option<String>,
@@ -140,7 +143,13 @@ impl ScriptedEntry {
             (_, _, Some((key, value))) => {
                 DesiredEntry::new(self.name, Basic::new(key).content(value))
             }
-            (object, _, _) => DesiredEntry::new(self.name, object.unwrap_or_default()),
+            (object, _, _) => {
+                let mut object = object.unwrap_or_default();
+                if self.padding > 0 {
+                    object["data"]["padding"] = "x".repeat(self.padding).into();
+                }
+                DesiredEntry::new(self.name, object)
+            }
         };
         for name in self.depends_on {
             entry = entry.depends_on(name);

@@ -521,9 +521,12 @@ fn an_entry_that_is_renewed_begins_again_with_the_same_number() {
     play.take_log();
     let token = play.running.remove("Work").unwrap().token;
     play.tell(Event::Renewed { token });
-    check(&mut play, expect![[r#"
+    check(
+        &mut play,
+        expect![[r#"
         enter Work 1/1 Recovered
-    "#]]);
+    "#]],
+    );
     // It is an entry of its own: what becomes of the one that was dropped does not count.
     play.tell(Event::Renewed { token });
     check(&mut play, expect![[""]]);
