@@ -145,8 +145,9 @@ impl ScriptedEntry {
             }
             (object, _, _) => {
                 let mut object = object.unwrap_or_default();
-                if self.padding > 0 {
-                    object["data"]["padding"] = "x".repeat(self.padding).into();
+                let data = object.get_mut("data").and_then(Value::as_object_mut);
+                if let Some(data) = data.filter(|_| self.padding > 0) {
+                    data.insert("padding".to_owned(), "x".repeat(self.padding).into());
                 }
                 DesiredEntry::new(self.name, object)
             }
