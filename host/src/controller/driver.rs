@@ -119,7 +119,7 @@ pub(crate) type SendingGate = mpsc::Sender<(u64, oneshot::Sender<()>)>;
 pub(crate) struct OfMachine {
     pub(crate) gate: SendingGate,
     pub(crate) said: Arc<Said>,
-    /// `None`: it is no node of a tree, or there are no sets.
+    /// `None`: the entry is none of a node, or there are no sets.
     pub(crate) set: Option<SetClaim>,
 }
 

@@ -531,23 +531,22 @@ impl MachineRun {
         let parked = &self.standing.parked;
         let next = parked.iter().filter_map(|parked| parked.due).chain(due);
         let next = next.min().map(|next| next.since(now));
-        let mut members = parked.iter().map(|parked| &parked.why);
-        if members.any(|why| matches!(why, Rest::Members)) {
-            let pause = Pause::Members { after: next };
-            return Err(TurnEnd::Ended(RunEnd::Paused(pause)));
-        }
-        if let Some(parked) = parked.iter().min_by_key(|parked| parked.due) {
-            return Err(match &parked.why {
-                Rest::Refused(failure) => {
-                    let due = parked.due.unwrap_or(now);
-                    self.end_by_refusal(&parked.run, failure, due.since(now))
+        let awaits_members = parked
+            .iter()
+            .any(|parked| matches!(parked.why, Rest::Members));
+        if let Some(first) = parked.iter().min_by_key(|parked| parked.due) {
+            let pause = match &first.why {
+                Rest::Refused(failure) if !awaits_members => {
+                    let after = first.due.unwrap_or(now).since(now);
+                    return Err(self.end_by_refusal(&first.run, failure, after));
                 }
-                Rest::Unready(reason) => TurnEnd::Ended(RunEnd::Paused(Pause::Unready {
+                Rest::Unready(reason) if !awaits_members => Pause::Unready {
                     after: next.unwrap_or_default(),
                     reason: reason.clone(),
-                })),
-                Rest::Members => TurnEnd::Ended(RunEnd::Paused(Pause::Members { after: next })),
-            });
+                },
+                _ => Pause::Members { after: next },
+            };
+            return Err(TurnEnd::Ended(RunEnd::Paused(pause)));
         }
         if self.is_going {
             return Err(Finish::Succeeded.into());

@@ -182,6 +182,7 @@ fn phase(
     Ok(Phase {
         name: spec.name.clone(),
         kind,
+        parameters: tree::parameters(path, &spec.parameters)?,
         upkeep: spec.upkeep.clone(),
     })
 }

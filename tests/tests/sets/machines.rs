@@ -158,11 +158,13 @@ on_both!(
         let creating = json!({
             "name": "Creating", "handler": "root", "timeout": "2s", "onDone": "Running", "onError": "Broken",
         });
-        let phases = json!([
-            creating, {"name": "Running", "terminal": true}, {"name": "Broken", "stable": true, "upkeep": "root"},
-        ]);
         let script = json!({"desiredAt": "/data/set"});
-        declare(&scene, phases, json!({"Creating": script, "Broken": script})).await?;
+        // The parameters of a phase are those of its upkeep.
+        let broken = json!({
+            "name": "Broken", "stable": true, "upkeep": "root", "parameters": {"script": script},
+        });
+        let phases = json!([creating, {"name": "Running", "terminal": true}, broken]);
+        declare(&scene, phases, json!({"Creating": script})).await?;
         scene.owner("web", json!([gate("a", "no")])).await?;
         until_phase(&scene, "web", "Broken").await?;
         scene.until_reason("web", "object.data.text == 'ready'").await?;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::phase::Phase;
 use super::tree::RecoverFrom;
 use crate::document::Document;
 use crate::handler::{Cause, HandlerState};
@@ -77,20 +78,20 @@ pub enum Role {
 impl Entry {
     /// The entry of a handler that belongs to a phase without work. It knows nothing of earlier ones.
     #[must_use]
-    pub fn of_phase(role: Role, token: u64, phase: &str, visit: u64, handler: String) -> Self {
+    pub fn of_phase(role: Role, token: u64, phase: &Phase, visit: u64, handler: &str) -> Self {
         Self {
             token,
             role,
-            path: [phase, "/", &handler].concat(),
+            path: [&phase.name, "/", handler].concat(),
             visit,
-            handler,
+            handler: handler.to_owned(),
             entry: 1,
             attempt: 1,
             cause: Cause::Entered,
             last: None,
             outputs: Vec::new(),
             args: Vec::new(),
-            parameters: Vec::new(),
+            parameters: phase.parameters.iter().cloned().collect(),
             once: false,
             deadline: None,
         }

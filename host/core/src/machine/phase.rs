@@ -35,6 +35,8 @@ pub struct Phase {
     pub name: String,
     /// What happens in it.
     pub kind: PhaseKind,
+    /// The parameters of checks and of the upkeep, laid over those of the Configurator. A tree has its own.
+    pub parameters: Option<Document>,
     /// The handler that returns the object's set while nothing is done in the phase. `None`: what others do to members is only told.
     pub upkeep: Option<String>,
 }

@@ -251,6 +251,7 @@ fn active(name: &str, tree: Option<Node>, on_done: &str, on_error: &str) -> Phas
             on_done: to(on_done),
             on_error: to(on_error),
         },
+        parameters: None,
         upkeep: None,
     }
 }
@@ -263,6 +264,7 @@ fn stable(name: &str, checks: &[(&str, &str)]) -> Phase {
     Phase {
         name: name.to_owned(),
         kind: PhaseKind::Stable(checks.iter().map(check).collect()),
+        parameters: None,
         upkeep: None,
     }
 }
@@ -271,6 +273,7 @@ fn terminal(name: &str) -> Phase {
     Phase {
         name: name.to_owned(),
         kind: PhaseKind::Terminal,
+        parameters: None,
         upkeep: None,
     }
 }

@@ -117,32 +117,34 @@ impl MachineRun {
     }
 
     pub(super) fn check(&mut self, token: u64, index: usize) -> Result<(), TurnEnd> {
-        let phase = self.standing.state.phase.clone();
-        let kind = self.machine.phase(&phase).map(|phase| &phase.kind);
-        let Some(PhaseKind::Stable(checks)) = kind else {
+        let machine = self.machine.clone();
+        let Some(phase) = machine.phase(&self.standing.state.phase) else {
             return Ok(());
         };
-        match checks.get(index).map(|check| check.when.clone()) {
+        let PhaseKind::Stable(checks) = &phase.kind else {
+            return Ok(());
+        };
+        match checks.get(index).map(|check| &check.when) {
             None => {}
             Some(When::Expression(text)) => {
-                let holds = match self.own.conditions.get(&text) {
+                let holds = match self.own.conditions.get(text) {
                     Some(Ok(condition)) => condition.holds(&self.standing.held.object),
                     Some(Err(error)) => Err(error.clone()),
                     None => Ok(false),
                 };
                 let is_so = holds.unwrap_or_else(|error| {
                     // A field that is not there yet is the usual reason.
-                    tracing::debug!(object = %self.member.key, phase, expression = text, %error, "a check has no answer");
+                    tracing::debug!(object = %self.member.key, phase = phase.name, expression = text, %error, "a check has no answer");
                     false
                 });
                 self.events.push_back(Event::Checked { token, is_so });
             }
             Some(When::Handler(handler)) => {
                 let visit = self.standing.state.visit;
-                let entry = Entry::of_phase(Role::Check, token, &phase, visit, handler);
+                let entry = Entry::of_phase(Role::Check, token, phase, visit, handler);
                 let start = self.leaf_start(self.context.rollout.choose(&self.start.members))?;
                 let now = self.context.clock.now();
-                let (run, step) = Run::enter_leaf(start, &phase, entry, Vec::new(), now);
+                let (run, step) = Run::enter_leaf(start, &phase.name, entry, Vec::new(), now);
                 self.drive(run, step, move |outcome| LeafEnd::Check(token, outcome));
             }
         }
@@ -178,7 +180,7 @@ impl MachineRun {
         self.leaves.push(end.boxed());
     }
 
-    /// Returns the claim of an entry to the set of the object. `None`: nothing runs beside it, and no later node is compared with it.
+    /// Returns the claim of an entry to the set of the object. `None`: the entry is none of a node, or there are no sets.
     fn set_claim(&self, run: &Run) -> Option<SetClaim> {
         let has_sets = self.context.sets.is_some();
         let tree = self.tree(&self.standing.state.phase).filter(|_| has_sets)?;

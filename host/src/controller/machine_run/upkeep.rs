@@ -8,7 +8,7 @@ use configurator_core::run::{Finish, Pause, Run, RunEnd, RunOutcome, RunStart};
 use futures::FutureExt as _;
 use futures::future::abortable;
 
-use super::standing::Rest;
+use super::standing::{Parked, Rest};
 use super::{LeafEnd, MachineRun, TurnEnd, end_by_failure};
 use crate::sets::SetRun;
 
@@ -25,20 +25,21 @@ impl MachineRun {
             return Ok(false);
         };
         self.is_kept_up = true;
-        let mut parked = self.standing.parked.iter();
-        if parked.any(|parked| matches!(parked.why, Rest::Members)) {
+        let has_set = |parked: &Parked| {
+            parked.run.token() == Some(UPKEEP) || matches!(parked.why, Rest::Members)
+        };
+        let machine = self.machine.clone();
+        let phase = machine.phase(&self.standing.state.phase);
+        let Some(phase) = phase.filter(|_| !self.standing.parked.iter().any(has_set)) else {
             return Ok(false);
-        }
-        let phase = self.standing.state.phase.clone();
-        let declared = self.machine.phase(&phase);
-        let upkeep = declared.and_then(|phase| phase.upkeep.clone());
+        };
         let start = self.leaf_start(context.rollout.choose(&self.start.members))?;
-        match upkeep {
+        match &phase.upkeep {
             Some(handler) => {
                 let visit = self.standing.state.visit;
-                let entry = Entry::of_phase(Role::Upkeep, UPKEEP, &phase, visit, handler);
+                let entry = Entry::of_phase(Role::Upkeep, UPKEEP, phase, visit, handler);
                 let now = context.clock.now();
-                let (run, step) = Run::enter_leaf(start, &phase, entry, Vec::new(), now);
+                let (run, step) = Run::enter_leaf(start, &phase.name, entry, Vec::new(), now);
                 self.drive(run, step, LeafEnd::Upkeep);
             }
             None if sets.is_at_rest(&self.member.uid) => self.inspect(start),

@@ -130,11 +130,7 @@ impl<'a> Trees<'a> {
             };
             return Err(wrong(&format!("{path}.name"), &message));
         }
-        let parameters = Value::Object(spec.parameters.clone().into_iter().collect());
-        let parameters = (!spec.parameters.is_empty())
-            .then(|| Document::of(&parameters))
-            .transpose()
-            .map_err(|error| wrong(&format!("{path}.parameters"), &error.to_string()))?;
+        let parameters = parameters(path, &spec.parameters)?;
         let timeout = spec
             .timeout
             .map(|timeout| more_than_nothing(&format!("{path}.timeout"), timeout))
@@ -285,4 +281,16 @@ fn retry(path: &str, spec: &NodeRetrySpec) -> Result<NodeRetry, DeclarationError
         threshold: spec.threshold,
         delay: delay.transpose()?,
     })
+}
+
+/// Checks the parameters of a node, or of a phase. `None`: there are none.
+pub(super) fn parameters(
+    path: &str,
+    spec: &BTreeMap<String, Value>,
+) -> Result<Option<Document>, DeclarationError> {
+    let parameters = Value::Object(spec.clone().into_iter().collect());
+    (!spec.is_empty())
+        .then(|| Document::of(&parameters))
+        .transpose()
+        .map_err(|error| wrong(&format!("{path}.parameters"), &error.to_string()))
 }
