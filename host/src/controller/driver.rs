@@ -92,6 +92,33 @@ pub struct RunContext {
     pub metrics: Arc<Metrics>,
 }
 
+impl RunContext {
+    /// Returns the set of an object in a run of it. `None`: the Configurator has no sets.
+    pub(crate) fn set_run<'a>(
+        &'a self,
+        run: &'a Run,
+        answers: &'a RunAnswers,
+        permit: Option<&'a Permit>,
+        redactor: &'a Arc<Redactor>,
+    ) -> Option<SetRun<'a>> {
+        Some(SetRun {
+            run,
+            sets: self.sets.as_ref()?,
+            executor: &self.executor,
+            answers,
+            permit,
+            metrics: &self.metrics,
+            clock: &self.clock,
+            publisher: &self.publisher,
+            redactor,
+            yields: matches!(self.call_mode, CallMode::Parallel),
+            client: &self.client,
+            resource: &self.resource,
+            is_canary: self.rollout.is_canary(run.module()),
+        })
+    }
+}
+
 /// What is needed to go on with what rests.
 #[derive(Debug)]
 pub(crate) enum Resting {
@@ -461,7 +488,6 @@ impl Drive {
 
     /// Brings the object's set to what its handler returned.
     async fn reconcile(&mut self, request: &SetRequest) -> Step {
-        let context = self.context.clone();
         let claim = self
             .machine
             .as_ref()
@@ -470,40 +496,27 @@ impl Drive {
             Ok(()) => self.place_finalizer().await,
             Err(fault) => Err(fault),
         };
-        let outcome = match (prepared, &context.sets) {
+        let outcome = match (prepared, self.set_run()) {
             (Err(fault), _) => SetOutcome::Failed(Failure::of_request("desired", fault)),
-            (Ok(()), Some(sets)) => self.set_run(&context, sets).reconcile(request).await,
+            (Ok(()), Some(set_run)) => set_run.reconcile(request).await,
             (Ok(()), None) => SetOutcome::Failed(no_sets()),
         };
-        self.run.on_set(outcome, context.clock.now())
+        self.run.on_set(outcome, self.context.clock.now())
     }
 
     /// Deletes the set of a deleted object.
     async fn dismantle(&mut self) -> Step {
-        let context = self.context.clone();
-        let outcome = match &context.sets {
-            Some(sets) => self.set_run(&context, sets).dismantle().await,
+        let outcome = match self.set_run() {
+            Some(set_run) => set_run.dismantle().await,
             None => SetOutcome::Failed(no_sets()),
         };
-        self.run.on_set(outcome, context.clock.now())
+        self.run.on_set(outcome, self.context.clock.now())
     }
 
-    fn set_run<'a>(&'a self, context: &'a RunContext, sets: &'a Sets) -> SetRun<'a> {
-        SetRun {
-            run: &self.run,
-            sets,
-            executor: &context.executor,
-            answers: &self.answers,
-            permit: self.permit.as_deref(),
-            metrics: &context.metrics,
-            clock: &context.clock,
-            publisher: &context.publisher,
-            redactor: &self.redactor,
-            yields: matches!(context.call_mode, CallMode::Parallel),
-            client: &context.client,
-            resource: &context.resource,
-            is_canary: context.rollout.is_canary(self.run.module()),
-        }
+    fn set_run(&self) -> Option<SetRun<'_>> {
+        let permit = self.permit.as_deref();
+        let context = &self.context;
+        context.set_run(&self.run, &self.answers, permit, &self.redactor)
     }
 
     /// Makes sure, before HTTP requests are sent, that each takes effect once.

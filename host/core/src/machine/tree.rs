@@ -195,8 +195,7 @@ impl Node {
         }
         for child in self.children() {
             let below = [own, "/", &child.name].concat();
-            let rest = path.strip_prefix(&below);
-            if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+            if is_within(path, &below) {
                 return child.before_in(&below, path, before);
             }
             if !self.is_parallel() {
@@ -217,8 +216,7 @@ impl Node {
     fn beside_in(&self, own: &str, path: &str, beside: &mut Vec<String>) {
         for child in self.children() {
             let below = [own, "/", &child.name].concat();
-            let rest = path.strip_prefix(&below);
-            if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+            if is_within(path, &below) {
                 child.beside_in(&below, path, beside);
             } else if self.is_parallel() {
                 child.leaves_in(&below, beside);
@@ -260,6 +258,12 @@ impl Node {
             _ => self.children().iter().find_map(Self::flow),
         }
     }
+}
+
+/// Whether a path is that of a node, or of one below it.
+fn is_within(path: &str, node: &str) -> bool {
+    let rest = path.strip_prefix(node);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// A flow that several trees have.

@@ -198,13 +198,7 @@ impl MachineRun {
         let (mut run, pause) = self.seen(outcome);
         let token = run.token()?;
         self.aborts.remove(&token);
-        let rest = match pause {
-            Some(Pause::Park { after, failure, .. }) => Some((Some(after), Rest::Refused(failure))),
-            Some(Pause::Unready { after, reason }) => Some((Some(after), Rest::Unready(reason))),
-            Some(Pause::Members { after }) => Some((after, Rest::Members)),
-            Some(Pause::Resend { .. }) | None => None,
-        };
-        if let Some((after, why)) = rest {
+        if let Some((why, after)) = pause.and_then(Rest::of) {
             self.park(run, why, after);
             self.renew_stale();
             return None;

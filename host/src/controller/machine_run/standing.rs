@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use configurator_core::document::Document;
 use configurator_core::machine::action::Action;
 use configurator_core::machine::state::{State, Turn};
 use configurator_core::plan::Failure;
-use configurator_core::run::Run;
+use configurator_core::run::{Pause, Run};
 use configurator_core::time::Timestamp;
 
 use super::set_claims::SetClaims;
@@ -58,6 +59,18 @@ pub(super) enum Rest {
     Unready(String),
     /// Members of the set are not ready. It goes on with the next turn.
     Members,
+}
+
+impl Rest {
+    /// Returns why an entry rests that has paused like this, and for how long at most. `None`: no entry of a machine pauses so.
+    pub(super) fn of(pause: Pause) -> Option<(Self, Option<Duration>)> {
+        match pause {
+            Pause::Park { after, failure, .. } => Some((Self::Refused(failure), Some(after))),
+            Pause::Unready { after, reason } => Some((Self::Unready(reason), Some(after))),
+            Pause::Members { after } => Some((Self::Members, after)),
+            Pause::Resend { .. } => None,
+        }
+    }
 }
 
 impl Standing {

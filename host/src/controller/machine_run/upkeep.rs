@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use configurator_core::machine::action::{Entry, Role};
 use configurator_core::plan::Failure;
-use configurator_core::run::{Finish, Pause, Run, RunEnd, RunOutcome, RunStart};
+use configurator_core::run::{Finish, Run, RunEnd, RunOutcome, RunStart};
 use futures::FutureExt as _;
 use futures::future::abortable;
 
 use super::standing::{Parked, Rest};
 use super::{LeafEnd, MachineRun, TurnEnd, end_by_failure};
-use crate::sets::SetRun;
+use crate::answers::RestingAnswers;
 
 /// The token of the upkeep. No entry of a machine has it.
 pub(super) const UPKEEP: u64 = u64::MAX;
@@ -29,10 +29,13 @@ impl MachineRun {
             parked.run.token() == Some(UPKEEP) || matches!(parked.why, Rest::Members)
         };
         let machine = self.machine.clone();
-        let phase = machine.phase(&self.standing.state.phase);
-        let Some(phase) = phase.filter(|_| !self.standing.parked.iter().any(has_set)) else {
+        let Some(phase) = machine.phase(&self.standing.state.phase) else {
             return Ok(false);
         };
+        let is_nothing = phase.upkeep.is_none() && !sets.is_at_rest(&self.member.uid);
+        if is_nothing || self.standing.parked.iter().any(has_set) {
+            return Ok(false);
+        }
         let start = self.leaf_start(context.rollout.choose(&self.start.members))?;
         match &phase.upkeep {
             Some(handler) => {
@@ -42,8 +45,7 @@ impl MachineRun {
                 let (run, step) = Run::enter_leaf(start, &phase.name, entry, Vec::new(), now);
                 self.drive(run, step, LeafEnd::Upkeep);
             }
-            None if sets.is_at_rest(&self.member.uid) => self.inspect(start),
-            None => return Ok(false),
+            None => self.inspect(start),
         }
         Ok(true)
     }
@@ -54,25 +56,10 @@ impl MachineRun {
         let permit = self.permit.clone();
         let (run, _) = Run::start(start, context.clock.now());
         let inspecting = async move {
-            let failure = match &context.sets {
-                Some(sets) => {
-                    let set_run = SetRun {
-                        run: &run,
-                        sets,
-                        executor: &context.executor,
-                        answers: &context.answers.resume(Default::default()),
-                        permit: permit.as_deref(),
-                        metrics: &context.metrics,
-                        clock: &context.clock,
-                        publisher: &context.publisher,
-                        redactor: &Arc::default(),
-                        yields: true,
-                        client: &context.client,
-                        resource: &context.resource,
-                        is_canary: false,
-                    };
-                    set_run.inspect().await.err()
-                }
+            let answers = context.answers.resume(RestingAnswers::default());
+            let redactor = Arc::default();
+            let failure = match context.set_run(&run, &answers, permit.as_deref(), &redactor) {
+                Some(set_run) => set_run.inspect().await.err(),
                 None => None,
             };
             LeafEnd::Inspected(failure.map(Box::new))
@@ -88,22 +75,15 @@ impl MachineRun {
             // It was broken off after it had ended.
             return Ok(());
         }
-        let end = outcome.end.clone();
-        let (run, _) = self.seen(outcome);
-        match end {
-            RunEnd::Paused(Pause::Members { after }) => self.park(run, Rest::Members, after),
-            RunEnd::Paused(Pause::Unready { after, reason }) => {
-                self.park(run, Rest::Unready(reason), Some(after));
-            }
-            RunEnd::Paused(Pause::Park { after, failure, .. }) => {
-                self.park(run, Rest::Refused(failure), Some(after));
-            }
-            RunEnd::Finished(Finish::Failed { failure, .. }) => {
-                return Err(self.not_kept_up(failure));
-            }
-            RunEnd::Paused(Pause::Resend { .. }) | RunEnd::Finished(_) => {}
+        let failure = match &outcome.end {
+            RunEnd::Finished(Finish::Failed { failure, .. }) => Some(failure.clone()),
+            RunEnd::Finished(_) | RunEnd::Paused(_) => None,
+        };
+        let (run, pause) = self.seen(outcome);
+        if let Some((why, after)) = pause.and_then(Rest::of) {
+            self.park(run, why, after);
         }
-        Ok(())
+        failure.map_or(Ok(()), |failure| Err(self.not_kept_up(failure)))
     }
 
     /// The turn ends with this failure of the upkeep.
