@@ -46,7 +46,7 @@
 //
 // An output that asks for any of this does nothing at all, and its run fails with UnsupportedResourceOperation: in a chain [Again],
 // [Wait] and Output.NextPhase; in a machine Output.Desired of a node with once, and of all but one of several nodes side by side; in
-// chains and machines, today, [Stop], Request.Once, and [Output.Read] and [Output.RemoveFromPlan], which need a pipeline. In a chain, Data, Progress, Output and Details of an output are
-// checked and then left unread, and Last and Outputs of the input are empty. Request.DependsOn and Request.ReadyWhen need the strategy
-// [Graph], and make any other output invalid.
+// chains and machines, today, [Stop], Request.Once, and [Output.Read] and [Output.RemoveFromPlan], which need a pipeline. In a chain,
+// Data, Progress, Output and Details of an output are checked and then left unread, and Last and Outputs of the input are empty.
+// Request.DependsOn and Request.ReadyWhen need the strategy [Graph], and make any other output invalid.
 package configurator
