@@ -266,12 +266,21 @@ fn check_name<'a>(
     Ok(())
 }
 
+/// The shortest time after which members in stores are read again.
+const MIN_STORE_POLL: Duration = Duration::from_secs(1);
+
 fn sets(spec: &SetsSpec) -> Result<SetOptions, DeclarationError> {
     let percent = u8::try_from(spec.max_prune_percent).ok();
     let percent = percent.filter(|percent| *percent <= 100);
     let max_entries = usize::try_from(spec.max_entries).ok();
     let max_entries = max_entries.filter(|entries| (1..=MAX_ENTRIES).contains(entries));
+    let path = "spec.sets.storePollInterval";
+    let store_poll = span(path, spec.store_poll_interval)?;
+    if store_poll < MIN_STORE_POLL {
+        return Err(wrong(path, "must be at least 1s"));
+    }
     Ok(SetOptions {
+        store_poll,
         max_prune_percent: percent
             .ok_or_else(|| wrong("spec.sets.maxPrunePercent", "must be at most 100"))?,
         prune_from: count("spec.sets.pruneFrom", spec.prune_from)?,

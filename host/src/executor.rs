@@ -20,6 +20,7 @@ use crate::events::Subject;
 use crate::metrics::Metrics;
 use crate::redaction::Redactor;
 use crate::shards::Permit;
+use crate::sinks::configstore::Companion;
 use crate::sinks::{Scope, Sinks};
 use crate::suspect_requests::{self, SuspectRequests};
 
@@ -334,6 +335,7 @@ pub(crate) fn scope_for(run: &Run, object: Option<&Member>, request_name: &str) 
         idempotency_key: String::new(),
         timeout: None,
         fences: Vec::new(),
+        companion: Companion::default(),
         answer: AnswerRoom::default(),
     }
 }

@@ -53,7 +53,7 @@ use crate::sinks::extensions::Extensions;
 #[cfg(feature = "http")]
 use crate::sinks::http::{HttpOptions, HttpSink};
 use crate::sinks::kubernetes::KubernetesSink;
-use crate::sinks::partitions::KubernetesPartitions;
+use crate::sinks::partitions::{KubernetesPartitions, Partitions};
 use crate::sinks::secretstore::{
     EmbeddedSecretStore, RandomSecrets, SealingKey, SecretGenerator, SecretStore, SecretstoreSink,
 };
@@ -65,6 +65,8 @@ pub(crate) struct Shared {
     pub(crate) client: Client,
     pub(crate) config_store: Arc<dyn ConfigStore>,
     pub(crate) secret_store: Arc<dyn SecretStore>,
+    pub(crate) secret_generator: Arc<dyn SecretGenerator>,
+    pub(crate) partitions: Arc<dyn Partitions>,
     pub(crate) answers: AnswerBudget,
     pub(crate) guest: GuestRuntime,
     pub(crate) call_mode: CallMode,
@@ -433,10 +435,11 @@ impl HostBuilder {
         let kubernetes = KubernetesSink::new(&cluster)
             .max_retry_after(max_retry_after)
             .background(background.clone());
-        let partitions = Arc::new(KubernetesPartitions::new(cluster.client.clone()));
+        let partitions: Arc<dyn Partitions> =
+            Arc::new(KubernetesPartitions::new(cluster.client.clone()));
         let configstore = ConfigstoreSink::new(config_store.clone()).partitions(partitions.clone());
-        let secretstore =
-            SecretstoreSink::new(secret_store.clone(), generator).partitions(partitions);
+        let secretstore = SecretstoreSink::new(secret_store.clone(), generator.clone())
+            .partitions(partitions.clone());
         let sinks = Sinks {
             kubernetes: Arc::new(kubernetes),
             configstore: Arc::new(configstore),
@@ -504,6 +507,8 @@ impl HostBuilder {
             client: own_client,
             config_store,
             secret_store,
+            secret_generator: generator,
+            partitions,
             guest,
             call_mode: self.call_mode,
             modules: Arc::new(Permitted {

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use configurator_core::desired::{Content, DesiredSet, SecretContent};
 use configurator_core::document::Document;
 use configurator_core::plan::Plan;
 use configurator_core::request::{Operation, SecretRequest, SinkName};
@@ -43,6 +44,22 @@ impl Redactor {
             if let Operation::Secret(SecretRequest {
                 value: Some(value), ..
             }) = &step.request.operation
+            {
+                collect(&value.to_value(), &mut self.needles);
+            }
+        }
+        if self.needles.len() > before {
+            self.finder.take();
+        }
+    }
+
+    /// Learns the secrets that a handler has put into a set.
+    pub fn learn_desired(&mut self, desired: &DesiredSet) {
+        let before = self.needles.len();
+        for entry in &desired.entries {
+            if let Content::Secret(SecretContent {
+                value: Some(value), ..
+            }) = &entry.content
             {
                 collect(&value.to_value(), &mut self.needles);
             }

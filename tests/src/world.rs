@@ -286,13 +286,23 @@ impl World {
             "effects/",
             "ledger/",
             "fences/",
+            "members/",
             "retired/",
             "revisions/",
             "sets/",
             "states/",
             "trees/",
         ];
-        keys.retain(|(key, _)| !own.iter().any(|prefix| key.starts_with(prefix)));
+        let is_own = |key: &str| {
+            // The marks of members are in the partitions.
+            let mut parts = key.splitn(4, '/');
+            let within = match parts.next() {
+                Some("namespaces") => parts.nth(2).unwrap_or_default(),
+                _ => key,
+            };
+            own.iter().any(|prefix| within.starts_with(prefix))
+        };
+        keys.retain(|(key, _)| !is_own(key));
         Ok(keys)
     }
 

@@ -23,8 +23,8 @@ use configurator_core::request::{
 use configurator_host::sinks::Scope;
 use configurator_host::sinks::configstore::etcd::EtcdConfigStore;
 use configurator_host::sinks::configstore::{
-    Condition, ConfigStore, ConfigTransaction, ConfigstoreSink, EmbeddedConfigStore, Fence,
-    StandingFence,
+    Companion, Condition, ConfigStore, ConfigTransaction, ConfigstoreSink, EmbeddedConfigStore,
+    Fence, StandingFence,
 };
 use configurator_host::sinks::secretstore::vault::{VaultAuth, VaultOptions, VaultSecretStore};
 use configurator_host::sinks::secretstore::{
@@ -262,6 +262,90 @@ async fn keys_are_written_only_where_every_condition_holds() -> Result<()> {
         assert_eq!(store.scan("a/").await?, [("a/1".into(), "1".into())]);
         assert!(store.write_if(remove(), &[one], &[]).await?, "{name}");
         assert_eq!(store.scan("a/").await?, [], "{name}");
+    }
+    Ok(())
+}
+
+/// The operations of a request and the keys beside them are written together, or neither is.
+#[tokio::test]
+async fn a_companion_is_written_in_the_transaction_of_its_request() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (name, store) in config_stores(folder.path()).await? {
+        let sink = ConfigstoreSink::new(store.clone());
+        let send = async |operation: ConfigOperation, companion: Companion| {
+            let request = Operation::Config(ConfigRequest {
+                is_transaction: false,
+                operations: vec![operation],
+                partition: None,
+            });
+            let scope = Scope {
+                companion,
+                ..Scope::default()
+            };
+            match execute(&sink, &request, &scope).await {
+                Ok(answer) => format!("changed: {}", answer.changed),
+                Err(fault) => fault.to_string(),
+            }
+        };
+        let put = |value: &str| Write::Put("members/a".into(), value.into());
+        let create = |condition| Companion {
+            conditions: vec![condition],
+            writes: vec![put("1")],
+            needs_change: true,
+        };
+        let is_absent = || Condition::is_absent("members/a");
+        let said = [
+            send(basic(Create, Some("x")), create(is_absent())).await,
+            // The mark is there, and then it is not, but the key is.
+            send(basic(Create, Some("y")), create(is_absent())).await,
+            send(
+                basic(Create, Some("y")),
+                create(Condition::is("members/a", "1")),
+            )
+            .await,
+            send(
+                basic(Update, Some("x")),
+                Companion {
+                    writes: vec![put("1")],
+                    conditions: vec![Condition::is("members/a", "1")],
+                    ..Companion::default()
+                },
+            )
+            .await,
+            send(
+                basic(Update, Some("x")),
+                Companion {
+                    writes: vec![put("2")],
+                    ..Companion::default()
+                },
+            )
+            .await,
+            send(
+                basic(Delete, None),
+                Companion {
+                    conditions: vec![Condition::is("members/a", "1")],
+                    writes: vec![Write::Delete("members/a".into())],
+                    ..Companion::default()
+                },
+            )
+            .await,
+        ];
+        println!("{name}");
+        expect![[r#"
+            changed: true
+            ResourceConflict: the config store: nothing was written, because members/a was changed by others meanwhile
+            ResourceConflict: the config store: nothing was written, because it is there already
+            changed: false
+            changed: true
+            ResourceConflict: the config store: nothing was written, because members/a was changed by others meanwhile"#]]
+        .assert_eq(&said.join("\n"));
+        let stored = store.scan("").await?;
+        let expected = [("basic/a%2Fb", "x"), ("members/a", "2")];
+        assert_eq!(
+            stored,
+            expected.map(|(key, value)| (key.to_owned(), value.to_owned())),
+            "{name}"
+        );
     }
     Ok(())
 }

@@ -120,6 +120,8 @@ pub struct SetOptions {
     pub prune_from: usize,
     /// The most entries of a set.
     pub max_entries: usize,
+    /// The time after which members in the config store and the secret store are read again.
+    pub store_poll: Duration,
 }
 
 /// One stage of the chain.

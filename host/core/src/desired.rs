@@ -4,6 +4,7 @@ pub mod check;
 pub mod difference;
 pub mod managed_fields;
 pub mod marks;
+pub mod store_mark;
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
 use crate::document::Document;
@@ -96,6 +96,57 @@ pub fn key_of(operation: &ConfigOperation, default_namespace: &str) -> Result<St
         });
     }
     Ok(key)
+}
+
+/// The operation with this verb and value on the leaf that is stored under a key of the layout. `None`: no request names that key. It is the
+/// inverse of [`key_of`].
+#[must_use]
+pub fn operation_at(key: &str, verb: ConfigVerb, value: Option<String>) -> Option<ConfigOperation> {
+    let (layer, segments) = key.split_once('/')?;
+    let decoded =
+        |segment: &str| Some(percent_decode_str(segment).decode_utf8().ok()?.into_owned());
+    let segments = segments.split('/').map(decoded);
+    let segments = segments.collect::<Option<Vec<String>>>()?;
+    Some(match (layer, segments.as_slice()) {
+        ("basic", [key]) => ConfigOperation::Basic(ConfigBasic {
+            verb,
+            key: key.clone(),
+            value,
+        }),
+        ("two", [second, third]) => ConfigOperation::TwoLayers(ConfigTwoLayers {
+            verb,
+            second_path: second.clone(),
+            third_path: third.clone(),
+            value,
+        }),
+        ("appconf", [namespace, pod, key]) => ConfigOperation::AppConf(ConfigAppConf {
+            verb,
+            pod_name: pod.clone(),
+            namespace: Some(namespace.clone()),
+            key: key.clone(),
+            value,
+        }),
+        ("resources", [what, place @ .., name]) => {
+            let mut types = ConfigType::ALL.into_iter();
+            let config_type = types.find(|config_type| config_type.name() == what)?;
+            let (namespace, workload_kind) = match (config_type, place) {
+                (ConfigType::Pod, [namespace]) => (Some(namespace), None),
+                (ConfigType::Workload, [namespace, kind]) => (Some(namespace), Some(kind)),
+                (ConfigType::Node | ConfigType::Namespace, []) => (None, None),
+                _ => return None,
+            };
+            ConfigOperation::Resource(ConfigResource {
+                config_type,
+                verb,
+                name: name.clone(),
+                uid: None,
+                namespace: namespace.cloned(),
+                workload_kind: workload_kind.cloned(),
+                value,
+            })
+        }
+        _ => return None,
+    })
 }
 
 fn resource_key(resource: &ConfigResource) -> Result<String, KeyError> {
@@ -836,6 +887,24 @@ mod tests {
         })
     }
 
+    #[test]
+    fn keys_outside_the_layout_name_no_leaf() {
+        for key in [
+            "",
+            "basic",
+            "basic/a/b",
+            "two/a",
+            "resources/pod/a",
+            "resources/node/a/b",
+            "resources/secret/a",
+            "appconf/a/b",
+            "sets/a",
+            "basic/%FF",
+        ] {
+            assert_eq!(operation_at(key, ConfigVerb::Get, None), None, "{key}");
+        }
+    }
+
     proptest! {
         #[test]
         fn layers_always_match_their_leaves(
@@ -850,6 +919,13 @@ mod tests {
                     prop_assert!(store.contains_key("resources/pod/shop/a"));
                 }
             }
+        }
+
+        #[test]
+        fn a_key_names_the_leaf_that_it_was_made_of(operation in any_operation()) {
+            let key = key_of(&operation, "shop").unwrap();
+            let found = operation_at(&key, ConfigVerb::Get, None).unwrap();
+            prop_assert_eq!(key_of(&found, "").unwrap(), key);
         }
 
         #[test]

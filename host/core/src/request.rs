@@ -712,6 +712,18 @@ impl ConfigOperation {
         }
     }
 
+    /// The same with another verb.
+    #[must_use]
+    pub fn with_verb(mut self, verb: ConfigVerb) -> Self {
+        match &mut self {
+            Self::Resource(operation) => operation.verb = verb,
+            Self::AppConf(operation) => operation.verb = verb,
+            Self::Basic(operation) => operation.verb = verb,
+            Self::TwoLayers(operation) => operation.verb = verb,
+        }
+        self
+    }
+
     /// The value it writes.
     #[must_use]
     pub fn value(&self) -> Option<&str> {

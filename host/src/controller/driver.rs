@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use configurator_core::configurator::DeletionBy;
+use configurator_core::desired::{Content, DesiredEntry};
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::field_manager;
@@ -79,7 +80,7 @@ pub struct RunContext {
     /// Holds the objects that are handled; with `deletion.by: Finalizer`.
     pub finalizer: Option<Finalizer>,
     /// The sets of its objects; with `spec.sets`.
-    pub(crate) sets: Option<Sets>,
+    pub(crate) sets: Option<Arc<Sets>>,
     /// What the machines of its objects share.
     pub(crate) machine: Option<Arc<MachineContext>>,
     /// Publishes Events.
@@ -103,7 +104,7 @@ impl RunContext {
     ) -> Option<SetRun<'a>> {
         Some(SetRun {
             run,
-            sets: self.sets.as_ref()?,
+            sets: self.sets.as_deref()?,
             executor: &self.executor,
             answers,
             permit,
@@ -496,6 +497,10 @@ impl Drive {
             Ok(()) => self.place_finalizer().await,
             Err(fault) => Err(fault),
         };
+        let is_secret = |entry: &DesiredEntry| matches!(entry.content, Content::Secret(ref secret) if secret.value.is_some());
+        if request.set.entries.iter().any(is_secret) {
+            Arc::make_mut(&mut self.redactor).learn_desired(&request.set);
+        }
         let outcome = match (prepared, self.set_run()) {
             (Err(fault), _) => SetOutcome::Failed(Failure::of_request("desired", fault)),
             (Ok(()), Some(set_run)) => set_run.reconcile(request).await,

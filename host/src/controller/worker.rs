@@ -21,7 +21,7 @@ use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::run::Member;
 use configurator_core::time::Timestamp;
 use futures::future::BoxFuture;
-use futures::stream::{FuturesUnordered, SelectAll};
+use futures::stream::{BoxStream, FuturesUnordered, SelectAll};
 use futures::{Stream, StreamExt};
 use kube::Client;
 use kube::api::ApiResource;
@@ -54,7 +54,7 @@ use crate::clock::until;
 use crate::declarative::DeclarativeRequests;
 use crate::events::Publisher;
 use crate::resource::FailureStatus;
-use crate::sets::{MemberEvent, MemberWatches, Sets};
+use crate::sets::{self, MemberEvent, MemberWatches, Sets};
 use crate::shards::{ConfiguratorClaim, Permit, changed};
 use crate::tasks::{TaskKind, Tasks, if_some};
 
@@ -175,6 +175,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
             parts.seed,
         ),
         members_changed: BTreeSet::new(),
+        drifts: drifts(&parts),
         parts,
     });
     let task = tasks.spawn(TaskKind::Worker, worker.run());
@@ -260,6 +261,8 @@ struct Worker {
     member_watches: MemberWatches,
     /// With sets: objects in a run whose members have changed meanwhile.
     members_changed: BTreeSet<ObjectRef>,
+    /// With sets: the owners of members in the stores that others have changed.
+    drifts: Option<BoxStream<'static, ObjectRef>>,
 }
 
 /// The next thing that a worker deals with.
@@ -296,6 +299,8 @@ enum News<E> {
     Member(Box<MemberEvent>),
     /// Members of other kinds are to be watched.
     MemberKinds,
+    /// A member in a store has changed.
+    Drift(ObjectRef),
 }
 
 /// Sources that are left alone while the worker drains.
@@ -307,8 +312,8 @@ struct Watches<'a> {
     member_watches: &'a mut MemberWatches,
 }
 
-type OrderStream = futures::stream::BoxStream<'static, CommandEvent>;
-type ObjectStream = futures::stream::BoxStream<'static, (String, watcher::Result<Event<Watched>>)>;
+type OrderStream = BoxStream<'static, CommandEvent>;
+type ObjectStream = BoxStream<'static, (String, watcher::Result<Event<Watched>>)>;
 
 impl Worker {
     /// Each piece of news is dealt with in a box, so that a worker without work is small.
@@ -386,7 +391,7 @@ impl Worker {
             awaited: &mut self.awaited,
             member_watches: &mut self.member_watches,
         };
-        let sets = self.parts.context.sets.as_ref();
+        let sets = self.parts.context.sets.as_deref();
         let watches = (!is_draining).then_some(watches);
         tokio::select! {
             biased;
@@ -401,6 +406,9 @@ impl Worker {
             renewals = self.renewals.next() => Some(News::Renewals(renewals)),
             news = self.lending.next() => Some(News::Places(news)),
             () = if_some(sets.map(Sets::wanted)), if !is_draining => Some(News::MemberKinds),
+            Some(owner) = if_some(self.drifts.as_mut().map(StreamExt::next)), if !is_draining => {
+                Some(News::Drift(owner))
+            }
             (command, exists) = self.errands.next(), if !is_draining => {
                 Some(News::Asked(command, exists))
             }
@@ -443,6 +451,7 @@ impl Worker {
                     self.member_watches.watch(&sets.watched());
                 }
             }
+            News::Drift(owner) => self.on_members(owner).await,
             News::Member(event) => {
                 let now = self.now();
                 let Some(sets) = &self.parts.context.sets else {
@@ -548,6 +557,13 @@ async fn next_news<E>(
         )
     })
     .await
+}
+
+/// The owners of members in the stores that others have changed. `None`: the Configurator has no sets.
+fn drifts(parts: &WorkerParts) -> Option<BoxStream<'static, ObjectRef>> {
+    let sets = parts.context.sets.clone()?;
+    let interval = parts.configurator.sets?.store_poll;
+    Some(sets::poll(sets, parts.context.clock.clone(), interval).boxed())
 }
 
 /// Whether deletions of this Configurator's objects must be noticed although nobody watched.

@@ -13,6 +13,7 @@ pub(crate) use self::replay::said;
 pub use self::replay::{Difference, Exactness, ReadError, Replayed};
 pub(crate) use self::taking::{Again, Taking};
 
+use configurator_core::desired::Content;
 use configurator_core::document::Document;
 use configurator_core::handler::{CallFault, CallLimits, HandlerInput, HandlerOutput};
 use configurator_core::request::{ObjectRef, Operation};
@@ -70,13 +71,20 @@ pub struct RecordedCall {
 /// What a handler has returned, as recordings have it: without the values of secrets that it has made.
 pub fn kept(result: Result<HandlerOutput, CallFault>) -> Result<HandlerOutput, CallFault> {
     let mut output = result?;
-    for request in &mut output.requests.resource_requests {
-        if let Operation::Secret(secret) = &mut request.operation
-            && let Some(value) = &mut secret.value
-        {
-            let digest = Digest::of(value.as_str().as_bytes()).to_string();
-            *value = Document::of(&digest).unwrap_or_else(|_| Document::null());
-        }
+    let desired = output.desired.iter_mut();
+    let entries = desired.flat_map(|desired| &mut desired.entries);
+    let entries = entries.filter_map(|entry| match &mut entry.content {
+        Content::Secret(secret) => secret.value.as_mut(),
+        Content::Kubernetes(_) | Content::Config(_) => None,
+    });
+    let requests = output.requests.resource_requests.iter_mut();
+    let requests = requests.filter_map(|request| match &mut request.operation {
+        Operation::Secret(secret) => secret.value.as_mut(),
+        _ => None,
+    });
+    for value in entries.chain(requests) {
+        let digest = Digest::of(value.as_str().as_bytes()).to_string();
+        *value = Document::of(&digest).unwrap_or_else(|_| Document::null());
     }
     Ok(output)
 }

@@ -5,7 +5,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The inventory of one desired set: the objects that a Configurator has created for one owner. The host writes it; do not edit it. It is the
+/// The inventory of one desired set: the members that a Configurator has created for one owner. The host writes it; do not edit it. It is the
 /// parent of an ApplySet, so `kubectl apply --prune` leaves its members alone.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
@@ -89,15 +89,20 @@ pub struct SetConfigurator {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct MemberSpec {
+    /// The server that has the member.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub store: StoreSpec,
     /// The API group. Empty for the core group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// The kind.
+    /// The kind. Empty for a member of a store.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// The namespace. Empty for a cluster-scoped object.
+    /// The namespace. Empty for a cluster-scoped object. Of a member of a store: the namespace whose partition it is in; empty for the partition
+    /// of the ClusterConfigurators.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// The name.
+    /// The name, or the key in the config store.
     pub name: String,
     /// The name of the entry that described it last.
     pub entry: String,
@@ -110,11 +115,23 @@ pub struct MemberSpec {
     /// The version of the set that has no entry for it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed_in: Option<u64>,
-    /// The text that its annotation `configurator.dev/nonce` must have.
+    /// The text that its annotation `configurator.dev/nonce` must have, or its mark in the config store.
     pub nonce: String,
-    /// Its uid. Absent until the host has seen it.
+    /// Its uid. Absent until the host has seen it. Members of stores have none of their own: it is the nonce.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
+}
+
+/// The server that has a member.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreSpec {
+    /// The Kubernetes API.
+    #[default]
+    Kubernetes,
+    /// The config store.
+    Config,
+    /// The secret store.
+    Secret,
 }
 
 /// A request that was sent because the owner is being deleted, and that has succeeded.
@@ -146,17 +163,28 @@ impl MemberSpec {
     /// The member that the record is about.
     #[must_use]
     pub fn key(&self) -> MemberKey {
-        MemberKey::Kubernetes {
-            group: self.group.clone(),
-            kind: self.kind.clone(),
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
+        let (namespace, name) = (self.namespace.clone(), self.name.clone());
+        match self.store {
+            StoreSpec::Kubernetes => MemberKey::Kubernetes {
+                group: self.group.clone(),
+                kind: self.kind.clone(),
+                namespace,
+                name,
+            },
+            StoreSpec::Config => MemberKey::Config {
+                partition: namespace,
+                key: name,
+            },
+            StoreSpec::Secret => MemberKey::Secret {
+                partition: namespace,
+                name,
+            },
         }
     }
 }
 
-fn is_default(on_delete: &OnDeleteSpec) -> bool {
-    *on_delete == OnDeleteSpec::default()
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// The state of a set. Every field is written each time, so that none keeps what it said before.
@@ -193,7 +221,7 @@ pub struct ObjectSetStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct MemberStatus {
-    /// The member, as `Kind.group namespace/name`.
+    /// The member, as `Kind.group namespace/name`, `config-store key namespace/key` or `secret-store secret namespace/name`.
     pub object: String,
     /// The name of its entry.
     pub entry: String,

@@ -1,5 +1,6 @@
 //! The limits of desired sets.
 
+use kube::core::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,10 @@ pub struct SetsSpec {
     #[serde(default = "default_max_entries")]
     #[schemars(range(min = 1, max = 20000))]
     pub max_entries: u32,
+    /// The time after which members in the config store and the secret store are read again, because no watch shows what others do to them.
+    /// Those that are not ready are read every 5 seconds. At least `1s`.
+    #[serde(default = "default_store_poll_interval")]
+    pub store_poll_interval: Duration,
 }
 
 fn default_max_prune() -> u32 {
@@ -32,12 +37,17 @@ fn default_max_entries() -> u32 {
     1000
 }
 
+fn default_store_poll_interval() -> Duration {
+    std::time::Duration::from_mins(1).into()
+}
+
 impl Default for SetsSpec {
     fn default() -> Self {
         Self {
             max_prune_percent: default_max_prune(),
             prune_from: default_prune_from(),
             max_entries: default_max_entries(),
+            store_poll_interval: default_store_poll_interval(),
         }
     }
 }

@@ -12,6 +12,7 @@ use configurator_core::graph::member::MemberKey;
 use configurator_core::graph::observation::Found;
 use configurator_core::graph::plan::Action;
 use configurator_core::request::ObjectRef;
+use configurator_core::result::Answer;
 use configurator_core::run::Run;
 use serde_json::Value;
 use tracing::Instrument as _;
@@ -19,12 +20,14 @@ use tracing::Instrument as _;
 use super::kinds::{KindName, ServedKind, ServedKinds};
 use super::live::{LiveSet, ReadFor, generation};
 use super::requests::{MemberRequests, Target};
+use super::stores::Stores;
 use crate::answers::RunAnswers;
 use crate::executor::scope_for;
 use crate::metrics::Metrics;
 use crate::objects::text;
 use crate::shards::Permit;
 use crate::sinks::Sinks;
+use crate::sinks::configstore::Companion;
 
 /// The words with which servers refuse an apply because of the fields of others.
 pub(super) const FIELDS_OF_OTHERS: &str = "Apply failed with";
@@ -38,6 +41,7 @@ pub(super) struct MemberActions<'a> {
     pub(super) answers: &'a RunAnswers,
     pub(super) permit: Option<&'a Permit>,
     pub(super) metrics: &'a Metrics,
+    pub(super) stores: &'a Stores,
 }
 
 /// An action with everything of the set that it needs.
@@ -48,10 +52,12 @@ pub(super) struct Prepared {
     name: Option<KindName>,
     version: Option<u64>,
     generation: Option<u64>,
-    step: PreparedStep,
+    /// The nonce of a member whose uid the inventory does not have yet.
+    pub(super) unconfirmed: Option<String>,
+    pub(super) step: PreparedStep,
 }
 
-enum PreparedStep {
+pub(super) enum PreparedStep {
     Observe,
     Create(Box<Entry>),
     Update {
@@ -70,13 +76,13 @@ enum PreparedStep {
 }
 
 /// An entry, and what is put on its object.
-struct Entry {
+pub(super) struct Entry {
     wanted: Arc<CheckedSet>,
     index: usize,
-    nonce: String,
-    digest: String,
-    set: SetId,
-    object_set: ObjectRef,
+    pub(super) nonce: String,
+    pub(super) digest: String,
+    pub(super) set: SetId,
+    pub(super) object_set: ObjectRef,
 }
 
 /// The outcome of an action.
@@ -145,6 +151,10 @@ impl Prepared {
             name: unserved.and_then(|(entry, _)| KindName::of(entry)),
             version: live.version_of(key),
             generation: live.generation_of(key),
+            unconfirmed: live.members.get(key).and_then(|known| {
+                let member = known.member.as_ref()?;
+                member.uid.is_none().then(|| member.nonce.clone())
+            }),
             key: key.clone(),
             step,
         })
@@ -166,7 +176,10 @@ impl MemberActions<'_> {
     /// # Errors
     /// When a server is unavailable: nothing can be done for other members either.
     pub(super) async fn perform(self, prepared: Prepared) -> Result<(MemberKey, Done), Fault> {
-        let mut done = self.attempt(&prepared).await;
+        let mut done = match prepared.key.partition() {
+            None => self.attempt(&prepared).await,
+            Some(_) => self.attempt_in_store(&prepared).await,
+        };
         if let Err(fault) = &done
             && fault.kind == FaultKind::ResourceNotFound
             && self.has_lost(&prepared).await?
@@ -361,6 +374,20 @@ impl MemberActions<'_> {
         name: &(impl Display + ?Sized),
         operation: &AuthorizedOperation,
     ) -> Result<Option<Value>, Fault> {
+        let answer = self.answer(name, operation, Companion::default()).await?;
+        let object = answer.query_objects.into_iter().next();
+        let object = object.map(|object| object.to_value());
+        // A server may answer a deletion with a status.
+        Ok(object.filter(|object| !text(object, "/metadata/uid").is_empty()))
+    }
+
+    /// Sends a request, which this names in traces.
+    pub(super) async fn answer(
+        self,
+        name: &(impl Display + ?Sized),
+        operation: &AuthorizedOperation,
+        companion: Companion,
+    ) -> Result<Answer, Fault> {
         let sink = operation.sink();
         let span = tracing::info_span!(
             "request",
@@ -370,6 +397,7 @@ impl MemberActions<'_> {
             fault = tracing::field::Empty,
         );
         let mut scope = scope_for(self.run, self.run.members().first(), &name.to_string());
+        scope.companion = companion;
         let answered = async {
             scope.answer = self.answers.begin().await?;
             if let Some(permit) = self.permit
@@ -385,15 +413,12 @@ impl MemberActions<'_> {
         }
         self.metrics
             .request(sink, answer.as_ref().err().map(|fault| fault.kind));
-        let object = answer?.query_objects.into_iter().next();
-        let object = object.map(|object| object.to_value());
-        // A server may answer a deletion with a status.
-        Ok(object.filter(|object| !text(object, "/metadata/uid").is_empty()))
+        answer
     }
 }
 
 impl Entry {
-    fn declared(&self) -> Option<&DesiredEntry> {
+    pub(super) fn declared(&self) -> Option<&DesiredEntry> {
         self.wanted.set.entries.get(self.index)
     }
 }

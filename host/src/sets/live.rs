@@ -7,7 +7,7 @@ use std::sync::Arc;
 use configurator_core::desired::check::CheckedSet;
 use configurator_core::desired::difference::difference;
 use configurator_core::desired::marks::{self, SetId};
-use configurator_core::desired::{Content, DesiredEntry};
+use configurator_core::desired::{Content, DesiredEntry, store_mark};
 use configurator_core::document::Document;
 use configurator_core::graph::member::MemberKey;
 use configurator_core::graph::members::Members;
@@ -51,6 +51,8 @@ pub(crate) struct Wanted {
     /// By the index of the entry.
     entries: Vec<WantedEntry>,
     by_key: HashMap<MemberKey, usize>,
+    /// Whether a member is in a store.
+    is_of_stores: bool,
 }
 
 /// One entry that a handler returned.
@@ -101,7 +103,11 @@ impl Wanted {
         let mut entries = Vec::with_capacity(set.len());
         for ((entry, digest), kind) in set.iter().zip(digests).zip(kinds) {
             let of_entry = |error: String| format!("entry {:?}: {error}", entry.name);
-            let ready_when = entry.ready_when.as_ref().unwrap_or(&Readiness::Healthy);
+            let default = match &entry.content {
+                Content::Kubernetes(_) => Readiness::Healthy,
+                Content::Config(_) | Content::Secret(_) => Readiness::Exists,
+            };
+            let ready_when = entry.ready_when.as_ref().unwrap_or(&default);
             let failed_when = entry.failed_when.as_deref();
             let failed_when = failed_when.map(|source| {
                 let compiled = Condition::compile(source);
@@ -116,7 +122,9 @@ impl Wanted {
         }
         let by_key = checked.graph.entries().iter().enumerate();
         let by_key = by_key.map(|(index, entry)| (entry.key.clone(), index));
+        let mut graph = checked.graph.entries().iter();
         Ok(Self {
+            is_of_stores: graph.any(|entry| entry.key.partition().is_some()),
             by_key: by_key.collect(),
             checked,
             digest,
@@ -151,7 +159,7 @@ impl Wanted {
     /// The entries whose kind the API did not serve when it was asked last.
     pub(crate) fn unserved(&mut self) -> impl Iterator<Item = (&DesiredEntry, &mut WantedEntry)> {
         let entries = self.checked.set.entries.iter().zip(&mut self.entries);
-        entries.filter(|(_, wanted)| wanted.kind.is_none())
+        entries.filter(|(entry, wanted)| object_of(entry).is_some() && wanted.kind.is_none())
     }
 }
 
@@ -362,6 +370,22 @@ impl LiveSet {
         self.members.get_mut(key).observation.rejection = rejection;
     }
 
+    /// The members in the stores that exist, as far as is known: all of them, or those that are not ready.
+    pub(crate) fn members_in_stores(&self, all: bool) -> impl Iterator<Item = &MemberKey> {
+        let has_any = self
+            .wanted
+            .as_ref()
+            .is_some_and(|wanted| wanted.is_of_stores);
+        let members = has_any.then(|| self.members.iter()).into_iter().flatten();
+        let polled = members.filter(move |(key, known)| match &known.observation.found {
+            Found::Present(present) => {
+                key.partition().is_some() && (all || present.health != Health::Ready)
+            }
+            Found::Unknown | Found::NoKind | Found::Absent => false,
+        });
+        polled.map(|(key, _)| key)
+    }
+
     /// The version of the object that was read last.
     pub(crate) fn version_of(&self, key: &MemberKey) -> Option<u64> {
         self.seen.get(key)?.version
@@ -404,7 +428,11 @@ impl WantedEntry {
             return false;
         }
         let Some(desired) = object_of(entry) else {
-            return false;
+            // Whoever changes a generated secret gives it another value for good.
+            let is_generated =
+                matches!(&entry.content, Content::Secret(secret) if secret.value.is_none());
+            return store_mark::is_changed(object)
+                && !(is_generated && object.get("version").is_some());
         };
         let mut desired = desired.to_value();
         super::ignored(entry).copy(object, &mut desired);

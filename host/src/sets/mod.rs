@@ -2,7 +2,7 @@
 //!
 //! [`configurator_core::graph`] decides which actions may run; this module carries them out. A set is reconciled within a run of its owner
 //! ([`reconcile`]), which rests while members are not ready. [`registry`] keeps the sets at rest and takes in what [`watches`] show of their
-//! members; it says which owner needs another run.
+//! members; it says which owner needs another run. Members in the config store and the secret store are the matter of [`stores`].
 
 mod abandonment;
 mod actions;
@@ -19,6 +19,7 @@ mod requests;
 mod rest;
 mod rights;
 mod status;
+mod stores;
 mod watches;
 
 use configurator_core::desired::DesiredEntry;
@@ -29,6 +30,7 @@ pub(crate) use self::kinds::ServedKinds;
 pub(crate) use self::reconcile::SetRun;
 pub(crate) use self::registry::Sets;
 pub(crate) use self::status::MAX_LISTED;
+pub(crate) use self::stores::{Stores, poll};
 pub(crate) use self::watches::{MemberEvent, MemberWatches};
 
 /// The paths of an entry that the host does not correct. They were checked before.

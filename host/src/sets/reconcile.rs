@@ -10,7 +10,7 @@ use configurator_core::backoff::mix;
 use configurator_core::configurator::SetOptions;
 use configurator_core::desired::check::{CheckedSet, Owner, SetRules};
 use configurator_core::desired::marks;
-use configurator_core::desired::{Content, DesiredEntry, DesiredSet};
+use configurator_core::desired::{DesiredEntry, DesiredSet};
 use configurator_core::digest::digest_of;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind, Reaction};
@@ -122,6 +122,7 @@ impl<'a> SetRun<'a> {
             answers: self.answers,
             permit: self.permit,
             metrics: self.metrics,
+            stores: &self.sets.stores,
         }
     }
 
@@ -175,7 +176,7 @@ impl<'a> SetRun<'a> {
             Some(known) => known,
             None => self.load(&owner).await?,
         };
-        check_offered(&request.set, options.max_entries)?;
+        check_size(&request.set, options.max_entries)?;
         let digests = Digests::of(self.sets.key.get().await?, request);
         if set.wanted.as_ref().map(|wanted| &wanted.digest) != Some(&digests.all) {
             let wanted = self.wanted(&owner, request, digests).await?;
@@ -559,6 +560,7 @@ impl<'a> SetRun<'a> {
         };
         self.sets.metrics.repaired();
         let conflicts = match conflict {
+            None if key.partition().is_some() => " the store does not say by whom",
             None => " no field manager has the fields that differed",
             Some(conflict) => conflict.split(FIELDS_OF_OTHERS).nth(1).unwrap_or(conflict),
         };
@@ -658,7 +660,7 @@ impl<'a> SetRun<'a> {
         Ok(())
     }
 
-    /// Reads the members for the next handler.
+    /// Reads the members for the next handler. The value of a secret is not among what it sees.
     async fn results(self, set: &LiveSet) -> Result<Vec<(String, ResultEntry)>, Fault> {
         let actions = self.actions();
         let Some(wanted) = &set.wanted else {
@@ -666,16 +668,28 @@ impl<'a> SetRun<'a> {
         };
         let mut results = Vec::new();
         for (entry, key, kind) in wanted.members() {
-            let Some(kind) = kind else { continue };
             let created = self.clock.now();
-            let object = actions.read((key, kind)).await?;
+            let (sink, object) = match (key, kind) {
+                (MemberKey::Kubernetes { .. }, None) => continue,
+                (MemberKey::Kubernetes { .. }, Some(kind)) => {
+                    (SinkName::Kubernetes, actions.read((key, kind)).await?)
+                }
+                (MemberKey::Config { .. }, _) => (SinkName::Configstore, actions.value(key).await?),
+                (MemberKey::Secret { .. }, _) => {
+                    let mut secret = actions.value(key).await?;
+                    if let Some(Value::Object(fields)) = &mut secret {
+                        fields.remove("value");
+                    }
+                    (SinkName::Secretstore, secret)
+                }
+            };
             let document = object.map(|object| Document::of(&object));
             let document = document
                 .transpose()
                 .map_err(|error| invalid(error.to_string()))?;
             let result = RequestResult {
                 request_name: entry.name.clone(),
-                sink: SinkName::Kubernetes,
+                sink,
                 is_declarative: false,
                 query_objects: document.into_iter().collect(),
                 created,
@@ -706,15 +720,8 @@ fn pruning_of(owner: &Value, change: &str, options: SetOptions) -> Pruning {
     }
 }
 
-/// Refuses what this host does not offer yet, before anything is written.
-fn check_offered(set: &DesiredSet, max_entries: usize) -> Result<(), Fault> {
-    let is_of_store = |entry: &&DesiredEntry| !matches!(entry.content, Content::Kubernetes(_));
-    if let Some(entry) = set.entries.iter().find(is_of_store) {
-        return Err(unsupported(&format!(
-            "entry {:?}: entries for the config store and the secret store are not offered by this host",
-            entry.name
-        )));
-    }
+/// Refuses a set that is larger than allowed, before anything is written.
+fn check_size(set: &DesiredSet, max_entries: usize) -> Result<(), Fault> {
     if set.entries.len() > max_entries {
         return Err(invalid(format!(
             "the set has {} entries; spec.sets.maxEntries allows {max_entries}",

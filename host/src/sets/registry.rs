@@ -14,6 +14,7 @@ use super::inventory::InventoryStore;
 use super::kinds::{ServedKind, ServedKinds};
 use super::live::{LiveSet, ReadFor};
 use super::status::UNCONFIRMED;
+use super::stores::Stores;
 use crate::metrics::{SetCounts, SetMetrics};
 use crate::resource::object_set::SetOwner;
 use crate::seal::HostKey;
@@ -24,6 +25,7 @@ pub(crate) struct Sets {
     pub(super) kinds: ServedKinds,
     pub(super) key: Arc<HostKey>,
     pub(super) metrics: SetMetrics,
+    pub(super) stores: Stores,
     known: Mutex<Known>,
     /// Told when other kinds are to be watched.
     wanted: Notify,
@@ -79,6 +81,13 @@ struct News {
 struct Listing {
     watched: WatchedKind,
     objects: HashSet<MemberKey>,
+}
+
+/// A member of a store that is to be read.
+pub(super) struct PolledMember {
+    /// The id of the set.
+    pub(super) set: String,
+    pub(super) key: MemberKey,
 }
 
 /// The last event of a member.
@@ -148,13 +157,14 @@ impl Sets {
     pub(crate) fn new(
         inventories: InventoryStore,
         kinds: ServedKinds,
-        key: Arc<HostKey>,
+        stores: Stores,
         metrics: SetMetrics,
     ) -> Self {
         Self {
             inventories,
             kinds,
-            key,
+            key: stores.key.clone(),
+            stores,
             metrics,
             known: Mutex::default(),
             wanted: Notify::new(),
@@ -276,6 +286,24 @@ impl Sets {
         let known = self.known();
         let sets = known.sets.values();
         sets.flat_map(|slot| slot.watched.iter().cloned()).collect()
+    }
+
+    /// The members in the stores of sets at rest that exist, as far as is known: all of them, or those that are not ready.
+    pub(super) fn polled(&self, all: bool) -> Vec<PolledMember> {
+        let known = self.known();
+        let at_rest = known.sets.values().filter_map(|slot| match &slot.set {
+            Place::AtRest(set) => Some(set),
+            Place::InRun(_) => None,
+        });
+        at_rest
+            .flat_map(|set| {
+                let members = set.members_in_stores(all);
+                members.map(|key| PolledMember {
+                    set: set.id.to_string(),
+                    key: key.clone(),
+                })
+            })
+            .collect()
     }
 
     /// Takes in what a watch has shown of a member of the set with this id, and returns the owner if it needs a run.

@@ -14,12 +14,25 @@ use configurator_core::run::Run;
 use super::kinds::{KindName, ServedKind};
 use super::live::{Wanted, object_of};
 use super::requests::MemberRequests;
+use super::stores::StoreRequests;
 use crate::objects::text;
 
-/// The kinds of a namespace, and the verbs that no rule grants.
-type Lacking = BTreeMap<(String, String, String), BTreeSet<&'static str>>;
+/// The verbs that no rule grants, by what they are for.
+type Lacking = BTreeMap<Subject, BTreeSet<&'static str>>;
 
-/// Checks that rules grant everything that the entries need: to read, watch, apply and delete them.
+/// What a rule is for.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Subject {
+    Kind {
+        group: String,
+        plural: String,
+        namespace: String,
+    },
+    /// A member of a store. The namespace is `None` in the Configurator's own partition.
+    Member(MemberKey, Option<String>),
+}
+
+/// Checks that rules grant everything that the entries need: to read, watch, apply and delete objects, and all verbs of keys and secrets.
 ///
 /// # Errors
 /// [`FaultKind::ResourcePermission`] with the rules that are missing. What is wrong with an entry that cannot be sent whatever the rules say.
@@ -33,19 +46,21 @@ pub(super) fn check(run: &Run, wanted: &Wanted) -> Result<(), Fault> {
             Some(kind) => Some(kind.clone()),
             None => KindName::of(entry).and_then(|name| defined.find(&name)),
         };
-        let Some(kind) = &kind else { continue };
-        let asked = [
-            (
-                "apply",
-                requests.apply_unmarked((key, kind), entry).map(drop),
-            ),
-            (
-                "delete",
-                requests.delete((key, kind), "uid", None).map(drop),
-            ),
-            ("get", requests.get(key, kind).map(drop)),
-            ("watch", run.check_watch(&object_key(key, kind))),
-        ];
+        let asked = match &kind {
+            Some(kind) => vec![
+                (
+                    "apply",
+                    requests.apply_unmarked((key, kind), entry).map(drop),
+                ),
+                (
+                    "delete",
+                    requests.delete((key, kind), "uid", None).map(drop),
+                ),
+                ("get", requests.get(key, kind).map(drop)),
+                ("watch", run.check_watch(&object_key(key, kind))),
+            ],
+            None => StoreRequests { run }.asked(key),
+        };
         for (verb, asked) in asked {
             let Err(fault) = asked else { continue };
             if fault.kind != FaultKind::ResourcePermission {
@@ -54,8 +69,15 @@ pub(super) fn check(run: &Run, wanted: &Wanted) -> Result<(), Fault> {
                     ..fault
                 });
             }
-            let at = (kind.group.clone(), kind.plural.clone(), namespace_of(key));
-            lacking.entry(at).or_default().insert(verb);
+            let subject = match &kind {
+                Some(kind) => Subject::Kind {
+                    group: kind.group.clone(),
+                    plural: kind.plural.clone(),
+                    namespace: namespace_of(key),
+                },
+                None => Subject::Member(key.clone(), StoreRequests { run }.partition(key)),
+            };
+            lacking.entry(subject).or_default().insert(verb);
             reason.get_or_insert_with(|| format!("entry {:?}: {}", entry.name, fault.message));
         }
     }
@@ -132,17 +154,51 @@ fn object_key(key: &MemberKey, kind: &ServedKind) -> ObjectKey {
 
 /// The rules as `spec.capabilities` has them.
 fn rules(lacking: &Lacking) -> String {
-    let mut text = String::from("kubernetes:");
-    for ((group, plural, namespace), lacking) in lacking {
-        let verbs = lacking.iter().copied().collect::<Vec<_>>().join(", ");
-        let _ = write!(
-            text,
-            "\n- {{apiGroups: [{group:?}], resources: [{plural:?}], verbs: [{verbs}]"
-        );
-        if !namespace.is_empty() {
-            let _ = write!(text, ", namespaces: [{namespace:?}]");
+    let mut text = String::new();
+    let mut sink = "";
+    for (subject, verbs) in lacking {
+        let own_sink = match subject {
+            Subject::Kind { .. } => "kubernetes",
+            Subject::Member(MemberKey::Config { .. }, _) => "configstore",
+            Subject::Member(..) => "secretstore",
+        };
+        if sink != own_sink {
+            sink = own_sink;
+            let _ = writeln!(text, "{sink}:");
         }
-        text.push('}');
+        let verbs = verbs.iter().copied().collect::<Vec<_>>().join(", ");
+        let namespaces = |namespace: &str| match namespace {
+            "" => String::new(),
+            namespace => format!(", namespaces: [{namespace:?}]"),
+        };
+        let _ = match subject {
+            Subject::Kind {
+                group,
+                plural,
+                namespace,
+            } => writeln!(
+                text,
+                "- {{apiGroups: [{group:?}], resources: [{plural:?}], verbs: [{verbs}]{}}}",
+                namespaces(namespace)
+            ),
+            Subject::Member(key, namespace) => {
+                let namespaces = namespaces(namespace.as_deref().unwrap_or_default());
+                match key {
+                    MemberKey::Config { key, .. } => {
+                        writeln!(
+                            text,
+                            "- {{prefixes: [{key:?}], verbs: [{verbs}]{namespaces}}}"
+                        )
+                    }
+                    MemberKey::Secret { name, .. } | MemberKey::Kubernetes { name, .. } => {
+                        writeln!(
+                            text,
+                            "- {{names: [{name:?}], verbs: [{verbs}]{namespaces}}}"
+                        )
+                    }
+                }
+            }
+        };
     }
-    text
+    text.trim_end().to_owned()
 }

@@ -585,7 +585,9 @@ fn deletes(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step {
         Step::Delete(_) => true,
         Step::Restart { meanwhile } => deletes(meanwhile),
-        Step::Apply(_) | Step::Status(_) | Step::Wait(_) => false,
+        Step::Apply(_) | Step::Status(_) | Step::Config(_) | Step::Secrets(_) | Step::Wait(_) => {
+            false
+        }
     })
 }
 

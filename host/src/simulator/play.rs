@@ -1,5 +1,6 @@
 //! Plays a scenario.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -39,7 +40,7 @@ use crate::host::{Host, Unselected};
 use crate::module_source::{Fetched, ModuleDirectory, ModulePolicies, ModuleSource, SourceError};
 use crate::objects::{self, ObjectError, text};
 use crate::resource::flow::resource_of;
-use crate::resource::object_set::{MemberSpec, ObjectSet};
+use crate::resource::object_set::{MemberSpec, ObjectSet, StoreSpec};
 use crate::resource::{self, ModuleSpec, definitions};
 use crate::seal::StateKey;
 use crate::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
@@ -200,6 +201,13 @@ impl<'a> World<'a> {
             Step::Apply(object) => self.apply(object).await,
             Step::Status(object) => self.apply_status(object).await,
             Step::Delete(name) => self.delete(name).await,
+            Step::Config(keys) => self.write_keys(keys).await,
+            Step::Secrets(secrets) => {
+                for (name, value) in secrets {
+                    self.write_secret(name, value).await?;
+                }
+                Ok(())
+            }
             Step::Wait(span) => {
                 tokio::time::sleep((*span).into()).await;
                 Ok(())
@@ -280,15 +288,38 @@ impl<'a> World<'a> {
         for object in &self.scenario.objects {
             self.apply(object).await?;
         }
+        let keys = self.scenario.config.iter();
+        let keys = keys.map(|(key, value)| (key.clone(), Some(value.clone())));
+        self.write_keys(&keys.collect()).await?;
+        for (name, value) in &self.scenario.secrets {
+            self.write_secret(name, value).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_keys(&self, keys: &BTreeMap<String, Option<String>>) -> Result<(), Failed> {
         let mut writes = Vec::new();
-        for (key, value) in &self.scenario.config {
-            writes.push(Write::Put(self.placed(key).await?, value.clone()));
+        for (key, value) in keys {
+            let key = self.placed(key).await?;
+            writes.push(match value {
+                Some(value) => Write::Put(key, value.clone()),
+                None => Write::Delete(key),
+            });
         }
         self.config.write(writes, &[]).await?;
-        for (name, value) in &self.scenario.secrets {
-            let name = self.placed(name).await?;
-            self.secrets.create(&name, Document::of(value)?).await?;
+        Ok(())
+    }
+
+    async fn write_secret(&self, name: &str, value: &Value) -> Result<(), Failed> {
+        let name = self.placed(name).await?;
+        if value.is_null() {
+            self.secrets.delete(&name).await?;
+            return Ok(());
         }
+        let stored = self.secrets.get(&name).await?;
+        let version = stored.map_or(0, |secret| secret.version);
+        let value = Document::of(value)?;
+        self.secrets.update(&name, version, value).await?;
         Ok(())
     }
 
@@ -508,16 +539,26 @@ impl<'a> World<'a> {
         });
         let sets = sets.collect::<Result<_, Failed>>()?;
         let mut keys = self.config.scan("").await?;
-        const OWN: [&str; 7] = [
+        const OWN: [&str; 8] = [
             "effects/",
             "ledger/",
+            "members/",
             "retired/",
             "revisions/",
             "sets/",
             "states/",
             "trees/",
         ];
-        keys.retain(|(key, _)| !OWN.iter().any(|prefix| key.starts_with(prefix)));
+        let is_own = |key: &str| {
+            // The marks of members are in the partitions.
+            let mut parts = key.splitn(4, '/');
+            let within = match parts.next() {
+                Some("namespaces") => parts.nth(2).unwrap_or_default(),
+                _ => key,
+            };
+            OWN.iter().any(|prefix| within.starts_with(prefix))
+        };
+        keys.retain(|(key, _)| !is_own(key));
         let mut present = Vec::new();
         for object in &self.scenario.expect.objects {
             present.push(self.find(object).await?);
@@ -625,6 +666,10 @@ impl<'a> World<'a> {
 
     /// A member of a set, without the marks of the host. `None`: it does not exist.
     async fn member(&self, member: &MemberSpec) -> Result<Option<Value>, Failed> {
+        // Keys and secrets are shown as such.
+        if member.store != StoreSpec::Kubernetes {
+            return Ok(None);
+        }
         let group = discovery::group(&self.client, &member.group).await?;
         let Some((resource, _)) = group.recommended_kind(&member.kind) else {
             return Ok(None);

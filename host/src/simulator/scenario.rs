@@ -185,6 +185,10 @@ pub enum Step {
     Status(Value),
     /// The object is deleted.
     Delete(ObjectName),
+    /// Somebody else writes keys of the config store, or deletes those without a value.
+    Config(BTreeMap<String, Option<String>>),
+    /// Somebody else gives secrets other values, or deletes those with `null`.
+    Secrets(BTreeMap<String, Value>),
     /// Time passes.
     Wait(Duration),
     /// The host stops, other things happen, and another host starts on the same stores.

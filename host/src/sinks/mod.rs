@@ -21,7 +21,7 @@ use configurator_core::request::{ObjectRef, SinkName};
 use configurator_core::result::Answer;
 use configurator_core::service_account::ServiceAccount;
 
-use self::configstore::Fence;
+use self::configstore::{Companion, Fence};
 use crate::answers::AnswerRoom;
 
 /// Executes the operations of one server.
@@ -68,6 +68,8 @@ pub struct Scope {
     pub answer: AnswerRoom,
     /// What must stand for a write to the config store to come through.
     pub fences: Vec<Fence>,
+    /// What is written in the same transaction of the config store.
+    pub companion: Companion,
 }
 
 /// The sinks of a host.

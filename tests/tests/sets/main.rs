@@ -23,4 +23,5 @@ mod prune;
 mod readiness;
 mod requests;
 mod scene;
+mod stores;
 mod suspend;

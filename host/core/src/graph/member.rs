@@ -39,6 +39,15 @@ pub enum MemberKey {
 }
 
 impl MemberKey {
+    /// The namespace whose partition of a store the member is in. `None`: it is a Kubernetes object.
+    #[must_use]
+    pub fn partition(&self) -> Option<&str> {
+        match self {
+            Self::Kubernetes { .. } => None,
+            Self::Config { partition, .. } | Self::Secret { partition, .. } => Some(partition),
+        }
+    }
+
     /// Whether the member holds data that outlives the workload which uses it: volumes, volume claims and their snapshots.
     #[must_use]
     pub fn is_volume(&self) -> bool {
@@ -52,7 +61,8 @@ impl MemberKey {
     }
 }
 
-/// `Deployment.apps shop/web`, as kubectl names objects; `config-store key shop/limits` and `secret shop/password` for stores.
+/// `Deployment.apps shop/web`, as kubectl names objects; `config-store key shop/basic/limits` and `secret-store secret shop/password` for stores: the
+/// namespace of the partition comes first.
 impl fmt::Display for MemberKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -72,8 +82,14 @@ impl fmt::Display for MemberKey {
                 }
                 f.write_str(name)
             }
+            Self::Config { partition, key } if partition.is_empty() => {
+                write!(f, "config-store key {key}")
+            }
             Self::Config { partition, key } => write!(f, "config-store key {partition}/{key}"),
-            Self::Secret { partition, name } => write!(f, "secret {partition}/{name}"),
+            Self::Secret { partition, name } if partition.is_empty() => {
+                write!(f, "secret-store secret {name}")
+            }
+            Self::Secret { partition, name } => write!(f, "secret-store secret {partition}/{name}"),
         }
     }
 }

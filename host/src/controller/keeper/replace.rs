@@ -19,7 +19,7 @@ use crate::idempotency::Effects;
 use crate::impersonation::acting_as;
 use crate::ledger::Ledger;
 use crate::observer::Notice;
-use crate::sets::{InventoryStore, ServedKinds, Sets};
+use crate::sets::{InventoryStore, ServedKinds, Sets, Stores};
 use crate::suspect_requests::SuspectRequests;
 
 impl Keeper {
@@ -78,7 +78,15 @@ impl Keeper {
             );
             let kinds = ServedKinds::new(shared.client.clone());
             let metrics = shared.metrics.sets_of(&key);
-            Sets::new(inventories, kinds, shared.state_key.clone(), metrics)
+            let stores = Stores {
+                config: shared.config_store.clone(),
+                secrets: shared.secret_store.clone(),
+                generator: shared.secret_generator.clone(),
+                partitions: shared.partitions.clone(),
+                key: shared.state_key.clone(),
+                own: (key.namespace.clone(), configurator.partition.clone()),
+            };
+            Arc::new(Sets::new(inventories, kinds, stores, metrics))
         });
         let store = StateStore::new(
             client.clone(),

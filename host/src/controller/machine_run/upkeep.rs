@@ -21,7 +21,7 @@ impl MachineRun {
     pub(super) fn keep_up(&mut self) -> Result<bool, TurnEnd> {
         let is_left = self.is_kept_up || self.is_going || self.stop.is_cancelled();
         let context = self.context.clone();
-        let Some(sets) = context.sets.as_ref().filter(|_| !is_left) else {
+        let Some(sets) = context.sets.as_deref().filter(|_| !is_left) else {
             return Ok(false);
         };
         self.is_kept_up = true;

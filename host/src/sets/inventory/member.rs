@@ -1,29 +1,32 @@
 //! The records of members in an `ObjectSet`.
 
-use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::graph::entry::OnDelete;
 use configurator_core::graph::member::{Member, MemberFacts, MemberKey};
 
-use crate::resource::object_set::{MemberSpec, OnDeleteSpec};
+use crate::resource::object_set::{MemberSpec, OnDeleteSpec, StoreSpec};
 
 /// The record of a member, as an `ObjectSet` has it.
-///
-/// # Errors
-/// When it is a member of a store, which inventories cannot have yet.
-pub(super) fn member_spec(key: &MemberKey, member: &Member) -> Result<MemberSpec, Fault> {
-    let MemberKey::Kubernetes {
-        group,
-        kind,
-        namespace,
-        name,
-    } = key
-    else {
-        let message = format!("{key}: this host offers sets of Kubernetes objects only");
-        return Err(Fault::new(FaultKind::UnsupportedResourceOperation, message));
+pub(super) fn member_spec(key: &MemberKey, member: &Member) -> MemberSpec {
+    let (store, group, kind, namespace, name) = match key {
+        MemberKey::Kubernetes {
+            group,
+            kind,
+            namespace,
+            name,
+        } => (
+            StoreSpec::Kubernetes,
+            group.as_str(),
+            kind.as_str(),
+            namespace,
+            name,
+        ),
+        MemberKey::Config { partition, key } => (StoreSpec::Config, "", "", partition, key),
+        MemberKey::Secret { partition, name } => (StoreSpec::Secret, "", "", partition, name),
     };
-    Ok(MemberSpec {
-        group: group.clone(),
-        kind: kind.clone(),
+    MemberSpec {
+        store,
+        group: group.to_owned(),
+        kind: kind.to_owned(),
         namespace: namespace.clone(),
         name: name.clone(),
         entry: member.facts.entry.clone(),
@@ -36,7 +39,7 @@ pub(super) fn member_spec(key: &MemberKey, member: &Member) -> Result<MemberSpec
         removed_in: member.removed_in,
         nonce: member.nonce.clone(),
         uid: member.uid.clone(),
-    })
+    }
 }
 
 /// A member, as an `ObjectSet` records it.

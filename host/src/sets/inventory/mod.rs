@@ -244,8 +244,8 @@ impl InventoryStore {
         }
         let number = u32::try_from(stored.pages.len()).unwrap_or(u32::MAX);
         for (index, (page, members)) in stored.pages.iter_mut().zip(distributed).enumerate() {
-            let members: Result<Vec<MemberSpec>, Fault> = members
-                .into_iter()
+            let members = members.into_iter();
+            let members: Vec<MemberSpec> = members
                 .map(|(key, member)| member_spec(key, member))
                 .collect();
             let is_first = index == 0;
@@ -259,7 +259,7 @@ impl InventoryStore {
                 termination_policy: stored.termination_policy.clone(),
                 version: if is_first { stored.version } else { 0 },
                 pages: if is_first { number } else { 0 },
-                members: members?,
+                members,
                 pre_terminate,
                 sent,
                 sequence: 0,

@@ -22,7 +22,7 @@ use configurator_core::result::Answer;
 pub(crate) use self::claimed::ClaimedStore;
 pub use self::embedded::EmbeddedConfigStore;
 pub use self::fence::{Fence, StandingFence};
-pub use self::transaction::ConfigTransaction;
+pub use self::transaction::{Companion, ConfigTransaction};
 use super::partitions::{NoPartitions, Partitions, partition};
 use super::{Scope, Sink, misrouted};
 
@@ -135,6 +135,10 @@ impl Condition {
         }
     }
 
+    fn key(&self) -> &str {
+        &self.key
+    }
+
     /// Returns the read that shows whether the condition holds.
     fn read(&self) -> Read {
         Read::Key(self.key.clone())
@@ -209,7 +213,8 @@ impl Sink for ConfigstoreSink {
             let partition = partition(&*self.partitions, named, &scope.partition).await?;
             let transaction = ConfigTransaction::new(&request.operations, operation.namespace())
                 .partition(partition)
-                .fences(&scope.fences);
+                .fences(&scope.fences)
+                .companion(&scope.companion);
             self.store.as_ref().transact(transaction).await
         };
         let transacted = tokio::time::timeout(timeout, transacting)

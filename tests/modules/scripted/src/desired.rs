@@ -39,6 +39,12 @@ struct ScriptedEntry {
     /// The name of a secret.
     #[serde(default)]
     secret: Option<String>,
+    /// The value of the secret. `None`: the host generates one.
+    #[serde(default)]
+    value: Option<Value>,
+    /// The namespace whose partition the secret or the key is in.
+    #[serde(default)]
+    partition: Option<String>,
     /// A plain key of the config store, and its value.
     #[serde(default)]
     config: Option<(String, String)>,
@@ -139,9 +145,20 @@ fn texts(group: &[String]) -> Vec<&str> {
 impl ScriptedEntry {
     fn made(self) -> DesiredEntry {
         let mut entry = match (self.object, self.secret, self.config) {
-            (_, Some(name), _) => DesiredEntry::new(self.name, Secret::new(name).content()),
+            (_, Some(name), _) => {
+                let mut content = Secret::new(name).content();
+                content.value = self.value.as_ref().map(Value::to_string);
+                if let Some(namespace) = self.partition {
+                    content = content.partition(namespace);
+                }
+                DesiredEntry::new(self.name, content)
+            }
             (_, _, Some((key, value))) => {
-                DesiredEntry::new(self.name, Basic::new(key).content(value))
+                let mut content = Basic::new(key).content(value);
+                if let Some(namespace) = self.partition {
+                    content = content.partition(namespace);
+                }
+                DesiredEntry::new(self.name, content)
             }
             (object, _, _) => {
                 let mut object = object.unwrap_or_default();

@@ -99,7 +99,7 @@ fn members_of_every_store_are_identified() {
             DesiredEntry::new("other", secret(Some("team-b"))),
         ]),
         expect![
-            "ConfigMap team-a/a, config-store key team-a/basic/a%2Fb, secret team-a/db, secret team-b/db"
+            "ConfigMap team-a/a, config-store key team-a/basic/a%2Fb, secret-store secret team-a/db, secret-store secret team-b/db"
         ],
     );
 }

@@ -7,6 +7,7 @@ use crate::desired::{Content, DesiredEntry};
 fn with_sets() -> Configurator {
     Configurator {
         sets: Some(SetOptions {
+            store_poll: Duration::from_mins(1),
             max_prune_percent: 50,
             prune_from: 5,
             max_entries: 1000,
