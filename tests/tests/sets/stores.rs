@@ -43,10 +43,8 @@ impl Scene {
     async fn value(&self, name: &str) -> Result<Option<String>> {
         let key = self.key_of(name);
         let found = self.world.config.scan(&key).await?.into_iter();
-        Ok(found
-            .filter(|(found, _)| *found == key)
-            .map(|(_, value)| value)
-            .last())
+        let mut found = found.filter(|(found, _)| *found == key);
+        Ok(found.next().map(|(_, value)| value))
     }
 
     /// Returns when a key has this value.

@@ -47,21 +47,24 @@ pub fn object_of(
     mut fields: Map<String, Value>,
     is_changed: bool,
 ) -> Value {
-    let mut metadata = match mark {
-        None => json!({"uid": ""}),
-        Some(mark) => json!({
-            "uid": mark.nonce,
-            "labels": {PART_OF: mark.set},
-            "annotations": {OBJECT_SET: mark.object_set, NONCE: mark.nonce, DIGEST: mark.digest},
-        }),
-    };
-    if let Some(version) = mark.and_then(|mark| mark.pruning) {
-        metadata["annotations"][PRUNING] = json!(version.to_string());
+    let mut metadata =
+        Map::from_iter([("uid".to_owned(), json!(mark.map_or("", |mark| &mark.nonce)))]);
+    if let Some(mark) = mark {
+        let texts = [
+            (OBJECT_SET, mark.object_set.clone()),
+            (NONCE, mark.nonce.clone()),
+            (DIGEST, mark.digest.clone()),
+        ];
+        let pruning = mark.pruning.map(|version| (PRUNING, version.to_string()));
+        let texts = texts.into_iter().chain(pruning);
+        let annotations = texts.map(|(name, text)| (name.to_owned(), Value::String(text)));
+        metadata.insert("annotations".to_owned(), annotations.collect());
+        metadata.insert("labels".to_owned(), json!({PART_OF: mark.set}));
     }
     if is_changed {
-        metadata["changed"] = json!(true);
+        metadata.insert("changed".to_owned(), json!(true));
     }
-    fields.insert("metadata".to_owned(), metadata);
+    fields.insert("metadata".to_owned(), Value::Object(metadata));
     Value::Object(fields)
 }
 

@@ -122,11 +122,9 @@ impl Stores {
         };
         let mark_key = store_mark::key_of(key).unwrap_or_default();
         let mark_key = format!("{}{mark_key}", partition.prefix());
-        let stored = self.config.scan(&mark_key).await?.into_iter();
-        let stored = stored
-            .filter(|(found, _)| *found == mark_key)
-            .map(|(_, text)| text);
-        let mark = stored.last().map(|text| {
+        let mut stored = self.config.scan(&mark_key).await?.into_iter();
+        let stored = stored.find(|(found, _)| *found == mark_key);
+        let mark = stored.map(|(_, text)| {
             let mark: StoreMark = serde_json::from_str(&text).map_err(|error| {
                 let message = format!("the mark of {key} in the config store cannot be read: {error}; delete the key {mark_key} if no set has it");
                 Fault::new(FaultKind::ResourceGeneric, message)
@@ -160,7 +158,7 @@ impl Stores {
             Some(Value::Object(fields)) => fields,
             _ => Map::new(),
         };
-        // What a handler may say of a secret goes no further than its version.
+        // Expressions see no value of a secret.
         if let MemberKey::Secret { .. } = key {
             fields.remove("value");
         }
