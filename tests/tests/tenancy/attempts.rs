@@ -4,6 +4,8 @@
 //! The policy of both teams allows all capabilities, and the ServiceAccount of team-b has all rights in its namespace. So only the boundary
 //! between the teams refuses an attempt.
 
+use std::sync::OnceLock;
+
 use anyhow::{Context as _, Result};
 use configurator_core::request::ObjectRef;
 use configurator_host::resource::get;
@@ -94,12 +96,15 @@ impl Attempt {
                 && world.report().is_settled();
             Ok(is_done.then(|| "done".to_owned()))
         };
+        // The next look may find the host at work again.
+        let found = OnceLock::new();
         world
             .until(&format!("{key} comes to something"), || async {
-                Ok(outcome().await?.is_some())
+                let outcome = outcome().await?;
+                Ok(outcome.is_some_and(|outcome| found.set(outcome).is_ok()))
             })
             .await?;
-        outcome().await?.context("an outcome")
+        found.into_inner().context("an outcome")
     }
 }
 
