@@ -17,7 +17,7 @@ use configurator_host::objects;
 use configurator_host::resource::definitions;
 use configurator_host::scope::HostScope;
 use configurator_host::shards::Sharding;
-use configurator_host::sinks::configstore::{ConfigStore, EmbeddedConfigStore};
+use configurator_host::sinks::configstore::{ConfigStore, EmbeddedConfigStore, is_host_key};
 use configurator_host::sinks::secretstore::{EmbeddedSecretStore, SealingKey, SecretStore};
 use configurator_host::tasks::Tasks;
 use configurator_store::{OpenError, Store, StoreOptions};
@@ -282,27 +282,7 @@ impl World {
     /// When the store cannot be read.
     pub async fn keys(&self) -> Result<Vec<(String, String)>> {
         let mut keys = self.config.scan("").await?;
-        let own = [
-            "effects/",
-            "ledger/",
-            "fences/",
-            "members/",
-            "retired/",
-            "revisions/",
-            "sets/",
-            "states/",
-            "trees/",
-        ];
-        let is_own = |key: &str| {
-            // The marks of members are in the partitions.
-            let mut parts = key.splitn(4, '/');
-            let within = match parts.next() {
-                Some("namespaces") => parts.nth(2).unwrap_or_default(),
-                _ => key,
-            };
-            own.iter().any(|prefix| within.starts_with(prefix))
-        };
-        keys.retain(|(key, _)| !is_own(key));
+        keys.retain(|(key, _)| !is_host_key(key));
         Ok(keys)
     }
 

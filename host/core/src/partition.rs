@@ -82,6 +82,14 @@ impl Partition {
     }
 }
 
+/// Returns a key of the store as it is within its partition.
+#[must_use]
+pub fn within(key: &str) -> &str {
+    let in_namespace = key.strip_prefix(NAMESPACES);
+    let within = in_namespace.and_then(|rest| rest.splitn(3, '/').nth(2));
+    within.unwrap_or(key)
+}
+
 /// Checks the namespace that a request or an entry names in `partition`.
 ///
 /// # Errors
@@ -127,6 +135,9 @@ mod tests {
         let own = team.stored(&stored).into_owned();
         let expected = [("basic/a".to_owned(), "namespaces/team-a/uid-1/".to_owned())];
         assert_eq!(own, BTreeMap::from(expected));
+        for key in stored.keys() {
+            assert_eq!(within(key), "basic/a");
+        }
         assert_eq!(
             team.read(Read::Key("basic/a".into())),
             Read::Key("namespaces/team-a/uid-1/basic/a".into())

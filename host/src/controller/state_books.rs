@@ -207,7 +207,7 @@ impl StateBooks {
     /// # Errors
     /// When the config store cannot be read.
     pub(crate) async fn entry(&self, uid: &str) -> Result<Option<Entry>, Fault> {
-        let entry = self.value(&self.revision_key(uid)).await?;
+        let entry = self.config.get(&self.revision_key(uid)).await?;
         Ok(entry.and_then(Entry::read))
     }
 
@@ -246,7 +246,7 @@ impl StateBooks {
         uid: &str,
         revision: u64,
     ) -> Result<Option<(Value, String)>, Fault> {
-        let Some(text) = self.value(&self.moved_key(uid, revision)).await? else {
+        let Some(text) = self.config.get(&self.moved_key(uid, revision)).await? else {
             return Ok(None);
         };
         let mut moved: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -294,7 +294,7 @@ impl StateBooks {
     /// # Errors
     /// When the config store cannot be read.
     pub(crate) async fn pointer(&self, uid: &str) -> Result<Option<Value>, Fault> {
-        let stored = self.value(&self.pointer_key(uid)).await?;
+        let stored = self.config.get(&self.pointer_key(uid)).await?;
         Ok(stored.map(|stored| serde_json::from_str(&stored).unwrap_or_default()))
     }
 
@@ -308,7 +308,7 @@ impl StateBooks {
     /// # Errors
     /// When the config store cannot be read.
     pub(crate) async fn tree(&self, digest: &str) -> Result<Option<String>, Fault> {
-        self.value(&self.tree_key(digest)).await
+        self.config.get(&self.tree_key(digest)).await
     }
 
     /// Keeps trees, by their digests.
@@ -327,13 +327,6 @@ impl StateBooks {
             true => Ok(()),
             false => self.config.write(writes, fences).await,
         }
-    }
-
-    /// Returns the value of exactly this key.
-    async fn value(&self, key: &str) -> Result<Option<String>, Fault> {
-        let found = self.config.scan(key).await?;
-        let found = found.into_iter().find(|(found, _)| found == key);
-        Ok(found.map(|(_, value)| value))
     }
 
     fn revision_key(&self, uid: &str) -> String {

@@ -43,7 +43,7 @@ use crate::resource::flow::resource_of;
 use crate::resource::object_set::{MemberSpec, ObjectSet, StoreSpec};
 use crate::resource::{self, ModuleSpec, definitions};
 use crate::seal::StateKey;
-use crate::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore};
+use crate::sinks::configstore::{ConfigStore as _, EmbeddedConfigStore, is_host_key};
 use crate::sinks::secretstore::{
     EmbeddedSecretStore, SealingKey, SecretGenerator, SecretStore as _,
 };
@@ -539,26 +539,7 @@ impl<'a> World<'a> {
         });
         let sets = sets.collect::<Result<_, Failed>>()?;
         let mut keys = self.config.scan("").await?;
-        const OWN: [&str; 8] = [
-            "effects/",
-            "ledger/",
-            "members/",
-            "retired/",
-            "revisions/",
-            "sets/",
-            "states/",
-            "trees/",
-        ];
-        let is_own = |key: &str| {
-            // The marks of members are in the partitions.
-            let mut parts = key.splitn(4, '/');
-            let within = match parts.next() {
-                Some("namespaces") => parts.nth(2).unwrap_or_default(),
-                _ => key,
-            };
-            OWN.iter().any(|prefix| within.starts_with(prefix))
-        };
-        keys.retain(|(key, _)| !is_own(key));
+        keys.retain(|(key, _)| !is_host_key(key));
         let mut present = Vec::new();
         for object in &self.scenario.expect.objects {
             present.push(self.find(object).await?);

@@ -206,11 +206,8 @@ impl InventoryStore {
 
     /// The sequence number that the config store has; 0 where it has none.
     async fn booked(&self, key: &str) -> Result<u64, Fault> {
-        let found = self.config.scan(key).await?;
-        let found = found.into_iter().find(|(found, _)| found == key);
-        Ok(found
-            .and_then(|(_, number)| number.parse().ok())
-            .unwrap_or(0))
+        let number = self.config.get(key).await?;
+        Ok(number.and_then(|number| number.parse().ok()).unwrap_or(0))
     }
 
     /// Writes the sequence number of what is stored.

@@ -62,6 +62,10 @@ impl ConfigStore for ClaimedStore {
         self.store().await?.scan(prefix).await
     }
 
+    async fn get(&self, key: &str) -> Result<Option<String>, Fault> {
+        self.store().await?.get(key).await
+    }
+
     async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault> {
         self.store().await?.write(writes, fences).await
     }

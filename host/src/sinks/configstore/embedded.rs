@@ -82,6 +82,12 @@ impl ConfigStore for EmbeddedConfigStore {
             .map_err(|error| unavailable(&error))
     }
 
+    async fn get(&self, key: &str) -> Result<Option<String>, Fault> {
+        let found = self.store.get(key.as_bytes());
+        let value = found.and_then(|value| value.map(|value| text(&value)).transpose());
+        value.map_err(|error| unavailable(&error))
+    }
+
     async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault> {
         self.write_if(writes, &[], fences).await.map(drop)
     }

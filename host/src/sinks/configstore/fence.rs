@@ -37,12 +37,8 @@ impl StandingFence {
     /// When the store cannot be read.
     pub async fn read(store: &dyn ConfigStore, name: &str) -> Result<Self, Fault> {
         let key = format!("fences/{name}");
-        let found = store.scan(&key).await?;
-        let found = found.into_iter().find(|(found, _)| *found == key);
-        Ok(Self {
-            key,
-            value: found.map(|(_, value)| value),
-        })
+        let value = store.get(&key).await?;
+        Ok(Self { key, value })
     }
 
     /// The fence of the next holder, whose right to write has changed hands `term` times.

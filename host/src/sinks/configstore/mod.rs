@@ -5,6 +5,7 @@ mod embedded;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 mod fence;
+mod host_keys;
 mod transaction;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use configurator_core::result::Answer;
 pub(crate) use self::claimed::ClaimedStore;
 pub use self::embedded::EmbeddedConfigStore;
 pub use self::fence::{Fence, StandingFence};
+pub use self::host_keys::is_host_key;
 pub use self::transaction::{Companion, ConfigTransaction};
 use super::partitions::{NoPartitions, Partitions, partition};
 use super::{Scope, Sink, misrouted};
@@ -40,6 +42,13 @@ pub trait ConfigStore: Send + Sync + 'static {
 
     /// Every key that begins with `prefix`, in order, with its value.
     async fn scan(&self, prefix: &str) -> Result<Vec<(String, String)>, Fault>;
+
+    /// Returns the value of exactly this key. `None`: there is none.
+    async fn get(&self, key: &str) -> Result<Option<String>, Fault> {
+        let found = self.scan(key).await?;
+        let found = found.into_iter().find(|(found, _)| found == key);
+        Ok(found.map(|(_, value)| value))
+    }
 
     /// Writes keys outside the layout of requests. When it fails, some may be written; to write them again is safe.
     async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault>;
@@ -81,6 +90,10 @@ impl ConfigStore for Arc<dyn ConfigStore> {
 
     async fn scan(&self, prefix: &str) -> Result<Vec<(String, String)>, Fault> {
         (**self).scan(prefix).await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<String>, Fault> {
+        (**self).get(key).await
     }
 
     async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault> {

@@ -19,15 +19,15 @@ pub struct ConfigTransaction {
     companion: Companion,
 }
 
-/// Keys outside the layout of requests that are written in the same transaction as the operations of a request. They have no partition but what
-/// is in their names.
+/// Keys outside the layout of requests, written in the same transaction as the operations of a request. Their names contain the prefix of the
+/// partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Companion {
     /// Conditions for the whole transaction.
     pub conditions: Vec<Condition>,
     /// The keys.
     pub writes: Vec<Write>,
-    /// Whether nothing is written if the operations change nothing: it is a conflict then, as if a condition did not hold.
+    /// Whether it is a conflict if the operations change nothing, as if a condition did not hold.
     pub needs_change: bool,
 }
 

@@ -288,6 +288,12 @@ impl ConfigStore for EtcdConfigStore {
         }
     }
 
+    async fn get(&self, key: &str) -> Result<Option<String>, Fault> {
+        let reads = Arc::from([Read::Key(key.to_owned())]);
+        let mut snapshot = self.read_together(&reads).await?;
+        Ok(snapshot.stored.remove(key))
+    }
+
     async fn write(&self, writes: Vec<Write>, fences: &[Fence]) -> Result<(), Fault> {
         for part in writes.chunks(MAX_TXN_OPS) {
             self.commit_if(part, &[], fences).await?;
