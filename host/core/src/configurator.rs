@@ -120,7 +120,7 @@ pub struct SetOptions {
     pub prune_from: usize,
     /// The most entries of a set.
     pub max_entries: usize,
-    /// The time after which members in the config store and the secret store are read again.
+    /// The time between two reads of the members in the config store and the secret store.
     pub store_poll: Duration,
 }
 

@@ -98,8 +98,8 @@ pub struct MemberSpec {
     /// The kind. Empty for a member of a store.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// The namespace. Empty for a cluster-scoped object. Of a member of a store: the namespace whose partition it is in; empty for the partition
-    /// of the ClusterConfigurators.
+    /// The namespace. Empty for a cluster-scoped object. For a member of a store, the namespace whose partition it is in; empty for the
+    /// partition of the ClusterConfigurators.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     /// The name, or the key in the config store.
@@ -115,9 +115,9 @@ pub struct MemberSpec {
     /// The version of the set that has no entry for it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed_in: Option<u64>,
-    /// The text that its annotation `configurator.dev/nonce` must have, or its mark in the config store.
+    /// The text that the annotation `configurator.dev/nonce` of the object must have, or the mark of a member in a store.
     pub nonce: String,
-    /// Its uid. Absent until the host has seen it. Members of stores have none of their own: it is the nonce.
+    /// Its uid. Absent until the host has seen it. For a member of a store, it is the nonce.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
 }

@@ -19,8 +19,8 @@ pub struct SetsSpec {
     #[serde(default = "default_max_entries")]
     #[schemars(range(min = 1, max = 20000))]
     pub max_entries: u32,
-    /// The time after which members in the config store and the secret store are read again, because no watch shows what others do to them.
-    /// Those that are not ready are read every 5 seconds. At least `1s`.
+    /// The time between two reads of the members in the config store and the secret store, because no watch reports their changes. The host
+    /// reads members that are not ready every 5 seconds. At least `1s`.
     #[serde(default = "default_store_poll_interval")]
     pub store_poll_interval: Duration,
 }

@@ -185,9 +185,9 @@ pub enum Step {
     Status(Value),
     /// The object is deleted.
     Delete(ObjectName),
-    /// Somebody else writes keys of the config store, or deletes those without a value.
+    /// Others write keys of the config store, or delete those without a value.
     Config(BTreeMap<String, Option<String>>),
-    /// Somebody else gives secrets other values, or deletes those with `null`.
+    /// Others change secrets, or delete those with `null`.
     Secrets(BTreeMap<String, Value>),
     /// Time passes.
     Wait(Duration),
