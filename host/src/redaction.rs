@@ -7,10 +7,9 @@ use std::sync::OnceLock;
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use configurator_core::desired::{Content, DesiredSet, SecretContent};
 use configurator_core::document::Document;
 use configurator_core::plan::Plan;
-use configurator_core::request::{Operation, SecretRequest, SinkName};
+use configurator_core::request::{Operation, SinkName};
 use configurator_core::result::RequestResult;
 use serde_json::Value;
 
@@ -39,43 +38,31 @@ impl Redactor {
 
     /// Learns the secrets that a handler writes. Their answers may leave them out.
     pub fn learn_written(&mut self, plan: &Plan) {
-        let before = self.needles.len();
-        for step in &plan.steps {
-            if let Operation::Secret(SecretRequest {
-                value: Some(value), ..
-            }) = &step.request.operation
-            {
-                collect(&value.to_value(), &mut self.needles);
-            }
-        }
-        if self.needles.len() > before {
-            self.finder.take();
-        }
-    }
-
-    /// Learns the secrets that a handler has put into a set.
-    pub fn learn_desired(&mut self, desired: &DesiredSet) {
-        let before = self.needles.len();
-        for entry in &desired.entries {
-            if let Content::Secret(SecretContent {
-                value: Some(value), ..
-            }) = &entry.content
-            {
-                collect(&value.to_value(), &mut self.needles);
-            }
-        }
-        if self.needles.len() > before {
-            self.finder.take();
-        }
+        let written = plan
+            .steps
+            .iter()
+            .filter_map(|step| match &step.request.operation {
+                Operation::Secret(secret) => secret.value.as_ref(),
+                _ => None,
+            });
+        self.learn_values(written);
     }
 
     /// Learns the secrets in what the secret store answered.
     pub fn learn<'a>(&mut self, answers: impl IntoIterator<Item = &'a Document>) {
+        let answers = answers.into_iter().map(Document::to_value);
+        self.add(answers.filter_map(|mut answer| Some(answer.get_mut("value")?.take())));
+    }
+
+    /// Learns the values of secrets.
+    pub fn learn_values<'a>(&mut self, values: impl IntoIterator<Item = &'a Document>) {
+        self.add(values.into_iter().map(Document::to_value));
+    }
+
+    fn add(&mut self, values: impl Iterator<Item = Value>) {
         let before = self.needles.len();
-        for answer in answers {
-            if let Some(value) = answer.to_value().get("value") {
-                collect(value, &mut self.needles);
-            }
+        for value in values {
+            collect(&value, &mut self.needles);
         }
         if self.needles.len() > before {
             self.finder.take();
@@ -217,7 +204,7 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
 mod tests {
     use configurator_core::fault::{Fault, FaultKind};
     use configurator_core::plan::{PlannedAction, PlannedStep};
-    use configurator_core::request::{OnError, Request, SecretVerb};
+    use configurator_core::request::{OnError, Request, SecretRequest, SecretVerb};
     use configurator_core::time::Timestamp;
     use expect_test::expect;
     use serde_json::json;

@@ -31,6 +31,18 @@ pub struct DesiredSet {
     pub pre_terminate: Vec<Request>,
 }
 
+impl DesiredSet {
+    /// The values that the handler gives secrets of the secret store.
+    pub fn secret_values(&self) -> impl Iterator<Item = &Document> {
+        self.entries
+            .iter()
+            .filter_map(|entry| match &entry.content {
+                Content::Secret(secret) => secret.value.as_ref(),
+                Content::Kubernetes(_) | Content::Config(_) => None,
+            })
+    }
+}
+
 /// One member that an owner is to have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -98,8 +98,8 @@ pub fn key_of(operation: &ConfigOperation, default_namespace: &str) -> Result<St
     Ok(key)
 }
 
-/// The operation with this verb and value on the leaf that is stored under a key of the layout. `None`: no request names that key. It is the
-/// inverse of [`key_of`].
+/// Returns the operation with this verb and value on the leaf that a key of the layout names: the inverse of [`key_of`]. `None`: no request can
+/// name that key.
 #[must_use]
 pub fn operation_at(key: &str, verb: ConfigVerb, value: Option<String>) -> Option<ConfigOperation> {
     let (layer, segments) = key.split_once('/')?;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use configurator_core::configurator::DeletionBy;
-use configurator_core::desired::{Content, DesiredEntry};
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind, Reaction};
 use configurator_core::field_manager;
@@ -497,9 +496,9 @@ impl Drive {
             Ok(()) => self.place_finalizer().await,
             Err(fault) => Err(fault),
         };
-        let is_secret = |entry: &DesiredEntry| matches!(entry.content, Content::Secret(ref secret) if secret.value.is_some());
-        if request.set.entries.iter().any(is_secret) {
-            Arc::make_mut(&mut self.redactor).learn_desired(&request.set);
+        let mut secrets = request.set.secret_values().peekable();
+        if secrets.peek().is_some() {
+            Arc::make_mut(&mut self.redactor).learn_values(secrets);
         }
         let outcome = match (prepared, self.set_run()) {
             (Err(fault), _) => SetOutcome::Failed(Failure::of_request("desired", fault)),

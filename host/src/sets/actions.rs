@@ -20,7 +20,7 @@ use tracing::Instrument as _;
 use super::kinds::{KindName, ServedKind, ServedKinds};
 use super::live::{LiveSet, ReadFor, generation};
 use super::requests::{MemberRequests, Target};
-use super::stores::Stores;
+use super::stores::{Stores, if_found};
 use crate::answers::RunAnswers;
 use crate::executor::scope_for;
 use crate::metrics::Metrics;
@@ -362,10 +362,7 @@ impl MemberActions<'_> {
     /// Reads a member. `None`: it does not exist.
     pub(super) async fn read(self, at: (&MemberKey, &ServedKind)) -> Result<Option<Value>, Fault> {
         let operation = MemberRequests { run: self.run }.get(at.0, at.1)?;
-        match self.send(at.0, &operation).await {
-            Err(fault) if fault.kind == FaultKind::ResourceNotFound => Ok(None),
-            answered => answered,
-        }
+        Ok(if_found(self.send(at.0, &operation).await)?.flatten())
     }
 
     /// Sends a request, which this names in traces, and returns the object of its answer. `None`: it has none.

@@ -577,10 +577,16 @@ impl<'a> SetRun<'a> {
         );
         if is_fight {
             self.sets.metrics.fight_began();
+            let advice = match key.partition() {
+                None => {
+                    "list the fields in `ignored-paths` of the entry, or have the others leave them alone"
+                }
+                Some(_) => "have the others leave it alone, or remove the entry",
+            };
             tell(
                 "DriftContested",
                 format!(
-                    "{key} is changed by others again and again, and is corrected less and less often from now on; list the fields in `ignored-paths` of the entry, or have the others leave them alone:{conflicts}"
+                    "{key} is changed by others again and again, and is corrected less and less often from now on; {advice}:{conflicts}"
                 ),
             );
         }

@@ -83,7 +83,7 @@ struct Listing {
     objects: HashSet<MemberKey>,
 }
 
-/// A member of a store that is to be read.
+/// A member of a store, to be read by a poll.
 pub(super) struct PolledMember {
     /// The id of the set.
     pub(super) set: String,

@@ -8,7 +8,7 @@ use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::graph::entry::Provides;
 use configurator_core::graph::member::MemberKey;
-use configurator_core::request::ObjectKey;
+use configurator_core::request::{ObjectKey, SinkName};
 use configurator_core::run::Run;
 
 use super::kinds::{KindName, ServedKind};
@@ -20,7 +20,7 @@ use crate::objects::text;
 /// The verbs that no rule grants, by what they are for.
 type Lacking = BTreeMap<Subject, BTreeSet<&'static str>>;
 
-/// What a rule is for.
+/// A kind, a key or a secret that a rule is for. The namespace of a key or a secret is that of its partition, unless it is the Configurator's own.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
     Kind {
@@ -28,8 +28,14 @@ enum Subject {
         plural: String,
         namespace: String,
     },
-    /// A member of a store. The namespace is `None` in the Configurator's own partition.
-    Member(MemberKey, Option<String>),
+    Key {
+        key: String,
+        namespace: Option<String>,
+    },
+    Secret {
+        name: String,
+        namespace: Option<String>,
+    },
 }
 
 /// Checks that rules grant everything that the entries need: to read, watch, apply and delete objects, and all verbs of keys and secrets.
@@ -38,6 +44,7 @@ enum Subject {
 /// [`FaultKind::ResourcePermission`] with the rules that are missing. What is wrong with an entry that cannot be sent whatever the rules say.
 pub(super) fn check(run: &Run, wanted: &Wanted) -> Result<(), Fault> {
     let requests = MemberRequests { run };
+    let stores = StoreRequests { run };
     let mut lacking = Lacking::new();
     let mut reason = None;
     let defined = LazyCell::new(|| DefinedKinds::of(wanted));
@@ -59,7 +66,7 @@ pub(super) fn check(run: &Run, wanted: &Wanted) -> Result<(), Fault> {
                 ("get", requests.get(key, kind).map(drop)),
                 ("watch", run.check_watch(&object_key(key, kind))),
             ],
-            None => StoreRequests { run }.asked(key),
+            None => stores.asked(key),
         };
         for (verb, asked) in asked {
             let Err(fault) = asked else { continue };
@@ -69,13 +76,23 @@ pub(super) fn check(run: &Run, wanted: &Wanted) -> Result<(), Fault> {
                     ..fault
                 });
             }
-            let subject = match &kind {
-                Some(kind) => Subject::Kind {
+            let namespace = stores.partition(key);
+            let subject = match (&kind, key) {
+                (Some(kind), _) => Subject::Kind {
                     group: kind.group.clone(),
                     plural: kind.plural.clone(),
                     namespace: namespace_of(key),
                 },
-                None => Subject::Member(key.clone(), StoreRequests { run }.partition(key)),
+                (None, MemberKey::Config { key, .. }) => Subject::Key {
+                    key: key.clone(),
+                    namespace,
+                },
+                (None, MemberKey::Secret { name, .. } | MemberKey::Kubernetes { name, .. }) => {
+                    Subject::Secret {
+                        name: name.clone(),
+                        namespace,
+                    }
+                }
             };
             lacking.entry(subject).or_default().insert(verb);
             reason.get_or_insert_with(|| format!("entry {:?}: {}", entry.name, fault.message));
@@ -139,16 +156,12 @@ fn namespace_of(key: &MemberKey) -> String {
 }
 
 fn object_key(key: &MemberKey, kind: &ServedKind) -> ObjectKey {
-    let name = match key {
-        MemberKey::Kubernetes { name, .. } | MemberKey::Secret { name, .. } => name.clone(),
-        MemberKey::Config { key, .. } => key.clone(),
-    };
     ObjectKey {
         group: kind.group.clone(),
         version: kind.version.clone(),
         plural: kind.plural.clone(),
         namespace: namespace_of(key),
-        name,
+        name: key.name().to_owned(),
     }
 }
 
@@ -157,48 +170,44 @@ fn rules(lacking: &Lacking) -> String {
     let mut text = String::new();
     let mut sink = "";
     for (subject, verbs) in lacking {
-        let own_sink = match subject {
-            Subject::Kind { .. } => "kubernetes",
-            Subject::Member(MemberKey::Config { .. }, _) => "configstore",
-            Subject::Member(..) => "secretstore",
-        };
-        if sink != own_sink {
-            sink = own_sink;
+        if sink != subject.sink().name() {
+            sink = subject.sink().name();
             let _ = writeln!(text, "{sink}:");
         }
         let verbs = verbs.iter().copied().collect::<Vec<_>>().join(", ");
-        let namespaces = |namespace: &str| match namespace {
-            "" => String::new(),
-            namespace => format!(", namespaces: [{namespace:?}]"),
-        };
-        let _ = match subject {
-            Subject::Kind {
-                group,
-                plural,
-                namespace,
-            } => writeln!(
-                text,
-                "- {{apiGroups: [{group:?}], resources: [{plural:?}], verbs: [{verbs}]{}}}",
-                namespaces(namespace)
-            ),
-            Subject::Member(key, namespace) => {
-                let namespaces = namespaces(namespace.as_deref().unwrap_or_default());
-                match key {
-                    MemberKey::Config { key, .. } => {
-                        writeln!(
-                            text,
-                            "- {{prefixes: [{key:?}], verbs: [{verbs}]{namespaces}}}"
-                        )
-                    }
-                    MemberKey::Secret { name, .. } | MemberKey::Kubernetes { name, .. } => {
-                        writeln!(
-                            text,
-                            "- {{names: [{name:?}], verbs: [{verbs}]{namespaces}}}"
-                        )
-                    }
-                }
-            }
-        };
+        let _ = write!(text, "- {{{}, verbs: [{verbs}]", subject.selector());
+        if let Some(namespace) = subject.namespace() {
+            let _ = write!(text, ", namespaces: [{namespace:?}]");
+        }
+        text.push_str("}\n");
     }
     text.trim_end().to_owned()
+}
+
+impl Subject {
+    const fn sink(&self) -> SinkName {
+        match self {
+            Self::Kind { .. } => SinkName::Kubernetes,
+            Self::Key { .. } => SinkName::Configstore,
+            Self::Secret { .. } => SinkName::Secretstore,
+        }
+    }
+
+    /// The fields of a rule that select it.
+    fn selector(&self) -> String {
+        match self {
+            Self::Kind { group, plural, .. } => {
+                format!("apiGroups: [{group:?}], resources: [{plural:?}]")
+            }
+            Self::Key { key, .. } => format!("prefixes: [{key:?}]"),
+            Self::Secret { name, .. } => format!("names: [{name:?}]"),
+        }
+    }
+
+    fn namespace(&self) -> Option<&str> {
+        match self {
+            Self::Kind { namespace, .. } => Some(&**namespace).filter(|name| !name.is_empty()),
+            Self::Key { namespace, .. } | Self::Secret { namespace, .. } => namespace.as_deref(),
+        }
+    }
 }

@@ -2,8 +2,10 @@
 
 use anyhow::Result;
 use configurator_core::layers::Write;
-use configurator_host::sinks::configstore::{ConfigStore, Fence};
+use configurator_host::resource::ClusterConfigurator;
+use configurator_host::sinks::configstore::ConfigStore as _;
 use expect_test::expect;
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, after, entry, on_both};
@@ -41,10 +43,7 @@ impl Scene {
 
     /// The value of a key of the config store. `None`: there is none.
     async fn value(&self, name: &str) -> Result<Option<String>> {
-        let key = self.key_of(name);
-        let found = self.world.config.scan(&key).await?.into_iter();
-        let mut found = found.filter(|(found, _)| *found == key);
-        Ok(found.next().map(|(_, value)| value))
+        Ok(self.world.config.get(&self.key_of(name)).await?)
     }
 
     /// Returns when a key has this value.
@@ -60,8 +59,7 @@ impl Scene {
     /// Sets a key of the config store as somebody else.
     async fn put(&self, name: &str, value: &str) -> Result<()> {
         let write = Write::Put(self.key_of(name), value.to_owned());
-        let fences: [Fence; 0] = [];
-        Ok(self.world.config.write(vec![write], &fences).await?)
+        Ok(self.world.config.write(vec![write], &[]).await?)
     }
 
     /// The value of a secret. `None`: there is none.
@@ -152,7 +150,42 @@ on_both!(
 );
 
 on_both!(
-    /// What others do to members in the stores is noticed without a watch, and taken back.
+    /// The next phase sees the value of a key, and of a secret the version alone.
+    results_have_no_values_of_secrets,
+    async |scene: Scene| {
+        scene.with_stores().await?;
+        let mut token = secret(&scene, "token");
+        token["value"] = json!("hidden-secret");
+        let entries = json!([key(&scene, "limits", "10"), token]);
+        let api: Api<ClusterConfigurator> = Api::all(scene.world.client.clone());
+        let results = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": scene.name, "name": "results"}, "data": {"text": "{results}"}});
+        let spec = json!({"spec": {
+            "chain": {"phases": [{"name": "root"}, {"name": "tell", "handler": "root"}]},
+            "parameters": {
+                "root": {"desiredAt": null, "desired": {"entries": entries}},
+                "tell": {"requests": [{"name": "tell", "apply": results}]},
+            },
+        }});
+        api.patch(&scene.name, &PatchParams::default(), &Patch::Merge(&spec)).await?;
+        scene.owner("shop", json!([])).await?;
+        scene
+            .world
+            .until("the results are written", || async { Ok(scene.config_map("results").await?.is_some()) })
+            .await?;
+        let results = scene.config_map("results").await?.unwrap();
+        let results: Vec<Value> = serde_json::from_str(results["data"]["text"].as_str().unwrap())?;
+        let objects: Vec<String> = results.iter().map(|result| result["objects"][0].as_str().unwrap().replace(&scene.name, "SCENE")).collect();
+        let version = scene.world.secrets.get(&format!("{}-token", scene.name)).await?.unwrap().version;
+        assert_eq!(objects, [
+            json!({"key": "basic/SCENE-limits", "value": "10"}).to_string(),
+            json!({"name": "SCENE-token", "version": version}).to_string(),
+        ]);
+        scene.world.stop().await
+    }
+);
+
+on_both!(
+    /// The host notices without a watch that others have changed members in the stores, and corrects them.
     drift_in_the_stores_is_repaired,
     async |scene: Scene| {
         scene.with_stores().await?;
@@ -165,8 +198,7 @@ on_both!(
         expect!["config-store key basic/SCENE-limits was changed by others and is corrected: the store does not say by whom"]
             .assert_eq(&events[0].replace(&scene.name, "SCENE"));
 
-        let fences: [Fence; 0] = [];
-        scene.world.config.write(vec![Write::Delete(scene.key_of("gone"))], &fences).await?;
+        scene.world.config.write(vec![Write::Delete(scene.key_of("gone"))], &[]).await?;
         scene.until_value("gone", Some("1")).await?;
 
         // Who changes a generated secret has another one. A lost one is generated again.

@@ -1,5 +1,5 @@
-//! The marks of members in the config store and the secret store. A mark is a key of the config store in the same partition as the member, which
-//! no request can name.
+//! The marks of members in the config store and the secret store. A mark is a key of the config store, in the partition of the member. No request
+//! can name it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -39,8 +39,8 @@ pub fn key_of(member: &MemberKey) -> Option<String> {
     }
 }
 
-/// Returns a member of a store as a document in the form of an object: `fields`, and the mark as labels and annotations. The uid is the nonce of
-/// the mark. A member that `is_changed` does not have the value that the host has written last.
+/// Returns a member of a store in the form of an object: `fields`, and the mark as labels and annotations. The uid is the nonce of the mark.
+/// `is_changed`: the member does not have the value that the host has written last.
 #[must_use]
 pub fn object_of(
     mark: Option<&StoreMark>,

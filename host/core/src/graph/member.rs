@@ -48,6 +48,15 @@ impl MemberKey {
         }
     }
 
+    /// The name of the object or the secret, or the key in the config store.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Kubernetes { name, .. } | Self::Secret { name, .. } => name,
+            Self::Config { key, .. } => key,
+        }
+    }
+
     /// Whether the member holds data that outlives the workload which uses it: volumes, volume claims and their snapshots.
     #[must_use]
     pub fn is_volume(&self) -> bool {

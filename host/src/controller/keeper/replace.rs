@@ -84,7 +84,8 @@ impl Keeper {
                 generator: shared.secret_generator.clone(),
                 partitions: shared.partitions.clone(),
                 key: shared.state_key.clone(),
-                own: (key.namespace.clone(), configurator.partition.clone()),
+                namespace: key.namespace.clone(),
+                partition: configurator.partition.clone(),
             };
             Arc::new(Sets::new(inventories, kinds, stores, metrics))
         });

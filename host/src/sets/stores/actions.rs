@@ -3,17 +3,17 @@
 use std::fmt::Display;
 
 use configurator_core::authorization::AuthorizedOperation;
+use configurator_core::desired::Content;
 use configurator_core::desired::store_mark::StoreMark;
-use configurator_core::desired::{Content, DesiredEntry};
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::graph::member::MemberKey;
 use configurator_core::request::{ConfigOperation, ConfigVerb};
 use serde_json::{Value, json};
 
-use super::super::actions::{Done, Entry, MemberActions, Prepared, PreparedStep};
-use super::super::live::ReadFor;
-use super::{Place, StoreRequests, found};
+use super::{StoreRequests, StoredMark, if_found};
+use crate::sets::actions::{Done, Entry, MemberActions, Prepared, PreparedStep};
+use crate::sets::live::ReadFor;
 use crate::shards::Permit;
 use crate::sinks::configstore::Companion;
 
@@ -25,78 +25,82 @@ struct Written {
 }
 
 impl MemberActions<'_> {
-    /// Carries out an action for a member of a store. A member that is not as it was read before is read again.
-    pub(in super::super) async fn attempt_in_store(
+    /// Carries out an action for a member of a store. Reads the member instead if it has changed since it was read last.
+    pub(in crate::sets) async fn attempt_in_store(
         self,
         prepared: &Prepared,
     ) -> Result<Done, Fault> {
-        let Some(mut place) = self.stores.place(&prepared.key).await? else {
+        let Some(mut stored) = self.stores.mark(&prepared.key).await? else {
             return without_partition(prepared);
         };
         let done = match &prepared.step {
             PreparedStep::Observe => Ok(None),
-            PreparedStep::Create(entry) => self.create(prepared, entry, &mut place).await,
+            PreparedStep::Create(entry) => self.create(prepared, entry, &mut stored).await,
             PreparedStep::Update { uid, .. } | PreparedStep::Delete { uid, .. }
-                if place.mark().map_or("", |mark| &mark.nonce) != uid =>
+                if stored.get().map_or("", |mark| &mark.nonce) != uid =>
             {
                 Ok(None)
             }
             PreparedStep::Update {
                 entry, is_drift, ..
             } => {
-                self.update(&prepared.key, entry, *is_drift, &mut place)
+                self.update(&prepared.key, entry, *is_drift, &mut stored)
                     .await
             }
             PreparedStep::Delete { is_marked, .. } => {
-                let is_pruning = place.mark().is_some_and(|mark| mark.pruning.is_some());
+                let is_pruning = stored.get().is_some_and(|mark| mark.pruning.is_some());
                 match *is_marked == is_pruning {
-                    true => self.delete(&prepared.key, &mut place).await,
+                    true => self.delete(&prepared.key, &mut stored).await,
                     false => Ok(None),
                 }
             }
             PreparedStep::Mark(version) => {
-                let mark = place.mark().map(|mark| StoreMark {
+                let mark = stored.get().map(|mark| StoreMark {
                     pruning: Some(*version),
                     ..mark.clone()
                 });
-                self.replace_mark(&mut place, mark).await
+                self.replace_mark(&mut stored, mark).await
             }
-            PreparedStep::Release => self.replace_mark(&mut place, None).await,
+            PreparedStep::Release => self.replace_mark(&mut stored, None).await,
         };
         match done {
             Ok(Some(done)) => return Ok(done),
             Ok(None) => {}
-            // Somebody else was first.
+            // Others have changed the member meanwhile.
             Err(fault) if fault.kind == FaultKind::ResourceConflict => {
-                match self.stores.place(&prepared.key).await? {
-                    Some(found) => place = found,
+                match self.stores.mark(&prepared.key).await? {
+                    Some(found) => stored = found,
                     None => return without_partition(prepared),
                 }
             }
             Err(fault) => return Err(fault),
         }
-        self.look_in_store(prepared, place).await
+        self.look_in_store(prepared, stored).await
     }
 
     /// Reads a member whose mark was read.
-    async fn look_in_store(self, prepared: &Prepared, mut place: Place) -> Result<Done, Fault> {
+    async fn look_in_store(
+        self,
+        prepared: &Prepared,
+        mut stored: StoredMark,
+    ) -> Result<Done, Fault> {
         let key = &prepared.key;
         let value = self.value(key).await?;
-        if let (MemberKey::Secret { .. }, Some(value), Some(mark)) = (key, &value, place.mark())
+        if let (MemberKey::Secret { .. }, Some(value), Some(mark)) = (key, &value, stored.get())
             && prepared.unconfirmed.as_ref() == Some(&mark.nonce)
-            && self.stores.digest(&place, value).await? != mark.value
+            && self.stores.digest(&stored, value).await? != mark.value
         {
             // Somebody else created the secret after this host had written the mark, and before it could create the secret.
-            self.put_mark(&mut place, None).await?;
+            self.put_mark(&mut stored, None).await?;
         }
-        let object = self.stores.object(key, &place, value).await?;
+        let object = self.stores.object(key, &stored, value).await?;
         Ok(Done::Seen(object.map(Box::new), ReadFor::Look))
     }
 
-    /// Reads what a member has, as its store answers. `None`: it has nothing.
-    pub(in super::super) async fn value(self, key: &MemberKey) -> Result<Option<Value>, Fault> {
+    /// Reads the value of a member, in the form of the store's answer. `None`: it has no value.
+    pub(in crate::sets) async fn value(self, key: &MemberKey) -> Result<Option<Value>, Fault> {
         let operation = StoreRequests { run: self.run }.get(key)?;
-        let answer = found(self.answer(key, &operation, Companion::default()).await)?;
+        let answer = if_found(self.answer(key, &operation, Companion::default()).await)?;
         let document = answer.and_then(|answer| answer.query_objects.into_iter().next());
         Ok(document.map(|document| document.to_value()))
     }
@@ -106,14 +110,14 @@ impl MemberActions<'_> {
         self,
         prepared: &Prepared,
         entry: &Entry,
-        place: &mut Place,
+        stored: &mut StoredMark,
     ) -> Result<Option<Done>, Fault> {
         let key = &prepared.key;
-        if place.mark().is_some() || self.value(key).await?.is_some() {
+        if stored.get().is_some() || self.value(key).await?.is_some() {
             return Ok(None);
         }
-        let written = self.write_member(key, entry, place, None).await?;
-        self.shown(key, place, written.value).await.map(Some)
+        let written = self.write_member(key, entry, stored, None).await?;
+        self.shown(key, stored, written.value).await.map(Some)
     }
 
     async fn update(
@@ -121,11 +125,11 @@ impl MemberActions<'_> {
         key: &MemberKey,
         entry: &Entry,
         is_drift: bool,
-        place: &mut Place,
+        stored: &mut StoredMark,
     ) -> Result<Option<Done>, Fault> {
         let before = self.value(key).await?;
-        let written = self.write_member(key, entry, place, before).await?;
-        let done = self.shown(key, place, written.value).await?;
+        let written = self.write_member(key, entry, stored, before).await?;
+        let done = self.shown(key, stored, written.value).await?;
         Ok(Some(match done {
             Done::Seen(Some(object), _) if is_drift && written.is_changed => {
                 Done::Repaired(object, None)
@@ -134,8 +138,13 @@ impl MemberActions<'_> {
         }))
     }
 
-    async fn shown(self, key: &MemberKey, place: &Place, value: Value) -> Result<Done, Fault> {
-        let object = self.stores.object(key, place, Some(value)).await?;
+    async fn shown(
+        self,
+        key: &MemberKey,
+        stored: &StoredMark,
+        value: Value,
+    ) -> Result<Done, Fault> {
+        let object = self.stores.object(key, stored, Some(value)).await?;
         Ok(Done::Seen(object.map(Box::new), ReadFor::Write))
     }
 
@@ -144,30 +153,19 @@ impl MemberActions<'_> {
         self,
         key: &MemberKey,
         entry: &Entry,
-        place: &mut Place,
+        stored: &mut StoredMark,
         before: Option<Value>,
     ) -> Result<Written, Fault> {
-        let declared = entry
-            .declared()
-            .map(|declared| (declared, &declared.content));
-        match declared {
-            Some((declared, Content::Config(content))) => {
-                let uid = match &content.write {
-                    ConfigOperation::Resource(resource) => resource.uid.clone().map(Value::String),
-                    _ => None,
-                };
-                let uid = uid.or_else(|| before.as_ref()?.get("uid").cloned());
-                let value = json!({"uid": uid, "value": content.write.value()});
-                let mark = self.mark_of(entry, self.stores.digest(place, &value).await?);
-                let is_new = place.mark().is_none() && before.is_none();
-                self.write_config((key, declared), place, mark, is_new)
+        match entry.declared().map(|declared| &declared.content) {
+            Some(Content::Config(content)) => {
+                self.write_config((key, &content.write), entry, stored, before)
                     .await
             }
-            Some((_, Content::Secret(content))) => {
+            Some(Content::Secret(content)) => {
                 let value = content.value.clone();
-                self.write_secret((key, value), entry, place, before).await
+                self.write_secret((key, value), entry, stored, before).await
             }
-            _ => {
+            Some(Content::Kubernetes(_)) | None => {
                 let message = format!("{key}: the set has no such entry");
                 Err(Fault::new(FaultKind::ResourceGeneric, message))
             }
@@ -187,52 +185,56 @@ impl MemberActions<'_> {
 
     async fn write_config(
         self,
-        (key, declared): (&MemberKey, &DesiredEntry),
-        place: &mut Place,
-        mark: StoreMark,
-        is_new: bool,
+        (key, write): (&MemberKey, &ConfigOperation),
+        entry: &Entry,
+        stored: &mut StoredMark,
+        before: Option<Value>,
     ) -> Result<Written, Fault> {
-        let requests = StoreRequests { run: self.run };
+        let uid = match write {
+            ConfigOperation::Resource(resource) => resource.uid.clone().map(Value::String),
+            _ => None,
+        };
+        let uid = uid.or_else(|| before.as_ref()?.get("uid").cloned());
+        let value = json!({"uid": uid, "value": write.value()});
+        let mark = self.mark_of(entry, self.stores.digest(stored, &value).await?);
+        let is_new = stored.get().is_none() && before.is_none();
         let verb = match is_new {
             true => ConfigVerb::Create,
             false => ConfigVerb::Update,
         };
-        let operation = requests.write_config(key, declared, verb)?;
+        let requests = StoreRequests { run: self.run };
+        let operation = requests.write_config(key, write.clone(), verb)?;
         let companion = Companion {
-            conditions: vec![place.is_unchanged()],
-            writes: vec![place.write(Some(&mark))],
+            conditions: vec![stored.is_unchanged()],
+            writes: vec![stored.write(Some(&mark))],
             needs_change: is_new,
         };
-        let answer = self.answer(key, &operation, companion).await?;
-        place.set(Some(mark));
-        let value = answer.query_objects.into_iter().next();
-        Ok(Written {
-            value: value.map(|value| value.to_value()).unwrap_or_default(),
-            is_changed: answer.changed,
-        })
+        let written = self.write_value(key, &operation, companion).await?;
+        stored.set(Some(mark));
+        Ok(written)
     }
 
     async fn write_secret(
         self,
         (key, declared): (&MemberKey, Option<Document>),
         entry: &Entry,
-        place: &mut Place,
+        stored: &mut StoredMark,
         before: Option<Value>,
     ) -> Result<Written, Fault> {
         let requests = StoreRequests { run: self.run };
-        let stored = before.as_ref().and_then(|before| before.get("value"));
-        let value = match (declared, stored) {
+        let current = before.as_ref().and_then(|before| before.get("value"));
+        let value = match (declared, current) {
             (Some(declared), _) => declared,
-            (None, Some(stored)) => document(stored)?,
-            (None, None) => self.stores.generator.generate(name_of(key))?,
+            (None, Some(current)) => document(current)?,
+            (None, None) => self.stores.generator.generate(key.name())?,
         };
-        let digest = self.stores.digest_of_secret(place, &value).await?;
+        let digest = self.stores.digest(stored, &json!({"value": value})).await?;
         let mark = self.mark_of(entry, digest);
-        let is_claimed = place.mark().is_some();
-        // While a member has no value, or no mark yet, the mark goes first: it says what the host is about to write.
+        let is_claimed = stored.get().is_some();
+        // A mark that is written before the value announces it, for a host that continues after a crash.
         let is_first = !is_claimed || before.is_none();
         if is_first {
-            self.put_mark(place, Some(mark.clone())).await?;
+            self.put_mark(stored, Some(mark.clone())).await?;
         }
         let written = match before {
             Some(before) if before.get("value") == Some(&value.to_value()) => Written {
@@ -243,15 +245,18 @@ impl MemberActions<'_> {
                 let version = before.get("version").and_then(Value::as_u64);
                 let version = version.unwrap_or_default();
                 let operation = requests.update_secret(key, value, version)?;
-                self.write_value(key, &operation).await?
+                self.write_value(key, &operation, Companion::default())
+                    .await?
             }
             None => {
                 let operation = requests.create_secret(key, value)?;
-                let written = self.write_value(key, &operation).await?;
-                let digest = self.stores.digest(place, &written.value).await?;
+                let written = self
+                    .write_value(key, &operation, Companion::default())
+                    .await?;
+                let digest = self.stores.digest(stored, &written.value).await?;
                 if !written.is_changed && digest != mark.value {
                     if !is_claimed {
-                        self.put_mark(place, None).await?;
+                        self.put_mark(stored, None).await?;
                     }
                     return Err(overtaken(key));
                 }
@@ -259,7 +264,7 @@ impl MemberActions<'_> {
             }
         };
         if !is_first {
-            self.put_mark(place, Some(mark)).await?;
+            self.put_mark(stored, Some(mark)).await?;
         }
         Ok(written)
     }
@@ -268,8 +273,9 @@ impl MemberActions<'_> {
         self,
         key: &MemberKey,
         operation: &AuthorizedOperation,
+        companion: Companion,
     ) -> Result<Written, Fault> {
-        let answer = self.answer(key, operation, Companion::default()).await?;
+        let answer = self.answer(key, operation, companion).await?;
         let value = answer.query_objects.into_iter().next();
         Ok(Written {
             value: value.map(|value| value.to_value()).unwrap_or_default(),
@@ -277,21 +283,21 @@ impl MemberActions<'_> {
         })
     }
 
-    async fn delete(self, key: &MemberKey, place: &mut Place) -> Result<Option<Done>, Fault> {
+    async fn delete(self, key: &MemberKey, stored: &mut StoredMark) -> Result<Option<Done>, Fault> {
         let operation = StoreRequests { run: self.run }.delete(key)?;
         match key {
             MemberKey::Config { .. } => {
                 let companion = Companion {
-                    conditions: vec![place.is_unchanged()],
-                    writes: vec![place.write(None)],
+                    conditions: vec![stored.is_unchanged()],
+                    writes: vec![stored.write(None)],
                     needs_change: false,
                 };
                 self.answer(key, &operation, companion).await?;
-                place.set(None);
+                stored.set(None);
             }
             MemberKey::Secret { .. } | MemberKey::Kubernetes { .. } => {
                 self.answer(key, &operation, Companion::default()).await?;
-                self.put_mark(place, None).await?;
+                self.put_mark(stored, None).await?;
             }
         }
         Ok(None)
@@ -300,11 +306,11 @@ impl MemberActions<'_> {
     /// Writes or deletes the mark of a member that has one.
     async fn replace_mark(
         self,
-        place: &mut Place,
+        stored: &mut StoredMark,
         mark: Option<StoreMark>,
     ) -> Result<Option<Done>, Fault> {
-        if place.mark().is_some() {
-            self.put_mark(place, mark).await?;
+        if stored.get().is_some() {
+            self.put_mark(stored, mark).await?;
         }
         Ok(None)
     }
@@ -313,18 +319,18 @@ impl MemberActions<'_> {
     ///
     /// # Errors
     /// [`FaultKind::ResourceConflict`] if it is not as it was read.
-    async fn put_mark(self, place: &mut Place, mark: Option<StoreMark>) -> Result<(), Fault> {
+    async fn put_mark(self, stored: &mut StoredMark, mark: Option<StoreMark>) -> Result<(), Fault> {
         if let Some(permit) = self.permit {
             permit.ready(None).await;
         }
-        let write = place.write(mark.as_ref());
-        let conditions = [place.is_unchanged()];
+        let write = stored.write(mark.as_ref());
+        let conditions = [stored.is_unchanged()];
         let fences = Permit::fences_of(self.permit);
         let config = &self.stores.config;
         if !config.write_if(vec![write], &conditions, fences).await? {
-            return Err(overtaken(&place.key));
+            return Err(overtaken(&stored.key));
         }
-        place.set(mark);
+        stored.set(mark);
         Ok(())
     }
 }
@@ -337,13 +343,6 @@ fn without_partition(prepared: &Prepared) -> Result<Done, Fault> {
             format!("{}: there is no such namespace", prepared.key),
         )),
         _ => Ok(Done::Seen(None, ReadFor::Look)),
-    }
-}
-
-fn name_of(key: &MemberKey) -> &str {
-    match key {
-        MemberKey::Secret { name, .. } | MemberKey::Kubernetes { name, .. } => name,
-        MemberKey::Config { key, .. } => key,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Members in the config store and the secret store.
 //!
-//! A member has a mark: a key of the config store which says what set it belongs to ([`configurator_core::desired::store_mark`]). A member exists
-//! while it has a value or a mark. A key of the config store is written in one transaction with its mark. A secret gets its mark first, and loses it
-//! last: whoever writes to a name that has a mark changes a member.
+//! Each member has a mark: a key of the config store that names the set of the member ([`configurator_core::desired::store_mark`]). A member
+//! exists while it has a value or a mark. The host writes a key of the config store in one transaction with its mark. It writes the mark of a secret
+//! before the secret, and deletes it after: who writes to a name that has a mark changes a member.
 
 mod actions;
 mod poll;
@@ -11,17 +11,15 @@ mod requests;
 use std::sync::Arc;
 
 use configurator_core::desired::store_mark::{self, StoreMark};
-use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::graph::member::MemberKey;
-use configurator_core::layers::Write;
+use configurator_core::layers::{self, Write};
 use configurator_core::partition::Partition;
-use configurator_core::request::Operation;
+use configurator_core::request::ConfigVerb;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::poll::poll;
 pub(super) use self::requests::StoreRequests;
-use self::requests::read_of;
 use crate::seal::HostKey;
 use crate::sinks::configstore::{Condition, ConfigStore, ConfigTransaction};
 use crate::sinks::partitions::Partitions;
@@ -34,25 +32,28 @@ pub(crate) struct Stores {
     pub(crate) generator: Arc<dyn SecretGenerator>,
     pub(crate) partitions: Arc<dyn Partitions>,
     pub(crate) key: Arc<HostKey>,
-    /// The Configurator's own partition, and the namespace that it belongs to.
-    pub(crate) own: (String, Partition),
+    /// The namespace of the Configurator. Empty for a ClusterConfigurator.
+    pub(crate) namespace: String,
+    /// The Configurator's own partition.
+    pub(crate) partition: Partition,
 }
 
-/// A mark that was read, or the place of one that does not exist.
-struct Place {
+/// The mark of a member, as it was read or written last.
+struct StoredMark {
+    /// The partition of the member.
     partition: Partition,
     /// The key of the mark.
     key: String,
-    /// The mark, and its text as it is stored.
+    /// The mark and its text in the store. `None`: the member has no mark.
     mark: Option<(StoreMark, String)>,
 }
 
-impl Place {
-    fn mark(&self) -> Option<&StoreMark> {
+impl StoredMark {
+    fn get(&self) -> Option<&StoreMark> {
         self.mark.as_ref().map(|(mark, _)| mark)
     }
 
-    /// Takes note of a write.
+    /// Records that a write succeeded.
     fn set(&mut self, mark: Option<StoreMark>) {
         self.mark = mark.map(|mark| {
             let text = text_of(&mark);
@@ -60,7 +61,7 @@ impl Place {
         });
     }
 
-    /// Holds while the mark is as it was read.
+    /// The condition that the mark is as it was read.
     fn is_unchanged(&self) -> Condition {
         match &self.mark {
             None => Condition::is_absent(self.key.as_str()),
@@ -68,7 +69,7 @@ impl Place {
         }
     }
 
-    /// The write after which the mark is this one. `None`: there is none.
+    /// The write that replaces the mark. `None` deletes it.
     fn write(&self, mark: Option<&StoreMark>) -> Write {
         match mark {
             None => Write::Delete(self.key.clone()),
@@ -82,56 +83,53 @@ fn text_of(mark: &StoreMark) -> String {
 }
 
 impl Stores {
-    /// Reads a member for a look at what others have done to it. The handler does not see it.
-    async fn look(&self, key: &MemberKey) -> Result<Option<Value>, Fault> {
-        let Some(place) = self.place(key).await? else {
+    /// Reads a member to see what others have done to it. The handler does not see it.
+    async fn poll(&self, key: &MemberKey) -> Result<Option<Value>, Fault> {
+        let Some(mark) = self.mark(key).await? else {
             return Ok(None);
         };
-        let value = match read_of(key, None) {
-            Operation::Config(request) => {
-                let transaction = ConfigTransaction::new(&request.operations, "");
-                let transaction = transaction.partition(place.partition.clone());
-                found(self.config.transact(transaction).await)?
-                    .and_then(|found| found.answers.into_iter().next())
-                    .map(|document| document.to_value())
+        let value = match key {
+            MemberKey::Config { key, .. } => {
+                let operation = layers::operation_at(key, ConfigVerb::Get, None);
+                let transaction = ConfigTransaction::new(operation.as_slice(), "");
+                let transaction = transaction.partition(mark.partition.clone());
+                let found = if_found(self.config.transact(transaction).await)?;
+                let document = found.and_then(|found| found.answers.into_iter().next());
+                document.map(|document| document.to_value())
             }
-            Operation::Secret(request) => {
-                let name = place.partition.secret(&request.name);
-                let secret = self.secrets.get(&name).await?;
+            MemberKey::Secret { name, .. } => {
+                let secret = self.secrets.get(&mark.partition.secret(name)).await?;
                 secret.map(|secret| {
-                    json!({"name": request.name, "version": secret.version, "value": secret.value})
+                    json!({"name": name, "version": secret.version, "value": secret.value})
                 })
             }
-            Operation::Kubernetes(_) | Operation::Http(_) | Operation::Extension(_) => None,
+            MemberKey::Kubernetes { .. } => None,
         };
-        self.object(key, &place, value).await
+        self.object(key, &mark, value).await
     }
 
     /// Reads the mark of a member. `None`: the namespace whose partition the member is in does not exist, so it does not either.
-    async fn place(&self, key: &MemberKey) -> Result<Option<Place>, Fault> {
-        let (MemberKey::Config { partition, .. } | MemberKey::Secret { partition, .. }) = key
-        else {
+    async fn mark(&self, key: &MemberKey) -> Result<Option<StoredMark>, Fault> {
+        let (Some(partition), Some(mark_key)) = (key.partition(), store_mark::key_of(key)) else {
             return Ok(None);
         };
-        let partition = match *partition == self.own.0 {
-            true => self.own.1.clone(),
-            false => match found(self.partitions.of_namespace(partition).await)? {
+        let partition = match partition == self.namespace {
+            true => self.partition.clone(),
+            false => match if_found(self.partitions.of_namespace(partition).await)? {
                 Some(partition) => partition,
                 None => return Ok(None),
             },
         };
-        let mark_key = store_mark::key_of(key).unwrap_or_default();
         let mark_key = format!("{}{mark_key}", partition.prefix());
-        let mut stored = self.config.scan(&mark_key).await?.into_iter();
-        let stored = stored.find(|(found, _)| *found == mark_key);
-        let mark = stored.map(|(_, text)| {
+        let stored = self.config.get(&mark_key).await?;
+        let mark = stored.map(|text| {
             let mark: StoreMark = serde_json::from_str(&text).map_err(|error| {
                 let message = format!("the mark of {key} in the config store cannot be read: {error}; delete the key {mark_key} if no set has it");
                 Fault::new(FaultKind::ResourceGeneric, message)
             })?;
             Ok((mark, text))
         });
-        Ok(Some(Place {
+        Ok(Some(StoredMark {
             mark: mark.transpose()?,
             key: mark_key,
             partition,
@@ -142,15 +140,15 @@ impl Stores {
     async fn object(
         &self,
         key: &MemberKey,
-        place: &Place,
+        stored: &StoredMark,
         value: Option<Value>,
     ) -> Result<Option<Value>, Fault> {
-        let mark = place.mark();
+        let mark = stored.get();
         if mark.is_none() && value.is_none() {
             return Ok(None);
         }
         let is_changed = match (&value, mark) {
-            (Some(value), Some(mark)) => self.digest(place, value).await? != mark.value,
+            (Some(value), Some(mark)) => self.digest(stored, value).await? != mark.value,
             (None, _) => true,
             (Some(_), None) => false,
         };
@@ -166,20 +164,15 @@ impl Stores {
     }
 
     /// The keyed digest of the value of a member, as its store answers it.
-    async fn digest(&self, place: &Place, value: &Value) -> Result<String, Fault> {
+    async fn digest(&self, mark: &StoredMark, value: &Value) -> Result<String, Fault> {
         let text = json!([value.get("uid"), value.get("value")]).to_string();
-        let parts: [&[u8]; 3] = [b"member", place.key.as_bytes(), text.as_bytes()];
+        let parts: [&[u8]; 3] = [b"member", mark.key.as_bytes(), text.as_bytes()];
         Ok(self.key.get().await?.seal(&parts))
-    }
-
-    /// The keyed digest of the value of a secret.
-    async fn digest_of_secret(&self, place: &Place, value: &Document) -> Result<String, Fault> {
-        self.digest(place, &json!({"value": value})).await
     }
 }
 
-/// The answer of a server. `None`: it says that there is nothing.
-fn found<T>(answer: Result<T, Fault>) -> Result<Option<T>, Fault> {
+/// Returns the answer of a server. `None`: the server has no such object, key or secret.
+pub(super) fn if_found<T>(answer: Result<T, Fault>) -> Result<Option<T>, Fault> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(fault) if fault.kind == FaultKind::ResourceNotFound => Ok(None),

@@ -1,16 +1,15 @@
-//! Looks at members in the stores from time to time: no watch shows what others do to them.
+//! Reads members in the stores periodically, because no watch reports their changes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use configurator_core::graph::member::MemberKey;
 use configurator_core::request::ObjectRef;
 use futures::{Stream, StreamExt as _, stream};
 
-use super::super::registry::{PolledMember, Sets, Shown};
-use crate::clock::{SharedClock, until};
+use crate::clock::SharedClock;
+use crate::sets::registry::{PolledMember, Sets, Shown};
 
-/// The longest wait until a member is read again that is not ready.
+/// The longest time between two reads of a member that is not ready.
 const UNREADY: Duration = Duration::from_secs(5);
 /// The most members that are read at one time.
 const PARALLEL: usize = 8;
@@ -23,11 +22,10 @@ pub(crate) fn poll(
 ) -> impl Stream<Item = ObjectRef> {
     let round = interval.min(UNREADY);
     let due = clock.now().after(interval);
-    let begun = stream::unfold(due, move |due| {
+    let rounds = stream::unfold(due, move |due| {
         let (sets, clock) = (sets.clone(), clock.clone());
         async move {
-            let at = clock.now().after(round);
-            until(clock.clone(), Some(at)).await;
+            clock.sleep(round).await;
             let is_due = clock.now() >= due;
             let members = sets.polled(is_due);
             let next = if is_due {
@@ -39,10 +37,10 @@ pub(crate) fn poll(
             Some((stream::iter(owners), next))
         }
     });
-    begun.flatten()
+    rounds.flatten()
 }
 
-/// Reads members, and returns the owners of those that others have changed.
+/// Reads members. Returns the owners of those that others have changed.
 async fn owners(sets: &Sets, clock: &SharedClock, members: Vec<PolledMember>) -> Vec<ObjectRef> {
     let looks = members.into_iter().map(|member| look(sets, clock, member));
     let looks = stream::iter(looks).buffer_unordered(PARALLEL);
@@ -51,17 +49,14 @@ async fn owners(sets: &Sets, clock: &SharedClock, members: Vec<PolledMember>) ->
 
 async fn look(sets: &Sets, clock: &SharedClock, member: PolledMember) -> Option<ObjectRef> {
     let PolledMember { set, key } = member;
-    let shown = match sets.stores.look(&key).await {
+    let shown = match sets.stores.poll(&key).await {
         Ok(Some(object)) => Shown::Object(Box::new(object)),
         Ok(None) => Shown::Unselected,
         Err(fault) => {
-            tell(&key, &fault.message);
+            let error = fault.message;
+            tracing::warn!(member = %key, error, "a member of a set cannot be read; the host retries");
             return None;
         }
     };
     sets.show(&set, key, shown, clock.now())
-}
-
-fn tell(key: &MemberKey, error: &str) {
-    tracing::warn!(member = %key, error, "a member of a set cannot be read; the host tries again");
 }

@@ -1,9 +1,8 @@
 //! The requests that read and write members of the stores, authorized like those of handlers.
 
 use configurator_core::authorization::{AuthorizedOperation, Denied};
-use configurator_core::desired::{Content, DesiredEntry};
 use configurator_core::document::Document;
-use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::fault::Fault;
 use configurator_core::graph::member::MemberKey;
 use configurator_core::layers;
 use configurator_core::request::{
@@ -13,28 +12,27 @@ use configurator_core::run::Run;
 
 /// Makes the requests of one run.
 #[derive(Clone, Copy)]
-pub(in super::super) struct StoreRequests<'a> {
-    pub(in super::super) run: &'a Run,
+pub(in crate::sets) struct StoreRequests<'a> {
+    pub(in crate::sets) run: &'a Run,
 }
 
 impl StoreRequests<'_> {
     /// Reads a member.
     pub(super) fn get(self, key: &MemberKey) -> Result<AuthorizedOperation, Fault> {
-        self.authorize(read_of(key, self.partition(key)))
+        self.authorize(match key {
+            MemberKey::Config { .. } => self.config_at(key, ConfigVerb::Get),
+            _ => self.secret(key, SecretVerb::Get, None, None),
+        })
     }
 
     /// Writes the value of a key of the config store, with `Create` only if it is absent.
     pub(super) fn write_config(
         self,
         key: &MemberKey,
-        entry: &DesiredEntry,
+        write: ConfigOperation,
         verb: ConfigVerb,
     ) -> Result<AuthorizedOperation, Fault> {
-        let Content::Config(content) = &entry.content else {
-            return Err(misplaced(key));
-        };
-        let write = content.write.clone().with_verb(verb);
-        self.authorize(config(self.partition(key), write))
+        self.authorize(config(self.partition(key), Some(write.with_verb(verb))))
     }
 
     /// Creates a secret, if it is absent.
@@ -59,29 +57,25 @@ impl StoreRequests<'_> {
     /// Deletes a member.
     pub(super) fn delete(self, key: &MemberKey) -> Result<AuthorizedOperation, Fault> {
         self.authorize(match key {
-            MemberKey::Config { key: at, .. } => {
-                config_at(self.partition(key), at, ConfigVerb::Delete)
-            }
+            MemberKey::Config { .. } => self.config_at(key, ConfigVerb::Delete),
             _ => self.secret(key, SecretVerb::Delete, None, None),
         })
     }
 
     /// Whether rules grant each verb that an entry needs. Empty for a Kubernetes object.
-    pub(in super::super) fn asked(self, key: &MemberKey) -> Vec<(&'static str, Result<(), Fault>)> {
+    pub(in crate::sets) fn asked(self, key: &MemberKey) -> Vec<(&'static str, Result<(), Fault>)> {
         let asked = |verb, operation| (verb, self.authorize(operation).map(drop));
         match key {
-            MemberKey::Config { key: at, .. } => {
+            MemberKey::Config { .. } => {
                 let verbs = ConfigVerb::ALL.into_iter();
-                let operation = |verb| config_at(self.partition(key), at, verb);
                 verbs
-                    .map(|verb| asked(verb.name(), operation(verb)))
+                    .map(|verb| asked(verb.name(), self.config_at(key, verb)))
                     .collect()
             }
             MemberKey::Secret { .. } => {
                 let verbs = SecretVerb::ALL.into_iter();
-                let operation = |verb| self.secret(key, verb, None, None);
                 verbs
-                    .map(|verb| asked(verb.name(), operation(verb)))
+                    .map(|verb| asked(verb.name(), self.secret(key, verb, None, None)))
                     .collect()
             }
             MemberKey::Kubernetes { .. } => Vec::new(),
@@ -89,10 +83,17 @@ impl StoreRequests<'_> {
     }
 
     /// The namespace that a request for a member names. `None`: the partition is the Configurator's own.
-    pub(in super::super) fn partition(self, key: &MemberKey) -> Option<String> {
+    pub(in crate::sets) fn partition(self, key: &MemberKey) -> Option<String> {
         let own = &self.run.configurator().key.namespace;
         let partition = key.partition()?;
         (partition != own).then(|| partition.to_owned())
+    }
+
+    fn config_at(self, key: &MemberKey, verb: ConfigVerb) -> Operation {
+        config(
+            self.partition(key),
+            layers::operation_at(key.name(), verb, None),
+        )
     }
 
     fn secret(
@@ -102,12 +103,8 @@ impl StoreRequests<'_> {
         value: Option<Document>,
         version: Option<u64>,
     ) -> Operation {
-        let name = match key {
-            MemberKey::Secret { name, .. } => name.clone(),
-            MemberKey::Kubernetes { .. } | MemberKey::Config { .. } => String::new(),
-        };
         Operation::Secret(SecretRequest {
-            name,
+            name: key.name().to_owned(),
             verb,
             value,
             version,
@@ -121,40 +118,10 @@ impl StoreRequests<'_> {
     }
 }
 
-/// The request that reads a member.
-pub(super) fn read_of(key: &MemberKey, partition: Option<String>) -> Operation {
-    match key {
-        MemberKey::Config { key, .. } => config_at(partition, key, ConfigVerb::Get),
-        MemberKey::Secret { name, .. } | MemberKey::Kubernetes { name, .. } => {
-            Operation::Secret(SecretRequest {
-                name: name.clone(),
-                verb: SecretVerb::Get,
-                value: None,
-                version: None,
-                partition,
-            })
-        }
-    }
-}
-
-fn config_at(partition: Option<String>, key: &str, verb: ConfigVerb) -> Operation {
-    let operation = layers::operation_at(key, verb, None);
+fn config(partition: Option<String>, operation: Option<ConfigOperation>) -> Operation {
     Operation::Config(ConfigRequest {
         is_transaction: false,
         operations: operation.into_iter().collect(),
         partition,
     })
-}
-
-fn config(partition: Option<String>, operation: ConfigOperation) -> Operation {
-    Operation::Config(ConfigRequest {
-        is_transaction: false,
-        operations: vec![operation],
-        partition,
-    })
-}
-
-fn misplaced(key: &MemberKey) -> Fault {
-    let message = format!("{key}: the set has no such entry");
-    Fault::new(FaultKind::ResourceGeneric, message)
 }
