@@ -11,17 +11,19 @@ mod watch;
 use std::time::Duration;
 
 use configurator_core::backoff::RetryPolicy;
-use configurator_core::configurator::{Configurator, Deletion, DeletionBy, SetOptions};
+use configurator_core::configurator::{Configurator, Deletion, DeletionBy, Ending, SetOptions};
 use configurator_core::document::Document;
 use configurator_core::handler::CallLimits;
 use configurator_core::partition::Partition;
 use configurator_core::service_account::ServiceAccount;
+use configurator_core::time::Timestamp;
 use kube::core::Selector;
 
 pub use self::capabilities::capabilities;
 pub use self::flows::{FlowSet, Flows};
 use crate::resource::{
-    self, DeletionBySpec, InstancePolicySpec, LimitsSpec, ParametersSourceSpec, SetsSpec,
+    self, DeletionBySpec, InstancePolicySpec, LimitsSpec, ParametersSourceSpec, SetsDeletionSpec,
+    SetsSpec,
 };
 
 /// The longest name of a Configurator. Kubernetes allows 63 characters in the last part of a finalizer's name.
@@ -101,7 +103,12 @@ pub fn check(
             return Err(wrong("spec", "must have either a chain or a machine"));
         }
     };
-    let sets = spec.sets.as_ref().map(sets).transpose()?;
+    let ending = ending(resource);
+    if spec.sets.is_none() && spec.deletion.sets != SetsDeletionSpec::Block {
+        return Err(wrong("spec.deletion.sets", "needs spec.sets"));
+    }
+    let sets = spec.sets.as_ref().map(|sets| set_options(sets, ending));
+    let sets = sets.transpose()?;
     let deletion = Deletion {
         by: match spec.deletion.by {
             // Without a finalizer, an owner could go before its members.
@@ -109,7 +116,11 @@ pub fn check(
             DeletionBySpec::Ledger => DeletionBy::Ledger,
             DeletionBySpec::Finalizer => DeletionBy::Finalizer,
         },
-        phases: chain::phases("spec.deletion.phases", &spec.deletion.phases)?,
+        phases: match ending {
+            // Their owners are not deleted.
+            Some(_) => Vec::new(),
+            None => chain::phases("spec.deletion.phases", &spec.deletion.phases)?,
+        },
         timeout: span("spec.deletion.timeout", spec.deletion.timeout)?,
     };
     let mut watch = watch::watch(&spec.watch)?;
@@ -266,10 +277,26 @@ fn check_name<'a>(
     Ok(())
 }
 
+/// The most entries of `spec.sets.adoptedManagers`.
+const MAX_ADOPTED_MANAGERS: usize = 64;
 /// The shortest time after which members in stores are read again.
 const MIN_STORE_POLL: Duration = Duration::from_secs(1);
 
-fn sets(spec: &SetsSpec) -> Result<SetOptions, DeclarationError> {
+/// How the sets end, if the Configurator is being deleted. `None`: they do not.
+fn ending(resource: &resource::Configurator) -> Option<Ending> {
+    let since = resource.metadata.deletion_timestamp.as_ref()?;
+    let keeps_members = match resource.spec.deletion.sets {
+        SetsDeletionSpec::Block => return None,
+        SetsDeletionSpec::Delete => false,
+        SetsDeletionSpec::Orphan => true,
+    };
+    Some(Ending {
+        since: Timestamp::from_millis(since.0.as_millisecond()),
+        keeps_members,
+    })
+}
+
+fn set_options(spec: &SetsSpec, ending: Option<Ending>) -> Result<SetOptions, DeclarationError> {
     let percent = u8::try_from(spec.max_prune_percent).ok();
     let percent = percent.filter(|percent| *percent <= 100);
     let max_entries = usize::try_from(spec.max_entries).ok();
@@ -279,8 +306,13 @@ fn sets(spec: &SetsSpec) -> Result<SetOptions, DeclarationError> {
     if store_poll < MIN_STORE_POLL {
         return Err(wrong(path, "must be at least 1s"));
     }
+    if spec.adopted_managers.len() > MAX_ADOPTED_MANAGERS {
+        return Err(wrong("spec.sets.adoptedManagers", "must be at most 64"));
+    }
     Ok(SetOptions {
         store_poll,
+        adopted_managers: spec.adopted_managers.clone().into(),
+        ending,
         max_prune_percent: percent
             .ok_or_else(|| wrong("spec.sets.maxPrunePercent", "must be at most 100"))?,
         prune_from: count("spec.sets.pruneFrom", spec.prune_from)?,

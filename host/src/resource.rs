@@ -31,7 +31,7 @@ pub use self::capabilities::{
 };
 pub use self::chain::{BatchSpec, ChainPhaseSpec, ChainSpec};
 pub use self::cluster::{ClusterConfigurator, ClusterConfiguratorSpec};
-pub use self::deletion::{DeletionBySpec, DeletionSpec};
+pub use self::deletion::{DeletionBySpec, DeletionSpec, SetsDeletionSpec};
 pub use self::limits::{LimitsSpec, RetrySpec};
 use self::machine::{MachineSpec, any_object};
 pub use self::module::{

@@ -7,11 +7,16 @@ mod answer;
 
 use std::fmt;
 
+use serde_json::{Value, json};
+
 use crate::capability::Capabilities;
 use crate::ceiling::{self, Ceiling};
+use crate::document::Document;
 use crate::fault::{Fault, FaultKind};
 use crate::kubernetes_call::KubernetesCall;
-use crate::request::{ConfigVerb, KubernetesVerb, Operation, SecretVerb, SinkName};
+use crate::request::{
+    ConfigVerb, KubernetesRequest, KubernetesVerb, Operation, PatchType, SecretVerb, SinkName,
+};
 
 /// On whose behalf an operation is authorized.
 #[derive(Debug, Clone, Copy, Default)]
@@ -82,6 +87,43 @@ pub fn authorize(
     capabilities: &Capabilities,
     ceiling: &Ceiling,
 ) -> Result<AuthorizedOperation, Denied> {
+    authorize_as(operation, None, caller, capabilities, ceiling)
+}
+
+/// Authorizes the patch of an object that changes nothing but which manager owns which field. `target` names the object, and says as which it
+/// must be found. This needs the verb `apply`: it is a part of taking fields over.
+///
+/// # Errors
+/// As [`authorize`].
+pub fn authorize_handover(
+    target: &KubernetesRequest,
+    managed_fields: &Value,
+    caller: Caller<'_>,
+    capabilities: &Capabilities,
+    ceiling: &Ceiling,
+) -> Result<AuthorizedOperation, Denied> {
+    let body = json!({"metadata": {"managedFields": managed_fields}});
+    let body = Document::of(&body).map_err(|error| Denied::Invalid(error.to_string()))?;
+    let patch = KubernetesRequest {
+        verb: KubernetesVerb::Patch,
+        patch_type: PatchType::Merge,
+        subresource: None,
+        body: Some(body),
+        ..target.clone()
+    };
+    let operation = Operation::Kubernetes(patch);
+    let verb = Some(KubernetesVerb::Apply);
+    authorize_as(&operation, verb, caller, capabilities, ceiling)
+}
+
+/// Authorizes an operation. `verb` is the one that a request to Kubernetes needs, if it is not its own.
+fn authorize_as(
+    operation: &Operation,
+    verb: Option<KubernetesVerb>,
+    caller: Caller<'_>,
+    capabilities: &Capabilities,
+    ceiling: &Ceiling,
+) -> Result<AuthorizedOperation, Denied> {
     let both =
         |check: &dyn Fn(&Capabilities) -> Result<(), Fault>| held_by(capabilities, ceiling, check);
     let mut kubernetes = None;
@@ -90,7 +132,8 @@ pub fn authorize(
         Operation::Kubernetes(request) => {
             let call = KubernetesCall::prepare(request, caller.field_manager, caller.effect)
                 .map_err(Denied::Invalid)?;
-            both(&|rules| rules.check_kubernetes(&call, call.request().verb))?;
+            let verb = verb.unwrap_or(call.request().verb);
+            both(&|rules| rules.check_kubernetes(&call, verb))?;
             let may_read = both(&|rules| rules.check_kubernetes(&call, KubernetesVerb::Get));
             if call.reads_uid() {
                 may_read.clone()?;

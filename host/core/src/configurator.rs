@@ -13,6 +13,7 @@ use crate::partition::Partition;
 use crate::projection::Projection;
 use crate::request::ObjectRef;
 use crate::service_account::ServiceAccount;
+use crate::time::Timestamp;
 
 /// A checked declaration. Cannot be invalid: phases are not empty and no two share a name.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,8 +112,8 @@ pub struct BatchOptions {
     pub max_delay: Duration,
 }
 
-/// The limits of desired sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The options of desired sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetOptions {
     /// The largest share of the members, in percent, that one change of a set may prune.
     pub max_prune_percent: u8,
@@ -122,6 +123,19 @@ pub struct SetOptions {
     pub max_entries: usize,
     /// The time between two reads of the members in the config store and the secret store.
     pub store_poll: Duration,
+    /// The field managers whose fields are taken over when an object is adopted, with `*` for any number of characters.
+    pub adopted_managers: Arc<[String]>,
+    /// `Some`: the Configurator is being deleted, and its sets end although their owners stay.
+    pub ending: Option<Ending>,
+}
+
+/// How the sets end of a Configurator that is being deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ending {
+    /// When its deletion began.
+    pub since: Timestamp,
+    /// Whether the members stay, and lose the marks of their sets. Otherwise they are deleted.
+    pub keeps_members: bool,
 }
 
 /// One stage of the chain.
@@ -167,6 +181,12 @@ impl Configurator {
     #[must_use]
     pub fn handles_deletion(&self) -> bool {
         self.deletion.is_handled() || self.sets.is_some()
+    }
+
+    /// How the sets end, because the Configurator is being deleted. `None`: they do not.
+    #[must_use]
+    pub fn ending(&self) -> Option<Ending> {
+        self.sets.as_ref()?.ending
     }
 }
 

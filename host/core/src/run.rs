@@ -11,7 +11,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::authorization::{AuthorizedOperation, Caller, Denied, authorize, held_by};
+use crate::authorization::{
+    AuthorizedOperation, Caller, Denied, authorize, authorize_handover, held_by,
+};
 use crate::ceiling::Ceiling;
 use crate::configurator::{Configurator, Phase};
 use crate::content::ContentDigest;
@@ -33,7 +35,9 @@ use crate::plan::{
     self, Conclusion, EntryId, Failure, InvalidRequest, Kept, Plan, PlanRules, PlannedAction,
     PlannedStep,
 };
-use crate::request::{ObjectKey, ObjectRef, Operation, Request, Requests, SinkName};
+use crate::request::{
+    KubernetesRequest, ObjectKey, ObjectRef, Operation, Request, Requests, SinkName,
+};
 use crate::result::{RequestResult, ResultEntry};
 use crate::retry::{self, Decision, Tries, Verdict};
 use crate::time::Timestamp;
@@ -524,15 +528,35 @@ impl Run {
         operation: &Operation,
         field_manager: &str,
     ) -> Result<AuthorizedOperation, Denied> {
+        let caller = self.caller_of_members(field_manager);
+        let capabilities = &self.configurator.capabilities;
+        authorize(operation, caller, capabilities, &self.ceiling)
+    }
+
+    /// Authorizes the patch of a member that changes nothing but which manager owns which field, as [`authorize_handover`] does. This field
+    /// manager sends it.
+    ///
+    /// # Errors
+    /// As [`authorize`].
+    pub fn authorize_handover(
+        &self,
+        target: &KubernetesRequest,
+        managed_fields: &Value,
+        field_manager: &str,
+    ) -> Result<AuthorizedOperation, Denied> {
+        let caller = self.caller_of_members(field_manager);
+        let capabilities = &self.configurator.capabilities;
+        authorize_handover(target, managed_fields, caller, capabilities, &self.ceiling)
+    }
+
+    fn caller_of_members<'a>(&'a self, field_manager: &'a str) -> Caller<'a> {
         let first = self.members.first();
-        let caller = Caller {
+        Caller {
             field_manager,
             namespace: first.map_or("", |member| &member.key.namespace),
             partition: &self.configurator.key.namespace,
             effect: &self.id,
-        };
-        let capabilities = &self.configurator.capabilities;
-        authorize(operation, caller, capabilities, &self.ceiling)
+        }
     }
 
     /// Checks that the members of a set may be watched that are of the same kind and in the same namespace as this object.

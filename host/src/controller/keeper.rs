@@ -44,7 +44,7 @@ use crate::events::{HostEvent, Subject};
 use crate::host::Shared;
 use crate::module_source::SourceError;
 use crate::observer::Notice;
-use crate::resource::{self, ModeStatus};
+use crate::resource::{self, ModeStatus, SetsDeletionSpec};
 use crate::shards::{ClaimFault, ConfiguratorClaim, Shards, changed};
 use crate::tasks::{TaskKind, Tasks, if_some};
 
@@ -104,6 +104,8 @@ pub(crate) struct Keeper {
     asked_back: Option<String>,
     /// The kind whose objects may have finalizers of an earlier generation, which the current one does not place.
     kind_to_release: Option<ApiResource>,
+    /// What an Event has said of the sets of a Configurator that is being deleted.
+    told_of_sets: Option<SetsDeletionSpec>,
     flows: watch::Receiver<Option<Arc<FlowSet>>>,
     /// How often they had changed when they were last looked at.
     flow_changes: u64,
@@ -242,6 +244,7 @@ impl Keeper {
             retried: None,
             asked_back: None,
             kind_to_release: None,
+            told_of_sets: None,
         }
     }
 

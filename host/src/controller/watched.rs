@@ -111,8 +111,11 @@ impl Watched {
             .metadata
             .get("deletionTimestamp")
             .and_then(Value::as_str)
-            .filter(|_| self.has_finalizer(finalizer))
             .and_then(|at| at.parse().ok());
+        // The set of an owner ends with its Configurator as if the owner were deleted.
+        let deleting_since = deleting_since
+            .or(configurator.ending().map(|ending| ending.since))
+            .filter(|_| self.has_finalizer(finalizer));
         let managed_fields = self
             .metadata
             .as_object_mut()

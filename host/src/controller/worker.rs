@@ -562,7 +562,7 @@ async fn next_news<E>(
 /// The owners of members in the stores that others have changed. `None`: the Configurator has no sets.
 fn drifts(parts: &WorkerParts) -> Option<BoxStream<'static, ObjectRef>> {
     let sets = parts.context.sets.clone()?;
-    let interval = parts.configurator.sets?.store_poll;
+    let interval = parts.configurator.sets.as_ref()?.store_poll;
     Some(sets::poll(sets, parts.context.clock.clone(), interval).boxed())
 }
 

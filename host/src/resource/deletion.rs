@@ -20,6 +20,21 @@ pub struct DeletionSpec {
     /// The longest time that a finalizer holds an object.
     #[serde(default = "default_deletion_timeout")]
     pub timeout: Duration,
+    /// The fate of the sets, if the Configurator itself is deleted.
+    #[serde(default)]
+    pub sets: SetsDeletionSpec,
+}
+
+/// The fate of the sets of a Configurator that is deleted. The Configurator stays until no set is left, and handlers are not called for this.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum SetsDeletionSpec {
+    /// Sets stay, and are reconciled, until their owners are deleted.
+    #[default]
+    Block,
+    /// The members of each set are deleted in reverse order, as if its owner were deleted. The owners stay.
+    Delete,
+    /// Members stay as they are, and lose the marks of their set. Nothing is deleted but the inventories.
+    Orphan,
 }
 
 /// How the host learns of deletions.
@@ -43,6 +58,7 @@ impl Default for DeletionSpec {
             by: DeletionBySpec::default(),
             phases: Vec::new(),
             timeout: default_deletion_timeout(),
+            sets: SetsDeletionSpec::default(),
         }
     }
 }

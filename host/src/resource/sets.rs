@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Limits of desired sets.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct SetsSpec {
     /// The largest share of the members, in percent, that one change of a set may delete. A larger change is refused as a whole.
@@ -23,6 +23,12 @@ pub struct SetsSpec {
     /// reads members that are not ready every 5 seconds. At least `1s`.
     #[serde(default = "default_store_poll_interval")]
     pub store_poll_interval: Duration,
+    /// The field managers that give up their fields when an object becomes a member by `on-existing: adopt`, with `*` for any number of
+    /// characters. What they have set and the entry does not mention is removed then; the fields of other managers stay theirs. The default
+    /// has those of kubectl and Helm, and of sets that have released the object.
+    #[serde(default = "default_adopted_managers")]
+    #[schemars(length(max = 64))]
+    pub adopted_managers: Vec<String>,
 }
 
 fn default_max_prune() -> u32 {
@@ -41,6 +47,20 @@ fn default_store_poll_interval() -> Duration {
     std::time::Duration::from_mins(1).into()
 }
 
+fn default_adopted_managers() -> Vec<String> {
+    [
+        "before-first-apply",
+        "helm",
+        "kubectl",
+        "kubectl-client-side-apply",
+        "kubectl-create",
+        "cfgr/*/released",
+        "ccfgr/*/released",
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
 impl Default for SetsSpec {
     fn default() -> Self {
         Self {
@@ -48,6 +68,7 @@ impl Default for SetsSpec {
             prune_from: default_prune_from(),
             max_entries: default_max_entries(),
             store_poll_interval: default_store_poll_interval(),
+            adopted_managers: default_adopted_managers(),
         }
     }
 }

@@ -9,7 +9,7 @@ use configurator_core::desired::check::CheckedSet;
 use configurator_core::desired::marks::{Marks, SetId};
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::graph::member::MemberKey;
-use configurator_core::graph::observation::Found;
+use configurator_core::graph::observation::{Found, MemberOwner};
 use configurator_core::graph::plan::Action;
 use configurator_core::request::ObjectRef;
 use configurator_core::result::Answer;
@@ -64,6 +64,8 @@ pub(super) enum PreparedStep {
         entry: Box<Entry>,
         uid: String,
         is_marked: bool,
+        /// Whether it becomes a member by this.
+        is_adopted: bool,
         /// Whether the entry is the one that was applied last, so that fields which differ were taken away since.
         is_drift: bool,
     },
@@ -105,6 +107,10 @@ impl Prepared {
             let known = live.members.get(key).map(|known| &known.observation.found);
             matches!(known, Some(Found::Present(present)) if present.is_marked)
         };
+        let is_unowned = |key: &MemberKey| {
+            let known = live.members.get(key).map(|known| &known.observation.found);
+            matches!(known, Some(Found::Present(present)) if present.owner == MemberOwner::Unowned)
+        };
         let (key, step) = match action {
             Action::Observe(key) => (key, PreparedStep::Observe),
             Action::Apply { entry: index, uid } => {
@@ -126,6 +132,7 @@ impl Prepared {
                         entry: prepared,
                         uid: uid.clone(),
                         is_marked: is_marked(key),
+                        is_adopted: is_unowned(key),
                         is_drift: live.is_applied(key, entry),
                     },
                 };
@@ -241,18 +248,30 @@ impl MemberActions<'_> {
                 entry,
                 uid,
                 is_marked,
+                is_adopted,
                 is_drift,
             } => {
                 if *is_marked {
                     self.send(key, &requests.unmark(at, uid)?).await?;
                 }
-                let live = match entry
-                    .declared()
-                    .is_some_and(|entry| !entry.ignored_paths.is_empty())
-                {
+                let declared = entry.declared();
+                let ignores = declared.is_some_and(|entry| !entry.ignored_paths.is_empty());
+                let live = match ignores || *is_adopted {
                     true => self.read(at).await?,
                     false => None,
                 };
+                if *is_adopted
+                    && let Some(live) = &live
+                    && let Some(operation) = requests.hand_over(at, live)?
+                {
+                    match self.send(key, &operation).await {
+                        Err(fault) if fault.kind == FaultKind::ResourceConflict => {
+                            return self.look(at).await;
+                        }
+                        handed_over => drop(handed_over?),
+                    }
+                }
+                let live = live.filter(|_| ignores);
                 let target = Target::Present(uid, live.as_ref());
                 let operation = self.apply(at, entry, target, false)?;
                 match self.send(key, &operation).await {

@@ -159,7 +159,7 @@ impl<'a> SetRun<'a> {
         member: &Member,
         request: &SetRequest,
     ) -> Result<SetOutcome, Fault> {
-        let Some(options) = self.run.configurator().sets else {
+        let Some(options) = &self.run.configurator().sets else {
             return Err(unsupported("the Configurator does not declare `spec.sets`"));
         };
         let object = member.object.to_value();
@@ -235,10 +235,11 @@ impl<'a> SetRun<'a> {
         let what = format!("the owner {}", member.key);
         let live = live.map_err(|error| fault_of(&what, false, &error))?;
         let live = live.filter(|live| live.metadata.uid.as_deref() == Some(&member.uid));
-        if live
+        let ending = self.run.configurator().ending();
+        let lives = live
             .as_ref()
-            .is_some_and(|live| live.metadata.deletion_timestamp.is_none())
-        {
+            .is_some_and(|live| live.metadata.deletion_timestamp.is_none());
+        if lives && ending.is_none() {
             // It is not selected any more.
             self.sets.forget(&member.uid);
             return Ok(SetOutcome::Ready(Vec::new()));
@@ -248,6 +249,11 @@ impl<'a> SetRun<'a> {
         let object = object.unwrap_or_else(|| member.object.to_value());
         if let Some(reason) = abandonment::reason_of(&object) {
             self.abandon(member, &reason).await?;
+            return Ok(SetOutcome::Ready(Vec::new()));
+        }
+        if lives && ending.is_some_and(|ending| ending.keeps_members) {
+            self.abandon(member, "its Configurator is being deleted")
+                .await?;
             return Ok(SetOutcome::Ready(Vec::new()));
         }
         let owner = self.owner_of(member);
@@ -716,7 +722,7 @@ pub(super) fn change_of(wanted: &Wanted) -> String {
 }
 
 /// Returns how many members the change of this name may delete.
-fn pruning_of(owner: &Value, change: &str, options: SetOptions) -> Pruning {
+fn pruning_of(owner: &Value, change: &str, options: &SetOptions) -> Pruning {
     match marks::annotation(owner, marks::CONFIRM_PRUNE) {
         Some(confirmed) if confirmed == change => Pruning::Confirmed,
         _ => Pruning::UpTo {

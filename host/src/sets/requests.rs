@@ -6,6 +6,7 @@ use configurator_core::desired::{DesiredEntry, OnConflict, managed_fields};
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::field_manager;
+use configurator_core::glob;
 use configurator_core::graph::member::MemberKey;
 use configurator_core::request::{
     KubernetesRequest, KubernetesVerb, ObjectRef, Operation, Precondition, PropagationPolicy,
@@ -85,6 +86,26 @@ impl<'a> MemberRequests<'a> {
         request.body = Some(document(&object)?);
         request.force = force || entry.on_conflict == OnConflict::Force;
         self.authorize(request, &field_manager::of_sets(self.configurator()))
+    }
+
+    /// Makes the fields of adopted managers those of the set, if the object still has the version that was read. `None`: they have none.
+    pub(super) fn hand_over(
+        self,
+        (key, kind): (&MemberKey, &ServedKind),
+        live: &Value,
+    ) -> Result<Option<AuthorizedOperation>, Fault> {
+        let options = self.run.configurator().sets.as_ref();
+        let adopted = options.map_or(&[][..], |options| &options.adopted_managers);
+        let is_adopted = |manager: &str| adopted.iter().any(|of| glob::matches(of, manager));
+        let own = field_manager::of_sets(self.configurator());
+        let Some(fields) = managed_fields::handed_over(live, is_adopted, &own) else {
+            return Ok(None);
+        };
+        let version = text(live, "/metadata/resourceVersion");
+        let mut target = request(KubernetesVerb::Apply, key, kind);
+        target.precondition = Some(precondition(text(live, "/metadata/uid"), Some(version)));
+        let authorized = self.run.authorize_handover(&target, &fields, &own);
+        Ok(Some(authorized.map_err(|denied| denied.into_fault())?))
     }
 
     /// Marks a member as about to be pruned by this version of the set, if it still has the version that was read.

@@ -11,7 +11,9 @@
 mod abandonment;
 mod apply;
 mod deletion;
+mod ending;
 mod failures;
+mod imports;
 mod kills;
 mod kinds;
 mod machines;

@@ -13,10 +13,9 @@ pub fn owned_by(manager: &str, object: &Value) -> Value {
     let entries = object.pointer("/metadata/managedFields");
     let entries = entries.and_then(Value::as_array).into_iter().flatten();
     for entry in entries {
-        let text = |field: &str| entry.get(field).and_then(Value::as_str);
-        let is_its = text("manager") == Some(manager)
-            && text("operation") == Some("Apply")
-            && text("subresource").unwrap_or_default().is_empty();
+        let is_its = text_of(entry, "manager") == manager
+            && text_of(entry, "operation") == "Apply"
+            && text_of(entry, "subresource").is_empty();
         if let (true, Some(Value::Object(fields))) = (is_its, entry.get("fieldsV1"))
             && let Some(part) = part_of(object, fields)
         {
@@ -38,6 +37,52 @@ pub fn owned_by(manager: &str, object: &Value) -> Value {
         }
     }
     owned
+}
+
+/// Returns `metadata.managedFields` after some managers have handed their fields over to another one, which owns them by server-side apply
+/// from then on. `None`: they have none.
+///
+/// Fields are named in a version of the kind. Where these managers have written in several versions, what they wrote last counts; fields in
+/// other versions are nobody's afterwards. Subresources are left alone.
+#[must_use]
+pub fn handed_over(object: &Value, from: impl Fn(&str) -> bool, to: &str) -> Option<Value> {
+    let entries = object.pointer("/metadata/managedFields")?.as_array()?;
+    let is_own = |entry: &Value| text_of(entry, "manager") == to;
+    let is_given = |entry: &Value| !is_own(entry) && from(text_of(entry, "manager"));
+    let is_whole = |entry: &Value| text_of(entry, "subresource").is_empty();
+    let (taken, mut left): (Vec<&Value>, Vec<&Value>) = entries
+        .iter()
+        .partition(|entry| is_whole(entry) && is_given(entry));
+    let time = |entry: &Value| text_of(entry, "time").to_owned();
+    let newest = taken.iter().max_by_key(|entry| time(entry))?;
+    let version = text_of(newest, "apiVersion");
+    let mut fields = Value::Object(Map::new());
+    let own = left.extract_if(.., |entry| {
+        is_own(entry) && is_whole(entry) && text_of(entry, "operation") == "Apply"
+    });
+    let own: Vec<&Value> = own.collect();
+    for entry in own.into_iter().chain(taken.iter().copied()) {
+        if text_of(entry, "apiVersion") == version
+            && let Some(named) = entry.get("fieldsV1")
+        {
+            merge(&mut fields, named.clone());
+        }
+    }
+    let mut entry = Map::new();
+    entry.insert("manager".to_owned(), to.into());
+    entry.insert("operation".to_owned(), "Apply".into());
+    entry.insert("apiVersion".to_owned(), version.into());
+    if let Some(time) = newest.get("time") {
+        entry.insert("time".to_owned(), time.clone());
+    }
+    entry.insert("fieldsType".to_owned(), "FieldsV1".into());
+    entry.insert("fieldsV1".to_owned(), fields);
+    let left = left.into_iter().cloned();
+    Some(left.chain([Value::Object(entry)]).collect())
+}
+
+fn text_of<'a>(entry: &'a Value, field: &str) -> &'a str {
+    entry.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The part of a value that a set of fields names. `None`: the value has nothing of it.
@@ -144,5 +189,96 @@ mod tests {
         .assert_eq(&owned_by("m", &object).to_string());
         expect![[r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"}}"#]]
         .assert_eq(&owned_by("nobody", &object).to_string());
+    }
+
+    fn entry(manager: &str, operation: &str, version: &str, time: &str, fields: Value) -> Value {
+        json!({"manager": manager, "operation": operation, "apiVersion": version, "time": time, "fieldsType": "FieldsV1", "fieldsV1": fields})
+    }
+
+    fn hand_over(entries: &[Value]) -> String {
+        let object = json!({"metadata": {"managedFields": entries}});
+        let handed = handed_over(&object, |manager| manager.starts_with("old"), "new");
+        let mut lines = String::new();
+        for entry in handed
+            .iter()
+            .flat_map(|entries| entries.as_array().into_iter().flatten())
+        {
+            let text = |field: &str| text_of(entry, field);
+            lines += &format!(
+                "{} {} {} {} {}\n",
+                text("manager"),
+                text("operation"),
+                text("apiVersion"),
+                text("time"),
+                entry["fieldsV1"],
+            );
+        }
+        lines
+    }
+
+    #[test]
+    fn fields_are_handed_over() {
+        let mut status = entry("old-a", "Update", "v1", "3", json!({"f:status": {}}));
+        status["subresource"] = json!("status");
+        let entries = [
+            entry("new", "Apply", "v1", "1", json!({"f:data": {"f:own": {}}})),
+            entry(
+                "new",
+                "Update",
+                "v1",
+                "1",
+                json!({"f:data": {"f:updated": {}}}),
+            ),
+            entry(
+                "old-a",
+                "Update",
+                "v1",
+                "2",
+                json!({"f:data": {".": {}, "f:a": {}}}),
+            ),
+            entry(
+                "old-b",
+                "Apply",
+                "v1",
+                "3",
+                json!({"f:data": {"f:a": {}, "f:b": {}}}),
+            ),
+            entry("other", "Update", "v1", "1", json!({"f:data": {"f:c": {}}})),
+            status,
+        ];
+        expect![[r#"
+            new Update v1 1 {"f:data":{"f:updated":{}}}
+            other Update v1 1 {"f:data":{"f:c":{}}}
+            old-a Update v1 3 {"f:status":{}}
+            new Apply v1 3 {"f:data":{".":{},"f:a":{},"f:b":{},"f:own":{}}}
+        "#]].assert_eq(&hand_over(&entries));
+        // What was written last says in which version the fields are.
+        let entries = [
+            entry(
+                "old-a",
+                "Update",
+                "v1beta1",
+                "1",
+                json!({"f:spec": {"f:early": {}}}),
+            ),
+            entry(
+                "old-a",
+                "Update",
+                "v1",
+                "2",
+                json!({"f:spec": {"f:late": {}}}),
+            ),
+        ];
+        expect![[r#"
+            new Apply v1 2 {"f:spec":{"f:late":{}}}
+        "#]].assert_eq(&hand_over(&entries));
+        expect![[""]].assert_eq(&hand_over(&[entry(
+            "other",
+            "Update",
+            "v1",
+            "1",
+            json!({"f:data": {}}),
+        )]));
+        expect![[""]].assert_eq(&hand_over(&[]));
     }
 }

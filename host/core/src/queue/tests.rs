@@ -387,6 +387,8 @@ fn a_finalizer_holds_the_object_and_is_released_when_overdue() {
     // With sets, the object waits for its members, however long they take.
     held.sets = Some(SetOptions {
         store_poll: Duration::from_mins(1),
+        ending: None,
+        adopted_managers: Arc::default(),
         max_prune_percent: 50,
         prune_from: 5,
         max_entries: 1000,

@@ -6,7 +6,7 @@ use configurator_core::desired::marks::CONFIGURATOR;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::ObjectRef;
 use configurator_core::service_account::ServiceAccount;
-use kube::api::{ApiResource, ListParams, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::discovery::{self, Scope};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
@@ -15,10 +15,12 @@ use super::Keeper;
 use crate::controller::finalizer::Finalizer;
 use crate::controller::report::KeeperReport;
 use crate::controller::status;
+use crate::events::{HostEvent, Subject};
 use crate::impersonation::acting_as;
 use crate::kubernetes_faults::is_of_another;
 use crate::objects;
 use crate::resource;
+use crate::resource::SetsDeletionSpec;
 use crate::resource::object_set::ObjectSet;
 
 /// The finalizer that holds a Configurator until its own finalizers are removed from all objects.
@@ -80,22 +82,53 @@ impl Keeper {
         let its = ListParams::default()
             .labels(&format!("{CONFIGURATOR}={uid}"))
             .limit(1);
-        let is_blocked = match api.list_metadata(&its).await {
-            Ok(found) => !found.items.is_empty(),
+        let found = match api.list(&its).await {
+            Ok(found) => found.items.into_iter().next(),
             Err(error) => {
                 let error = objects::explained(&error);
                 tracing::warn!(configurator = %resource.key(), error, "the ObjectSets cannot be listed; the host retries");
-                true
+                self.look_again = Some(self.shared.clock.now().after(SETS_AGAIN));
+                return true;
             }
         };
-        if is_blocked {
-            tracing::info!(
-                configurator = %resource.key(),
-                "the Configurator is being deleted and still has ObjectSets; it goes when their owners are deleted"
-            );
+        if let Some(found) = &found {
+            self.tell_of_sets(resource, found);
             self.look_again = Some(self.shared.clock.now().after(SETS_AGAIN));
         }
-        is_blocked
+        found.is_some()
+    }
+
+    /// Says in an Event why a Configurator stays, once for each value of `spec.deletion.sets`.
+    fn tell_of_sets(&mut self, resource: &resource::Configurator, set: &DynamicObject) {
+        let policy = resource.spec.deletion.sets;
+        if !self.voice.speaks() || self.told_of_sets.replace(policy) == Some(policy) {
+            return;
+        }
+        let owner = |field: &str| {
+            set.data["spec"]["owner"][field]
+                .as_str()
+                .unwrap_or_default()
+        };
+        let owner = match owner("namespace") {
+            "" => format!("{} {}", owner("kind"), owner("name")),
+            namespace => format!("{} {namespace}/{}", owner("kind"), owner("name")),
+        };
+        let goes = match policy {
+            SetsDeletionSpec::Block => {
+                "it stays until their owners are deleted, or spec.deletion.sets is Delete or Orphan"
+            }
+            SetsDeletionSpec::Delete => "it stays until their members are deleted",
+            SetsDeletionSpec::Orphan => {
+                "it stays until their members, which are not deleted, have lost their marks"
+            }
+        };
+        let message =
+            format!("the Configurator is being deleted and still has sets, one of {owner}: {goes}");
+        tracing::info!(configurator = %resource.key(), "{message}");
+        let uid = resource.uid().unwrap_or_default();
+        let subject = Subject::configurator(&resource.key(), &uid);
+        let event = HostEvent::warning(subject, "SetsRemain", message);
+        self.shared.publisher.publish(event);
     }
 
     /// Releases a Configurator that is being deleted: removes the finalizers from its objects, then its own.

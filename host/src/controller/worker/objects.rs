@@ -241,6 +241,11 @@ impl Worker {
             return self.queue.displaced(&object.key(), object.uid(), now);
         }
         let finalizer = finalizer_name(&self.parts.configurator.key);
+        if self.parts.configurator.ending().is_some() && !object.has_finalizer(&finalizer) {
+            // It has no set.
+            let now = self.now();
+            return self.queue.displaced(&object.key(), object.uid(), now);
+        }
         if let Some(placed) = &self.parts.context.finalizer
             && object.has_finalizer(&finalizer)
         {

@@ -8,6 +8,8 @@ fn with_sets() -> Configurator {
     Configurator {
         sets: Some(SetOptions {
             store_poll: Duration::from_mins(1),
+            ending: None,
+            adopted_managers: Arc::default(),
             max_prune_percent: 50,
             prune_from: 5,
             max_entries: 1000,
