@@ -18,8 +18,9 @@ use serde_json::Value;
 use tracing::Instrument as _;
 
 use super::kinds::{KindName, ServedKind, ServedKinds};
-use super::live::{LiveSet, ReadFor, generation};
+use super::live::LiveSet;
 use super::requests::{MemberRequests, Target};
+use super::seen::{ReadFor, generation};
 use super::stores::{Stores, if_found};
 use crate::answers::RunAnswers;
 use crate::executor::scope_for;

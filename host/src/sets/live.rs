@@ -1,7 +1,6 @@
 //! One set, as the host has it in memory.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use configurator_core::desired::check::CheckedSet;
@@ -21,7 +20,8 @@ use serde_json::Value;
 use super::corrections::Corrections;
 use super::inventory::Stored;
 use super::kinds::ServedKind;
-use crate::objects::{hash, text};
+use super::seen::{ReadFor, Seen, content_hash};
+use crate::objects::text;
 use crate::readiness::ReadyWhen;
 
 /// The inventory of a set, what was observed of its members, and the entries that a handler returned last.
@@ -63,29 +63,6 @@ pub(crate) struct WantedEntry {
     pub(crate) kind: Option<ServedKind>,
     ready_when: ReadyWhen,
     failed_when: Option<Condition>,
-}
-
-/// The facts that the host keeps of the object that it read last.
-struct Seen {
-    version: Option<u64>,
-    generation: Option<u64>,
-    /// The digest that the object carries.
-    digest: Option<String>,
-    /// The hash of the object without its status and versions, at the time when it last had what its entry describes.
-    settled: Option<u64>,
-    /// The hash of its status.
-    status: u64,
-    /// The hash of the status that it had when its generation changed last. `None`: this host has not seen that.
-    status_before: Option<u64>,
-}
-
-/// Why a member was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReadFor {
-    /// It was asked for, or a watch has shown it.
-    Look,
-    /// It is the answer to a write of its entry.
-    Write,
 }
 
 impl Wanted {
@@ -230,9 +207,9 @@ impl LiveSet {
             known.observation.found = Found::Absent;
             return is_news;
         };
-        let version = text(object, "/metadata/resourceVersion").parse().ok();
         let before = self.seen.get(key);
-        let is_older = before.is_some_and(|before| before.version > version);
+        let mut seen = Seen::of(object, before, read_for);
+        let is_older = before.is_some_and(|before| before.version > seen.version);
         let uid = text(object, "/metadata/uid");
         let known_uid = match self.members.get(key).map(|known| &known.observation.found) {
             Some(Found::Present(present)) => present.uid.as_str(),
@@ -242,20 +219,10 @@ impl LiveSet {
             return false;
         }
         let content = content_hash(object);
-        let status = hash(object.get("status"));
-        let generation = generation(object);
-        let mut seen = Seen {
-            version,
-            generation,
-            digest: marks::digest_of(object).map(str::to_owned),
-            settled: before.and_then(|before| before.settled),
-            status,
-            status_before: status_before(before, generation, status, read_for),
-        };
         if read_for == ReadFor::Write {
             seen.settled = Some(content);
         }
-        let is_status_older = seen.status_before == Some(status);
+        let is_status_older = seen.has_older_status();
         let wanted = self.wanted.as_ref().and_then(|wanted| wanted.entry_of(key));
         let (differs, health) = match wanted {
             None => (false, Health::Ready),
@@ -449,49 +416,6 @@ impl WantedEntry {
     }
 }
 
-/// The hash of everything but the status and the versions.
-fn content_hash(object: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let fields = object.as_object().into_iter().flatten();
-    for (name, value) in fields.filter(|(name, _)| *name != "status") {
-        name.hash(&mut hasher);
-        match value {
-            Value::Object(metadata) if name == "metadata" => {
-                let versions = ["resourceVersion", "generation", "managedFields"];
-                for (name, value) in metadata {
-                    if !versions.contains(&&**name) {
-                        name.hash(&mut hasher);
-                        value.hash(&mut hasher);
-                    }
-                }
-            }
-            value => value.hash(&mut hasher),
-        }
-    }
-    hasher.finish()
-}
-
-/// The generation of an object. `None`: it has none.
-pub(super) fn generation(object: &Value) -> Option<u64> {
-    object.pointer("/metadata/generation")?.as_u64()
-}
-
-/// Returns the hash of the status that an object had when its generation changed last, which only a write or the change itself tells.
-fn status_before(
-    before: Option<&Seen>,
-    generation: Option<u64>,
-    status: u64,
-    read_for: ReadFor,
-) -> Option<u64> {
-    match (before, read_for) {
-        (Some(before), _) if before.generation == generation => before.status_before,
-        // Its controller may have answered the change already.
-        (Some(before), ReadFor::Look) => Some(before.status),
-        (None, ReadFor::Look) => None,
-        (_, ReadFor::Write) => Some(status),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -523,30 +447,5 @@ mod tests {
         set.observe(&key, None, ReadFor::Look, Timestamp::default());
         set.end_action(&key, None);
         assert_eq!(set.members.get_mut(&key).observation.found, Found::Absent);
-    }
-
-    #[test]
-    fn a_status_is_older_than_the_last_change_of_the_generation() {
-        let seen = |generation, status, status_before| Seen {
-            version: None,
-            generation: Some(generation),
-            digest: None,
-            settled: None,
-            status,
-            status_before,
-        };
-        let check = |before: Option<&Seen>, generation, read_for, expected| {
-            assert_eq!(
-                status_before(before, Some(generation), 7, read_for),
-                expected
-            );
-        };
-        check(None, 1, ReadFor::Look, None);
-        check(None, 1, ReadFor::Write, Some(7));
-        // A watch has shown the change before the write was answered, or a label has changed only.
-        check(Some(&seen(2, 7, Some(6))), 2, ReadFor::Write, Some(6));
-        check(Some(&seen(2, 7, None)), 2, ReadFor::Write, None);
-        check(Some(&seen(1, 7, Some(5))), 2, ReadFor::Write, Some(7));
-        check(Some(&seen(1, 6, Some(5))), 2, ReadFor::Look, Some(6));
     }
 }

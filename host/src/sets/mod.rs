@@ -18,6 +18,7 @@ mod registry;
 mod requests;
 mod rest;
 mod rights;
+mod seen;
 mod status;
 mod stores;
 mod watches;

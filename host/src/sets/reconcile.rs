@@ -35,11 +35,12 @@ use serde_json::Value;
 
 use super::actions::{Done, FIELDS_OF_OTHERS, MemberActions, Prepared};
 use super::kinds::{KindName, ServedKind};
-use super::live::{LiveSet, ReadFor, Wanted};
+use super::live::{LiveSet, Wanted};
 use super::policy::{policy_of, policy_text};
 use super::pre_terminate::{POLL, Preparation};
 use super::registry::{Inbox, Sets, WatchedKind};
 use super::rest::{PlannedState, Rest, at_rest};
+use super::seen::ReadFor;
 use super::{abandonment, pre_terminate, rights, status};
 use crate::answers::RunAnswers;
 use crate::clock::{SharedClock, until};

@@ -12,7 +12,8 @@ use tokio::sync::Notify;
 
 use super::inventory::InventoryStore;
 use super::kinds::{ServedKind, ServedKinds};
-use super::live::{LiveSet, ReadFor};
+use super::live::LiveSet;
+use super::seen::ReadFor;
 use super::status::UNCONFIRMED;
 use super::stores::Stores;
 use crate::metrics::{SetCounts, SetMetrics};

@@ -251,7 +251,8 @@ mod tests {
             other Update v1 1 {"f:data":{"f:c":{}}}
             old-a Update v1 3 {"f:status":{}}
             new Apply v1 3 {"f:data":{".":{},"f:a":{},"f:b":{},"f:own":{}}}
-        "#]].assert_eq(&hand_over(&entries));
+        "#]]
+        .assert_eq(&hand_over(&entries));
         // What was written last says in which version the fields are.
         let entries = [
             entry(
@@ -271,7 +272,8 @@ mod tests {
         ];
         expect![[r#"
             new Apply v1 2 {"f:spec":{"f:late":{}}}
-        "#]].assert_eq(&hand_over(&entries));
+        "#]]
+        .assert_eq(&hand_over(&entries));
         expect![[""]].assert_eq(&hand_over(&[entry(
             "other",
             "Update",

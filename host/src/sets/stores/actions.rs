@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{StoreRequests, StoredMark, if_found};
 use crate::sets::actions::{Done, Entry, MemberActions, Prepared, PreparedStep};
-use crate::sets::live::ReadFor;
+use crate::sets::seen::ReadFor;
 use crate::shards::Permit;
 use crate::sinks::configstore::Companion;
 
