@@ -279,8 +279,8 @@ fn check_name<'a>(
 
 /// The most entries of `spec.sets.adoptedManagers`.
 const MAX_ADOPTED_MANAGERS: usize = 64;
-/// The shortest time after which members in stores are read again.
-const MIN_STORE_POLL: Duration = Duration::from_secs(1);
+/// The shortest time after which members in stores are read again, or a set is idle.
+const MIN_SET_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How the sets end, if the Configurator is being deleted. `None`: they do not.
 fn ending(resource: &resource::Configurator) -> Option<Ending> {
@@ -303,7 +303,12 @@ fn set_options(spec: &SetsSpec, ending: Option<Ending>) -> Result<SetOptions, De
     let max_entries = max_entries.filter(|entries| (1..=MAX_ENTRIES).contains(entries));
     let path = "spec.sets.storePollInterval";
     let store_poll = span(path, spec.store_poll_interval)?;
-    if store_poll < MIN_STORE_POLL {
+    if store_poll < MIN_SET_INTERVAL {
+        return Err(wrong(path, "must be at least 1s"));
+    }
+    let path = "spec.sets.idleAfter";
+    let idle_after = span(path, spec.idle_after)?;
+    if idle_after < MIN_SET_INTERVAL {
         return Err(wrong(path, "must be at least 1s"));
     }
     if spec.adopted_managers.len() > MAX_ADOPTED_MANAGERS {
@@ -311,6 +316,7 @@ fn set_options(spec: &SetsSpec, ending: Option<Ending>) -> Result<SetOptions, De
     }
     Ok(SetOptions {
         store_poll,
+        idle_after,
         adopted_managers: spec.adopted_managers.clone().into(),
         ending,
         max_prune_percent: percent

@@ -123,6 +123,8 @@ pub struct SetOptions {
     pub max_entries: usize,
     /// The time between two reads of the members in the config store and the secret store.
     pub store_poll: Duration,
+    /// A set to which nothing happens for this long is dropped from memory but for a summary.
+    pub idle_after: Duration,
     /// The field managers whose fields are taken over when an object is adopted, with `*` for any number of characters.
     pub adopted_managers: Arc<[String]>,
     /// `Some`: the Configurator is being deleted, and its sets end although their owners stay.

@@ -22,7 +22,7 @@ use configurator_core::run::Member;
 use configurator_core::time::Timestamp;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll};
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, stream};
 use kube::Client;
 use kube::api::ApiResource;
 use kube::runtime::watcher::{self, Event};
@@ -559,11 +559,17 @@ async fn next_news<E>(
     .await
 }
 
-/// The owners of members in the stores that others have changed. `None`: the Configurator has no sets.
+/// The owners of members in the stores that others have changed. Drops sets from memory, too, to which nothing happens: those of machines stay,
+/// because a phase without an upkeep could not restore them. `None`: the Configurator has no sets.
 fn drifts(parts: &WorkerParts) -> Option<BoxStream<'static, ObjectRef>> {
-    let sets = parts.context.sets.clone()?;
-    let interval = parts.configurator.sets.as_ref()?.store_poll;
-    Some(sets::poll(sets, parts.context.clock.clone(), interval).boxed())
+    let (sets, clock) = (parts.context.sets.clone()?, &parts.context.clock);
+    let options = parts.configurator.sets.as_ref()?;
+    let summaries = sets::summarize(sets.clone(), clock.clone(), options.idle_after);
+    let summaries = stream::once(summaries).map(|never| match never {});
+    let is_chain = parts.configurator.machine.is_none();
+    let summaries = stream::iter(is_chain.then_some(summaries)).flatten();
+    let drifts = sets::poll(sets, clock.clone(), options.store_poll);
+    Some(stream::select(drifts, summaries).boxed())
 }
 
 /// Whether deletions of this Configurator's objects must be noticed although nobody watched.
@@ -576,7 +582,6 @@ pub fn needs_ledger(configurator: &Configurator) -> bool {
 mod tests {
     use std::convert::Infallible;
 
-    use futures::stream;
     use http::{Request, Response};
     use kube::client::Body;
 

@@ -14,6 +14,7 @@ use super::ConfiguratorLabels;
 pub(super) struct SetFamilies {
     sets: Family<SetLabels, Gauge>,
     members: Family<MemberLabels, Gauge>,
+    idle: Family<ConfiguratorLabels, Gauge>,
     repairs: Family<ConfiguratorLabels, Counter>,
     fights: Family<ConfiguratorLabels, Counter>,
     prunes_refused: Family<ConfiguratorLabels, Counter>,
@@ -24,6 +25,16 @@ pub(super) struct SetFamilies {
 pub(crate) struct SetMetrics {
     families: SetFamilies,
     configurator: ConfiguratorLabels,
+}
+
+/// Counts an idle set until it is dropped.
+#[derive(Debug)]
+pub(crate) struct CountedIdle(Gauge);
+
+impl Drop for CountedIdle {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 /// The numbers of one set.
@@ -57,6 +68,11 @@ impl SetFamilies {
             "set_members",
             "Members of desired sets, by state",
             self.members.clone(),
+        );
+        registry.register(
+            "idle_sets",
+            "Desired sets of which only a summary is in memory",
+            self.idle.clone(),
         );
         registry.register(
             "set_repairs",
@@ -103,6 +119,13 @@ impl SetMetrics {
                 members.inc_by(sign * i64::from(number));
             }
         }
+    }
+
+    /// Counts a set of which only a summary is in memory.
+    pub(crate) fn idle(&self) -> CountedIdle {
+        let idle = self.families.idle.get_or_create_owned(&self.configurator);
+        idle.inc();
+        CountedIdle(idle)
     }
 
     /// Counts a change that would have deleted too many members.

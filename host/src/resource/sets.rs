@@ -23,6 +23,10 @@ pub struct SetsSpec {
     /// reads members that are not ready every 5 seconds. At least `1s`.
     #[serde(default = "default_store_poll_interval")]
     pub store_poll_interval: Duration,
+    /// A complete set to which nothing happens for this long is dropped from memory but for a summary. When a member changes after that, the
+    /// host reads the inventory again, and that member. At least `1s`.
+    #[serde(default = "default_idle_after")]
+    pub idle_after: Duration,
     /// The field managers that give up their fields when an object becomes a member by `on-existing: adopt`, with `*` for any number of
     /// characters. What they have set and the entry does not mention is removed then; the fields of other managers stay theirs. The default
     /// has those of kubectl and Helm, and of sets that have released the object.
@@ -47,6 +51,10 @@ fn default_store_poll_interval() -> Duration {
     std::time::Duration::from_mins(1).into()
 }
 
+fn default_idle_after() -> Duration {
+    std::time::Duration::from_mins(1).into()
+}
+
 fn default_adopted_managers() -> Vec<String> {
     [
         "before-first-apply",
@@ -68,6 +76,7 @@ impl Default for SetsSpec {
             prune_from: default_prune_from(),
             max_entries: default_max_entries(),
             store_poll_interval: default_store_poll_interval(),
+            idle_after: default_idle_after(),
             adopted_managers: default_adopted_managers(),
         }
     }

@@ -7,6 +7,7 @@ use configurator_core::run::Member;
 use serde_json::Value;
 
 use super::reconcile::{Goal, SetRun};
+use super::registry::Taken;
 use crate::events::HostEvent;
 use crate::shards::Permit;
 
@@ -25,8 +26,8 @@ impl SetRun<'_> {
     /// of a damaged inventory are not known, and keep them.
     pub(super) async fn abandon(self, member: &Member, reason: &str) -> Result<(), Fault> {
         let owner = self.owner_of(member);
-        let (known, inbox) = self.sets.take(&member.key, &member.uid);
-        let loaded = match known {
+        let Taken { live, inbox, .. } = self.sets.take(&member.key, &member.uid);
+        let loaded = match live {
             Some(known) => Ok(known),
             None => self.load(&owner).await,
         };

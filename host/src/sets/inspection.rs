@@ -12,6 +12,7 @@ use configurator_core::plan::Failure;
 use super::live::LiveSet;
 use super::policy::policy_of;
 use super::reconcile::{Goal, Hold, SetRun, change_of};
+use super::registry::Taken;
 use crate::events::HostEvent;
 
 impl SetRun<'_> {
@@ -30,8 +31,8 @@ impl SetRun<'_> {
         };
         let object = owner.object.to_value();
         while self.sets.is_at_rest(&owner.uid) {
-            let (set, inbox) = self.sets.take(&owner.key, &owner.uid);
-            let Some(mut set) = set else { break };
+            let Taken { live, inbox, .. } = self.sets.take(&owner.key, &owner.uid);
+            let Some(mut set) = live else { break };
             let wanted = set.wanted.as_ref();
             if let Some((checked, change)) =
                 wanted.map(|wanted| (wanted.checked.clone(), change_of(wanted)))

@@ -18,6 +18,7 @@ use configurator_schema::cel::Condition;
 use serde_json::Value;
 
 use super::corrections::Corrections;
+use super::idle::Completed;
 use super::inventory::Stored;
 use super::kinds::ServedKind;
 use super::seen::{ReadFor, Seen, content_hash};
@@ -34,13 +35,17 @@ pub(crate) struct LiveSet {
     pub(crate) is_watched: bool,
     /// How often in a row actions failed, by member.
     pub(crate) tries: HashMap<MemberKey, Tries>,
-    seen: HashMap<MemberKey, Seen>,
+    pub(super) seen: HashMap<MemberKey, Seen>,
     /// The corrections of members that had drifted.
-    corrections: HashMap<MemberKey, Corrections>,
+    pub(super) corrections: HashMap<MemberKey, Corrections>,
     /// Members that a watch showed to be gone while an action for them was under way. The answer to the action may be older than that.
     doubted: HashSet<MemberKey>,
     /// Members that others have changed, and that nobody corrects at the moment. It was told of each.
     pub(crate) drifted: BTreeSet<MemberKey>,
+    /// What it was when it was complete. `None`: it is not, or something has changed since.
+    pub(super) completed: Option<Completed>,
+    /// When a member was seen last.
+    pub(super) touched: Timestamp,
 }
 
 /// The entries that a handler returned.
@@ -49,7 +54,7 @@ pub(crate) struct Wanted {
     /// The digest of all entries.
     pub(crate) digest: String,
     /// By the index of the entry.
-    entries: Vec<WantedEntry>,
+    pub(super) entries: Vec<WantedEntry>,
     by_key: HashMap<MemberKey, usize>,
     /// Whether a member is in a store.
     is_of_stores: bool,
@@ -61,8 +66,8 @@ pub(crate) struct WantedEntry {
     pub(crate) digest: String,
     /// The kind of its object. `None`: the API did not serve it when it was asked last.
     pub(crate) kind: Option<ServedKind>,
-    ready_when: ReadyWhen,
-    failed_when: Option<Condition>,
+    pub(super) ready_when: ReadyWhen,
+    pub(super) failed_when: Option<Box<Condition>>,
 }
 
 impl Wanted {
@@ -94,7 +99,7 @@ impl Wanted {
                 digest,
                 kind,
                 ready_when: ReadyWhen::new(ready_when).map_err(of_entry)?,
-                failed_when: failed_when.transpose()?,
+                failed_when: failed_when.transpose()?.map(Box::new),
             });
         }
         let by_key = checked.graph.entries().iter().enumerate();
@@ -161,6 +166,8 @@ impl LiveSet {
             corrections: HashMap::new(),
             doubted: HashSet::new(),
             drifted: BTreeSet::new(),
+            completed: None,
+            touched: Timestamp::default(),
         }
     }
 
@@ -188,6 +195,7 @@ impl LiveSet {
             self.tries.remove(&graph_entry.key);
         }
         self.wanted = Some(wanted);
+        self.completed = None;
         self.is_watched = false;
     }
 
@@ -200,11 +208,13 @@ impl LiveSet {
         read_for: ReadFor,
         now: Timestamp,
     ) -> bool {
+        self.touched = now;
         let Some(object) = object else {
             self.seen.remove(key);
             let known = self.members.get_mut(key);
             let is_news = known.observation.found != Found::Absent;
             known.observation.found = Found::Absent;
+            self.completed.take_if(|_| is_news);
             return is_news;
         };
         let before = self.seen.get(key);
@@ -258,6 +268,7 @@ impl LiveSet {
             known.observation.rejection = None;
         }
         known.observation.found = found;
+        self.completed.take_if(|_| is_news);
         self.seen.insert(key.clone(), seen);
         if let Some(contested) = self.contested(key) {
             self.members.get_mut(key).observation.rejection = Some(contested);
@@ -287,6 +298,7 @@ impl LiveSet {
 
     /// Has a member read again: its state is not known any more.
     pub(crate) fn doubt(&mut self, key: &MemberKey) {
+        self.completed = None;
         let observation = &mut self.members.get_mut(key).observation;
         observation.found = Found::Unknown;
         if observation.is_busy {
@@ -296,6 +308,7 @@ impl LiveSet {
 
     /// Takes in that the API does not serve the kind of a member.
     pub(crate) fn lose_kind(&mut self, key: &MemberKey) {
+        self.completed = None;
         self.members.get_mut(key).observation.found = Found::NoKind;
         self.seen.remove(key);
         if let Some(wanted) = &mut self.wanted
@@ -318,6 +331,30 @@ impl LiveSet {
         for key in keys {
             self.members.get_mut(&key).observation.found = Found::Unknown;
         }
+    }
+
+    /// Whether every member is as its entry describes it and ready, and nothing else is known of the set.
+    pub(super) fn is_quiet(&self) -> bool {
+        let Some(wanted) = &self.wanted else {
+            return false;
+        };
+        let is_settled = |found: &Found| {
+            matches!(found, Found::Present(present)
+                if !present.differs && !present.is_terminating && !present.is_marked && present.health == Health::Ready)
+        };
+        let mut members = self.members.iter();
+        self.tries.is_empty()
+            && self.doubted.is_empty()
+            && self.drifted.is_empty()
+            && members.all(|(key, known)| {
+                wanted.by_key.contains_key(key)
+                    && is_settled(&known.observation.found)
+                    && known.observation.rejection.is_none()
+                    && self
+                        .seen
+                        .get(key)
+                        .is_some_and(|seen| seen.settled.is_some())
+            })
     }
 
     fn without_kind(&self) -> impl Iterator<Item = &MemberKey> {
@@ -407,13 +444,27 @@ impl WantedEntry {
     }
 
     fn health(&self, object: &Value, is_status_older: bool) -> Health {
-        // What an expression is about may not be there yet.
-        let has_failed = self.failed_when.as_ref();
-        if has_failed.is_some_and(|condition| condition.holds(object) == Ok(true)) {
-            return Health::Failed("the expression of `failed-when` is true".to_owned());
-        }
-        self.ready_when.health(object, is_status_older)
+        health(
+            &self.ready_when,
+            self.failed_when.as_deref(),
+            object,
+            is_status_older,
+        )
     }
+}
+
+/// Whether an object is ready. `is_status_older` says that its status is from before its last write.
+pub(super) fn health(
+    ready_when: &ReadyWhen,
+    failed_when: Option<&Condition>,
+    object: &Value,
+    is_status_older: bool,
+) -> Health {
+    // What an expression is about may not be there yet.
+    if failed_when.is_some_and(|condition| condition.holds(object) == Ok(true)) {
+        return Health::Failed("the expression of `failed-when` is true".to_owned());
+    }
+    ready_when.health(object, is_status_older)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod abandonment;
 mod actions;
 mod corrections;
+mod idle;
 mod inspection;
 mod inventory;
 mod kinds;
@@ -26,6 +27,7 @@ mod watches;
 use configurator_core::desired::DesiredEntry;
 use configurator_core::projection::Projection;
 
+pub(crate) use self::idle::summarize;
 pub(crate) use self::inventory::InventoryStore;
 pub(crate) use self::kinds::ServedKinds;
 pub(crate) use self::reconcile::SetRun;

@@ -34,11 +34,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::actions::{Done, FIELDS_OF_OTHERS, MemberActions, Prepared};
+use super::idle::Completed;
 use super::kinds::{KindName, ServedKind};
 use super::live::{LiveSet, Wanted};
 use super::policy::{policy_of, policy_text};
 use super::pre_terminate::{POLL, Preparation};
-use super::registry::{Inbox, Sets, WatchedKind};
+use super::registry::{Inbox, Sets, Taken, WatchedKind};
 use super::rest::{PlannedState, Rest, at_rest};
 use super::seen::ReadFor;
 use super::{abandonment, pre_terminate, rights, status};
@@ -172,13 +173,28 @@ impl<'a> SetRun<'a> {
             )));
         }
         let owner = self.owner_of(member);
-        let (known, inbox) = self.sets.take(&member.key, &member.uid);
-        let mut set = match known {
-            Some(known) => known,
-            None => self.load(&owner).await?,
-        };
         check_size(&request.set, options.max_entries)?;
         let digests = Digests::of(self.sets.key.get().await?, request);
+        let termination = policy_text(request.set.termination_policy.as_ref());
+        let policy = policy_of(&termination, &object);
+        let hold = Hold::of(&object);
+        let completed = Completed {
+            digest: digests.all.clone(),
+            termination_policy: termination.clone(),
+            policy,
+            generation: generation_of(member),
+        };
+        if hold.is_none()
+            && !request.needs_results
+            && self.sets.is_complete(&member.uid, &completed)
+        {
+            return Ok(SetOutcome::Ready(Vec::new()));
+        }
+        let Taken { live, idle, inbox } = self.sets.take(&member.key, &member.uid);
+        let mut set = match live {
+            Some(live) => live,
+            None => self.load(&owner).await?,
+        };
         if set.wanted.as_ref().map(|wanted| &wanted.digest) != Some(&digests.all) {
             let wanted = self.wanted(&owner, request, digests).await?;
             rights::check(self.run, &wanted)?;
@@ -186,8 +202,9 @@ impl<'a> SetRun<'a> {
             set.stored.version += 1;
             set.want(wanted);
         }
-        let termination = request.set.termination_policy.as_ref();
-        let termination = policy_text(termination);
+        if let Some(idle) = idle {
+            self.sets.restore(*idle, &mut set, self.clock.now());
+        }
         if set.stored.termination_policy != termination {
             set.stored.termination_policy = termination;
             // A deletion after a restart knows the policy from the inventory alone.
@@ -195,7 +212,6 @@ impl<'a> SetRun<'a> {
                 self.save(&mut set).await?;
             }
         }
-        let policy = policy_of(&set.stored.termination_policy, &object);
         let Some(wanted) = &set.wanted else {
             return Err(unsupported("the set has no entries"));
         };
@@ -206,7 +222,8 @@ impl<'a> SetRun<'a> {
         };
         let goal = Goal::Wanted(policy, pruning, &checked, &change);
         set.seek_kinds();
-        let rest = self.turn(&mut set, &inbox, goal, Hold::of(&object)).await?;
+        set.completed = None;
+        let rest = self.turn(&mut set, &inbox, goal, hold).await?;
         let lacks_kind = set.lacks_kind();
         if let Rest::Complete = rest {
             self.keep_pre_terminate(&mut set, &request.set.pre_terminate)
@@ -216,6 +233,9 @@ impl<'a> SetRun<'a> {
             (Rest::Complete, true) => self.results(&set).await?,
             _ => Vec::new(),
         };
+        if let (Rest::Complete, None) = (&rest, hold) {
+            set.completed = Some(completed);
+        }
         Ok(match self.put(set, &inbox, rest) {
             Rest::Complete => SetOutcome::Ready(results),
             Rest::Waiting(wake_at) => {
@@ -258,9 +278,9 @@ impl<'a> SetRun<'a> {
             return Ok(SetOutcome::Ready(Vec::new()));
         }
         let owner = self.owner_of(member);
-        let (known, inbox) = self.sets.take(&member.key, &member.uid);
-        let mut set = match known {
-            Some(known) => known,
+        let Taken { live, inbox, .. } = self.sets.take(&member.key, &member.uid);
+        let mut set = match live {
+            Some(live) => live,
             None => self.load(&owner).await?,
         };
         let policy = policy_of(&set.stored.termination_policy, &object);

@@ -1,7 +1,10 @@
 //! The sets of one Configurator that the host has in memory.
 
+use std::collections::hash_map::RandomState;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::BuildHasher as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use configurator_core::fault::Fault;
 use configurator_core::graph::member::MemberKey;
@@ -10,6 +13,7 @@ use configurator_core::time::Timestamp;
 use serde_json::Value;
 use tokio::sync::Notify;
 
+use super::idle::{Completed, IdleSet};
 use super::inventory::InventoryStore;
 use super::kinds::{ServedKind, ServedKinds};
 use super::live::LiveSet;
@@ -28,6 +32,8 @@ pub(crate) struct Sets {
     pub(super) metrics: SetMetrics,
     pub(super) stores: Stores,
     known: Mutex<Known>,
+    /// Of the keys of members of idle sets.
+    hasher: RandomState,
     /// Told when other kinds are to be watched.
     wanted: Notify,
 }
@@ -50,7 +56,18 @@ struct Slot {
 
 enum Place {
     AtRest(Box<LiveSet>),
+    Idle(Box<IdleSet>),
     InRun(Arc<Inbox>),
+}
+
+/// A set that was taken into a run.
+pub(super) struct Taken {
+    /// The set. `None`: it is to be read again.
+    pub(super) live: Option<Box<LiveSet>>,
+    /// What is known of it nevertheless.
+    pub(super) idle: Option<Box<IdleSet>>,
+    /// Collects its events.
+    pub(super) inbox: Arc<Inbox>,
 }
 
 /// A kind in a namespace whose members are watched.
@@ -168,6 +185,7 @@ impl Sets {
             stores,
             metrics,
             known: Mutex::default(),
+            hasher: RandomState::new(),
             wanted: Notify::new(),
         }
     }
@@ -193,8 +211,18 @@ impl Sets {
         slot.is_some_and(|slot| matches!(slot.set, Place::AtRest(_)))
     }
 
-    /// Takes the set of an owner into a run. `None`: it is not in memory.
-    pub(super) fn take(&self, owner: &ObjectRef, uid: &str) -> (Option<Box<LiveSet>>, Arc<Inbox>) {
+    /// Whether the set of an owner is complete, as it was before, and nothing has changed since.
+    pub(super) fn is_complete(&self, uid: &str, completed: &Completed) -> bool {
+        let known = self.known();
+        match known.sets.get(uid).map(|slot| &slot.set) {
+            Some(Place::AtRest(set)) => set.completed.as_ref() == Some(completed),
+            Some(Place::Idle(set)) => !set.is_doubted && set.completed == *completed,
+            Some(Place::InRun(_)) | None => false,
+        }
+    }
+
+    /// Takes the set of an owner into a run.
+    pub(super) fn take(&self, owner: &ObjectRef, uid: &str) -> Taken {
         let inbox = Arc::<Inbox>::default();
         let mut known = self.known();
         let place = Place::InRun(inbox.clone());
@@ -211,10 +239,36 @@ impl Sets {
                 None
             }
         };
-        match before {
-            Some(Place::AtRest(set)) => (Some(set), inbox),
+        let (live, idle) = match before {
+            Some(Place::AtRest(set)) => (Some(set), None),
+            Some(Place::Idle(set)) => (None, Some(set)),
             // A run was dropped in the middle of an action, so the set is read again.
-            Some(Place::InRun(_)) | None => (None, inbox),
+            Some(Place::InRun(_)) | None => (None, None),
+        };
+        Taken { live, idle, inbox }
+    }
+
+    /// Gives a set that was read again what is still known of its members.
+    pub(super) fn restore(&self, idle: IdleSet, set: &mut LiveSet, now: Timestamp) {
+        idle.restore(set, &self.hasher, now);
+    }
+
+    /// Keeps only a summary of complete sets to which nothing has happened for this long.
+    pub(super) fn summarize(&self, after: Duration, now: Timestamp) {
+        for slot in self.known().sets.values_mut() {
+            let is_idle = matches!(&slot.set, Place::AtRest(set)
+                if set.completed.is_some() && now.since(set.touched) >= after);
+            if !is_idle {
+                continue;
+            }
+            let place = Place::InRun(Arc::default());
+            slot.set = match std::mem::replace(&mut slot.set, place) {
+                Place::AtRest(set) => match IdleSet::of(set, &self.hasher, &self.metrics) {
+                    Ok(idle) => Place::Idle(Box::new(idle)),
+                    Err(set) => Place::AtRest(set),
+                },
+                place => place,
+            };
         }
     }
 
@@ -292,19 +346,20 @@ impl Sets {
     /// The members in the stores of sets at rest that exist, as far as is known: all of them, or those that are not ready.
     pub(super) fn polled(&self, all: bool) -> Vec<PolledMember> {
         let known = self.known();
-        let at_rest = known.sets.values().filter_map(|slot| match &slot.set {
-            Place::AtRest(set) => Some(set),
-            Place::InRun(_) => None,
-        });
-        at_rest
-            .flat_map(|set| {
-                let members = set.members_in_stores(all);
-                members.map(|key| PolledMember {
-                    set: set.id.to_string(),
-                    key: key.clone(),
-                })
-            })
-            .collect()
+        let mut polled = Vec::new();
+        for (id, uid) in &known.owners {
+            let keys: Vec<MemberKey> = match known.sets.get(uid).map(|slot| &slot.set) {
+                Some(Place::AtRest(set)) => set.members_in_stores(all).cloned().collect(),
+                Some(Place::Idle(set)) if all => set.in_stores.to_vec(),
+                Some(Place::Idle(_) | Place::InRun(_)) | None => Vec::new(),
+            };
+            let set = |key| PolledMember {
+                set: id.clone(),
+                key,
+            };
+            polled.extend(keys.into_iter().map(set));
+        }
+        polled
     }
 
     /// Takes in what a watch has shown of a member of the set with this id, and returns the owner if it needs a run.
@@ -324,6 +379,10 @@ impl Sets {
                 None
             }
             Place::AtRest(set) => show(set, &key, &shown, now).then(|| slot.owner.clone()),
+            Place::Idle(set) => {
+                let is_news = set.show(&self.hasher, &key, &shown);
+                is_news.then(|| slot.owner.clone())
+            }
         }
     }
 
@@ -334,6 +393,8 @@ impl Sets {
         objects: HashSet<MemberKey>,
         now: Timestamp,
     ) -> Vec<ObjectRef> {
+        let hashes = objects.iter().map(|key| self.hasher.hash_one(key));
+        let hashes: HashSet<u64> = hashes.collect();
         let listing = Arc::new(Listing {
             watched: watched.clone(),
             objects,
@@ -344,6 +405,11 @@ impl Sets {
                 Place::InRun(inbox) => inbox.list(listing.clone()),
                 Place::AtRest(set) => {
                     if listing.take_in(set, now) {
+                        owners.push(slot.owner.clone());
+                    }
+                }
+                Place::Idle(set) => {
+                    if set.list(&self.hasher, watched, |key| hashes.contains(&key)) {
                         owners.push(slot.owner.clone());
                     }
                 }

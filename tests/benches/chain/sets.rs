@@ -124,7 +124,7 @@ impl Host {
         let verbs = ["get", "apply", "delete", "watch"];
         let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "namespaces": [NAMESPACE], "verbs": verbs});
         let mut object = scripted(name, watch, script, json!({"kubernetes": [rule]}));
-        object["spec"]["sets"] = json!({});
+        object["spec"]["sets"] = json!({"idleAfter": "5s"});
         object["spec"]["concurrency"] = json!(CONCURRENCY);
         self.world.apply(&object).await?;
         self.world.settled(&[name]).await
@@ -157,7 +157,12 @@ impl Host {
 
     /// The requests that the host has sent for members and handlers.
     fn requests(&self) -> u64 {
-        let metric = self.world.metric("configurator_requests_total");
+        self.sum("configurator_requests_total")
+    }
+
+    /// The sum of a metric.
+    fn sum(&self, metric: &str) -> u64 {
+        let metric = self.world.metric(metric);
         let numbers = metric.lines().filter_map(|line| line.rsplit(' ').next());
         numbers
             .filter_map(|number| number.parse::<u64>().ok())
@@ -377,9 +382,13 @@ async fn apply_bare(maps: &Api<ConfigMap>, owner: &str, members: usize) -> Resul
 
 /// The heap of a member to which nothing happens, without that of its owner.
 async fn idle_bytes(host: &Host) -> Result<f64> {
-    host.configure("nothing", "nothing", json!({})).await?;
+    const NOTHING: &str = "nothing";
+    const IDLE: &str = "idle";
+    host.configure(NOTHING, NOTHING, json!({})).await?;
+    host.configure(IDLE, IDLE, json!({"desiredAt": "/data/set"}))
+        .await?;
     let mut held = Vec::new();
-    for app in ["nothing", WATCHED] {
+    for app in [NOTHING, IDLE] {
         count_allocations();
         let maps = host.maps();
         futures::stream::iter(0..OWNERS)
@@ -397,6 +406,14 @@ async fn idle_bytes(host: &Host) -> Result<f64> {
                 ended.keys().filter(is_of_app).count() == OWNERS
             })
             .await?;
+        if app == IDLE {
+            let waiting = async {
+                while host.sum("configurator_idle_sets") < OWNERS as u64 {
+                    tokio::time::sleep(REST).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, waiting).await?;
+        }
         tokio::time::sleep(REST * 10).await;
         held.push(allocated() as f64);
         stop_counting();

@@ -1,5 +1,6 @@
 //! kubectl against the API that the program serves. It needs `kubectl` on the PATH.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
@@ -41,7 +42,11 @@ impl Cluster {
     }
 
     fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new("kubectl");
+        self.tool(Path::new("kubectl"), arguments)
+    }
+
+    fn tool(&self, program: &Path, arguments: &str) -> Command {
+        let mut command = Command::new(program);
         command
             .args(arguments.split_whitespace())
             .env("KUBECONFIG", "kubeconfig")
@@ -55,14 +60,23 @@ impl Cluster {
 
     /// What kubectl prints.
     pub fn kubectl(&self, arguments: &str) -> Result<String> {
-        let output = self
-            .command(arguments)
-            .output()
-            .context("kubectl is needed: `cargo xtask test` installs it")?;
+        self.printed(Path::new("kubectl"), arguments)
+    }
+
+    /// What Helm prints.
+    pub fn helm(&self, arguments: &str) -> Result<String> {
+        self.printed(&guests::cache()?.join("controlplane/helm"), arguments)
+    }
+
+    fn printed(&self, program: &Path, arguments: &str) -> Result<String> {
+        let output = self.tool(program, arguments).output();
+        let program = program.display();
+        let output = output
+            .with_context(|| format!("{program} is needed: `cargo xtask test` installs it"))?;
         let complaint = String::from_utf8_lossy(&output.stderr);
         ensure!(
             output.status.success(),
-            "kubectl {arguments}: {complaint}; the host: {}{}",
+            "{program} {arguments}: {complaint}; the host: {}{}",
             self.host.stdout(),
             self.host.stderr()
         );

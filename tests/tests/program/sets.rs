@@ -108,3 +108,59 @@ fn a_person_sees_what_sets_wait_for() -> Result<()> {
     "#]].assert_eq(&sets("tree nothing --kind Shop").fails()?);
     Ok(())
 }
+
+const CHART: &str = "{apiVersion: v2, name: books, version: 1.0.0}";
+
+/// The objects of the release, and one that was applied by hand.
+const PAGE: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: books-page, labels: {app: books, app.kubernetes.io/managed-by: Helm}}, data: {text: old, gone: x}}";
+const SETTINGS: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: books-settings, labels: {app: books}}, data: {text: old, gone: x}}";
+
+const OWNER: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: books, namespace: default, labels: {has: set}}
+data:
+  set: |
+    {"entries": [
+      {"name": "page", "onExisting": "adopt", "object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "books-page"}, "data": {"text": "new"}}},
+      {"name": "settings", "onExisting": "adopt", "object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "books-settings"}, "data": {"text": "new"}}}
+    ]}
+"#;
+
+#[test]
+fn a_set_takes_over_what_kubectl_and_helm_have_applied() -> Result<()> {
+    let place = Place::new()?;
+    let configurator = SHOP.split("---").next().unwrap_or_default();
+    place.write("shop.yaml", configurator)?;
+    let cluster = Cluster::at(place, "-f shop.yaml")?;
+    let place = &cluster.place;
+    place.write("settings.yaml", SETTINGS)?;
+    cluster.kubectl("apply -f settings.yaml")?;
+    std::fs::create_dir_all(place.folder().join("chart/templates"))?;
+    place.write("chart/Chart.yaml", CHART)?;
+    place.write("chart/templates/page.yaml", PAGE)?;
+    cluster.helm("install books chart --namespace default")?;
+    place.write("owner.yaml", OWNER)?;
+    cluster.kubectl("apply -f owner.yaml")?;
+    until("the set is ready", PATIENCE, || {
+        let sets = place.program("sets", "--kubeconfig kubeconfig");
+        let listed = sets.args("list").succeeds().unwrap_or_default();
+        Ok::<_, anyhow::Error>(listed.contains("Ready").then_some(()))
+    })?;
+    let shown = |name: &str| {
+        let annotations = cluster.kubectl(&format!(
+            "get configmap {name} -o jsonpath={{.metadata.annotations}}"
+        ))?;
+        for left in ["last-applied", "meta.helm.sh"] {
+            anyhow::ensure!(!annotations.contains(left), "{annotations}");
+        }
+        let columns = "{.data}|{.metadata.labels.app}|{.metadata.managedFields[*].manager}";
+        cluster.kubectl(&format!("get configmap {name} -o jsonpath={columns}"))
+    };
+    expect![[""]].assert_eq(&shown("books-page")?);
+    expect![[""]].assert_eq(&shown("books-settings")?);
+    // Without its records, Helm has no part in it any more.
+    cluster.kubectl("delete secret -l owner=helm,name=books")?;
+    expect![[""]].assert_eq(&cluster.helm("list --namespace default --short")?);
+    Ok(())
+}

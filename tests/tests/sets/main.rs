@@ -13,6 +13,7 @@ mod apply;
 mod deletion;
 mod ending;
 mod failures;
+mod idle;
 mod imports;
 mod kills;
 mod kinds;

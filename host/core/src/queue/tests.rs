@@ -388,6 +388,7 @@ fn a_finalizer_holds_the_object_and_is_released_when_overdue() {
     held.sets = Some(SetOptions {
         store_poll: Duration::from_mins(1),
         ending: None,
+        idle_after: Duration::from_mins(1),
         adopted_managers: Arc::default(),
         max_prune_percent: 50,
         prune_from: 5,

@@ -9,6 +9,7 @@ fn with_sets() -> Configurator {
         sets: Some(SetOptions {
             store_poll: Duration::from_mins(1),
             ending: None,
+            idle_after: Duration::from_mins(1),
             adopted_managers: Arc::default(),
             max_prune_percent: 50,
             prune_from: 5,
