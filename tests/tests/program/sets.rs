@@ -142,11 +142,14 @@ fn a_set_takes_over_what_kubectl_and_helm_have_applied() -> Result<()> {
     cluster.helm("install books chart --namespace default")?;
     place.write("owner.yaml", OWNER)?;
     cluster.kubectl("apply -f owner.yaml")?;
-    until("the set is ready", PATIENCE, || {
-        let sets = place.program("sets", "--kubeconfig kubeconfig");
-        let listed = sets.args("list").succeeds().unwrap_or_default();
+    let sets = || place.program("sets", "--kubeconfig kubeconfig");
+    let is_ready = until("the set is ready", PATIENCE, || {
+        let listed = sets().args("list").succeeds().unwrap_or_default();
         Ok::<_, anyhow::Error>(listed.contains("Ready").then_some(()))
-    })?;
+    });
+    if let Err(error) = is_ready {
+        return Err(error.context(sets().args("tree books").succeeds()?));
+    }
     let shown = |name: &str| {
         let annotations = cluster.kubectl(&format!(
             "get configmap {name} -o jsonpath={{.metadata.annotations}}"
@@ -157,8 +160,8 @@ fn a_set_takes_over_what_kubectl_and_helm_have_applied() -> Result<()> {
         let columns = "{.data}|{.metadata.labels.app}|{.metadata.managedFields[*].manager}";
         cluster.kubectl(&format!("get configmap {name} -o jsonpath={columns}"))
     };
-    expect![[""]].assert_eq(&shown("books-page")?);
-    expect![[""]].assert_eq(&shown("books-settings")?);
+    expect![[r#"{"text":"new"}||ccfgr/shops/set"#]].assert_eq(&shown("books-page")?);
+    expect![[r#"{"text":"new"}||ccfgr/shops/set"#]].assert_eq(&shown("books-settings")?);
     // Without its records, Helm has no part in it any more.
     cluster.kubectl("delete secret -l owner=helm,name=books")?;
     expect![[""]].assert_eq(&cluster.helm("list --namespace default --short")?);
