@@ -13,7 +13,7 @@ use std::fs;
 use anyhow::Result;
 use configurator_guest::options::GuestOptions;
 use configurator_host::simulator::Simulator;
-use configurator_host::simulator::explore::{Exploration, Explored, Finding};
+use configurator_host::simulator::explore::{Exploration, Explored, Finding, Tried};
 use configurator_host::simulator::scenario::{ObjectName, Scenario, Step};
 use configurator_tests::guests;
 use configurator_tests::program::Program;
@@ -102,6 +102,37 @@ fn what_stands_everything_is_left_in_peace() -> Result<()> {
         assert!(explored.calls > 100, "{}", explored.calls);
     }
     Ok(())
+}
+
+/// Fails each request of a set in a scenario, one at a time and then some together, and holds the set to its end state.
+fn check_set(name: &str) {
+    let file = format!("tests/scenarios/{name}.yaml");
+    let mut scenario = Scenario::read(&guests::workspace().join(file)).unwrap();
+    scenario.modules.push(guests::folder().unwrap());
+    let exploration = Exploration {
+        max_calls: 450,
+        ..Exploration::default()
+    };
+    let explored = simulator().unwrap().explore(&scenario, &exploration);
+    let explored = explored.unwrap();
+    assert_eq!(told(&explored), "", "seed {}", exploration.seed);
+    let Tried { worlds, of } = explored.singles;
+    assert!(worlds == of && of > 40, "{:?}", explored.singles);
+}
+
+#[test]
+fn a_set_of_objects_converges() {
+    check_set("a-set-is-repaired-changed-and-deleted");
+}
+
+#[test]
+fn a_set_that_spans_the_stores_converges() {
+    check_set("a-set-spans-the-stores");
+}
+
+#[test]
+fn a_set_of_a_machine_converges() {
+    check_set("a-machine-keeps-up-its-set");
 }
 
 #[test]
