@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::corrections::Corrections;
 use super::live::{LiveSet, Wanted, health};
 use super::registry::{Sets, Shown, WatchedKind};
-use super::seen::{ReadFor, Seen, content_hash};
+use super::seen::{ReadFor, Seen, content_hash, is_known};
 use crate::clock::SharedClock;
 use crate::metrics::{CountedIdle, SetMetrics};
 use crate::readiness::ReadyWhen;
@@ -133,6 +133,8 @@ impl IdleSet {
         };
         let is_same = match shown {
             Shown::Object(object) => member.is_same(object),
+            Shown::Watched(object) if is_known(member.seen.version, object.version()) => true,
+            Shown::Watched(object) => member.is_same(&object.to_value()),
             Shown::Unselected => false,
         };
         member.is_doubted |= !is_same;

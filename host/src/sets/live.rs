@@ -21,7 +21,7 @@ use super::corrections::Corrections;
 use super::idle::Completed;
 use super::inventory::Stored;
 use super::kinds::ServedKind;
-use super::seen::{ReadFor, Seen, content_hash};
+use super::seen::{ReadFor, Seen, content_hash, is_known};
 use crate::objects::text;
 use crate::readiness::ReadyWhen;
 
@@ -294,6 +294,12 @@ impl LiveSet {
                 "{key} is changed by others again and again; the next correction is at {next}"
             ),
         })
+    }
+
+    /// Whether a version of a member is the one that was read last, or an older one.
+    pub(super) fn has_version(&self, key: &MemberKey, version: Option<u64>) -> bool {
+        let seen = self.seen.get(key);
+        seen.is_some_and(|seen| is_known(seen.version, version))
     }
 
     /// Has a member read again: its state is not known any more.

@@ -468,18 +468,26 @@ impl<'a> SetRun<'a> {
                 self.publish(set, status).await?;
                 return Ok(rest);
             }
-            tokio::select! {
-                Some(done) = under_way.next() => {
-                    let (key, done) = done?;
-                    self.on_done(set, &key, done);
-                    // A plan takes in all that is there.
-                    while let Some(Some(done)) = under_way.next().now_or_never() {
+            loop {
+                tokio::select! {
+                    Some(done) = under_way.next() => {
                         let (key, done) = done?;
                         self.on_done(set, &key, done);
+                        // A plan takes in all that is there.
+                        while let Some(Some(done)) = under_way.next().now_or_never() {
+                            let (key, done) = done?;
+                            self.on_done(set, &key, done);
+                        }
+                        break;
                     }
+                    () = inbox.told() => {
+                        // Most events are the echoes of the actions.
+                        if inbox.take_in(set, self.clock.now()) {
+                            break;
+                        }
+                    }
+                    () = until(self.clock.clone(), planned.wake_at) => break,
                 }
-                () = inbox.told() => {}
-                () = until(self.clock.clone(), planned.wake_at) => {}
             }
         }
     }

@@ -20,6 +20,7 @@ use super::live::LiveSet;
 use super::seen::ReadFor;
 use super::status::UNCONFIRMED;
 use super::stores::Stores;
+use super::watched_member::WatchedMember;
 use crate::metrics::{SetCounts, SetMetrics};
 use crate::resource::object_set::SetOwner;
 use crate::seal::HostKey;
@@ -110,8 +111,10 @@ pub(super) struct PolledMember {
 
 /// The last event of a member.
 pub(crate) enum Shown {
-    /// The object.
+    /// The object, as a poll has read it.
     Object(Box<Value>),
+    /// The object, as a watch has shown it.
+    Watched(Box<WatchedMember>),
     /// It does not carry the label any more, or does not exist.
     Unselected,
 }
@@ -441,6 +444,9 @@ fn show(set: &mut LiveSet, key: &MemberKey, shown: &Shown, now: Timestamp) -> bo
         // An object that carries the label without a record is found when its entry is written.
         _ if !is_known => false,
         Shown::Object(object) => set.observe(key, Some(object), ReadFor::Look, now),
+        // It has been read already.
+        Shown::Watched(object) if set.has_version(key, object.version()) => false,
+        Shown::Watched(object) => set.observe(key, Some(&object.to_value()), ReadFor::Look, now),
         Shown::Unselected => {
             set.doubt(key);
             true

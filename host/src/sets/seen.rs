@@ -51,6 +51,11 @@ impl Seen {
     }
 }
 
+/// Whether the version of an object is the one that was read last, or an older one. Versions that are no numbers say nothing.
+pub(super) fn is_known(read: Option<u64>, shown: Option<u64>) -> bool {
+    matches!((read, shown), (Some(read), Some(shown)) if shown <= read)
+}
+
 /// The hash of everything but the status and the versions.
 pub(super) fn content_hash(object: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();

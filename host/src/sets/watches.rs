@@ -11,17 +11,17 @@ use configurator_core::request::{ObjectRef, api_version};
 use configurator_core::time::Timestamp;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
-use kube::api::{Api, ApiResource, DynamicObject};
+use kube::api::{Api, ApiResource};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch_kind};
 use kube::{Client, ResourceExt};
-use serde_json::Value;
 
 use super::registry::{Sets, Shown, WatchedKind};
+use super::watched_member::WatchedMember;
 use crate::cluster::WatchBackoff;
 use crate::objects;
 
-type Watched = watcher::Result<Event<DynamicObject>>;
+type Watched = watcher::Result<Event<WatchedMember>>;
 
 /// The watches of one Configurator.
 pub(crate) struct MemberWatches {
@@ -84,7 +84,11 @@ impl MemberWatches {
             kind: kind.clone(),
             plural: plural.clone(),
         };
-        let api: Api<DynamicObject> = objects::of(self.client.clone(), &resource, namespace);
+        let client = self.client.clone();
+        let api: Api<WatchedMember> = match namespace.as_str() {
+            "" => Api::all_with(client, &resource),
+            namespace => Api::namespaced_with(client, namespace, &resource),
+        };
         let config = watcher::Config::default().labels(&self.selector);
         watch_kind(api, config)
             .backoff(WatchBackoff::new(self.seed))
@@ -150,30 +154,18 @@ impl MemberWatches {
 
 fn show(
     watched: &WatchedKind,
-    object: DynamicObject,
+    mut object: WatchedMember,
     sets: &Sets,
     now: Timestamp,
 ) -> Option<ObjectRef> {
     let key = key_of(watched, &object);
-    let mut object = serde_json::to_value(object).ok()?;
-    complete(&mut object, watched);
-    let id = marks::set_of(&object)?.to_owned();
-    sets.show(&id, key, Shown::Object(Box::new(object)), now)
+    let id = object.labels().get(marks::PART_OF)?.clone();
+    let api_version = api_version(&watched.group, &watched.version);
+    object.complete(&api_version, &watched.kind);
+    sets.show(&id, key, Shown::Watched(Box::new(object)), now)
 }
 
-/// Adds the type, which servers leave out of the items of lists.
-fn complete(object: &mut Value, watched: &WatchedKind) {
-    if let Value::Object(fields) = object {
-        fields
-            .entry("apiVersion")
-            .or_insert_with(|| api_version(&watched.group, &watched.version).into());
-        fields
-            .entry("kind")
-            .or_insert_with(|| watched.kind.clone().into());
-    }
-}
-
-fn key_of(watched: &WatchedKind, object: &DynamicObject) -> MemberKey {
+fn key_of(watched: &WatchedKind, object: &WatchedMember) -> MemberKey {
     MemberKey::Kubernetes {
         group: watched.group.clone(),
         kind: watched.kind.clone(),
