@@ -279,7 +279,7 @@ fn check_name<'a>(
 
 /// The most entries of `spec.sets.adoptedManagers`.
 const MAX_ADOPTED_MANAGERS: usize = 64;
-/// The shortest time after which members in stores are read again, or a set is idle.
+/// The shortest time after which members are read again, or a set is idle.
 const MIN_SET_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How the sets end, if the Configurator is being deleted. `None`: they do not.
@@ -301,9 +301,9 @@ fn set_options(spec: &SetsSpec, ending: Option<Ending>) -> Result<SetOptions, De
     let percent = percent.filter(|percent| *percent <= 100);
     let max_entries = usize::try_from(spec.max_entries).ok();
     let max_entries = max_entries.filter(|entries| (1..=MAX_ENTRIES).contains(entries));
-    let path = "spec.sets.storePollInterval";
-    let store_poll = span(path, spec.store_poll_interval)?;
-    if store_poll < MIN_SET_INTERVAL {
+    let path = "spec.sets.pollInterval";
+    let poll_interval = span(path, spec.poll_interval)?;
+    if poll_interval < MIN_SET_INTERVAL {
         return Err(wrong(path, "must be at least 1s"));
     }
     let path = "spec.sets.idleAfter";
@@ -315,7 +315,8 @@ fn set_options(spec: &SetsSpec, ending: Option<Ending>) -> Result<SetOptions, De
         return Err(wrong("spec.sets.adoptedManagers", "must be at most 64"));
     }
     Ok(SetOptions {
-        store_poll,
+        poll_interval,
+        max_watches: count("spec.sets.maxWatches", spec.max_watches)?,
         idle_after,
         adopted_managers: spec.adopted_managers.clone().into(),
         ending,

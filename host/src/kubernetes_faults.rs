@@ -5,9 +5,21 @@ use std::time::Duration;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::{KubernetesRequest, KubernetesVerb, PatchType};
 use http::{HeaderMap, StatusCode, header};
+use kube::runtime::watcher;
 use serde::Deserialize;
 
 use crate::objects;
+
+/// The HTTP status with which a server ends a watch, or refuses to begin one. `None`: it did not answer.
+pub(crate) fn watch_status(error: &watcher::Error) -> Option<u16> {
+    use watcher::Error::{InitialListFailed, WatchError, WatchStartFailed};
+    match error {
+        InitialListFailed(kube::Error::Api(status))
+        | WatchStartFailed(kube::Error::Api(status)) => Some(status.code),
+        WatchError(status) => Some(status.code),
+        _ => None,
+    }
+}
 
 /// What a server says in a `Status`.
 #[derive(Debug, Default, Deserialize)]

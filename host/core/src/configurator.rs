@@ -121,8 +121,10 @@ pub struct SetOptions {
     pub prune_from: usize,
     /// The most entries of a set.
     pub max_entries: usize,
-    /// The time between two reads of the members in the config store and the secret store.
-    pub store_poll: Duration,
+    /// The time between two reads of members that no watch reports.
+    pub poll_interval: Duration,
+    /// The most watches of members.
+    pub max_watches: usize,
     /// A set to which nothing happens for this long is dropped from memory but for a summary.
     pub idle_after: Duration,
     /// The field managers whose fields are taken over when an object is adopted, with `*` for any number of characters.

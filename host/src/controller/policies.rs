@@ -24,6 +24,7 @@ use crate::cluster::WatchBackoff;
 use crate::declaration::policy::{Policy, PolicyLimits, Quotas, lower, selector};
 use crate::declaration::{self, DeclarationError};
 use crate::host::Shared;
+use crate::kubernetes_faults::watch_status;
 use crate::module_source::ModulePolicies;
 use crate::objects;
 use crate::resource::Configurator;
@@ -382,14 +383,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 
 /// Whether the API server refuses access to the policies. The host would miss changes then. A connection error is no refusal.
 fn is_refusal(error: &watcher::Error) -> bool {
-    use watcher::Error::{InitialListFailed, WatchError, WatchStartFailed};
-    let code = match error {
-        InitialListFailed(kube::Error::Api(status))
-        | WatchStartFailed(kube::Error::Api(status)) => status.code,
-        WatchError(status) => status.code,
-        _ => return false,
-    };
-    matches!(code, 401 | 403 | 404)
+    matches!(watch_status(error), Some(401 | 403 | 404))
 }
 
 fn read_policy(guard: DeserializeGuard<ConfiguratorPolicy>) -> (String, ParsedPolicy) {

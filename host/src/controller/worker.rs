@@ -54,7 +54,7 @@ use crate::clock::until;
 use crate::declarative::DeclarativeRequests;
 use crate::events::Publisher;
 use crate::resource::FailureStatus;
-use crate::sets::{self, MemberEvent, MemberWatches, Sets};
+use crate::sets::{self, MemberEvent, MemberWatches, Sets, WatchOptions};
 use crate::shards::{ConfiguratorClaim, Permit, changed};
 use crate::tasks::{TaskKind, Tasks, if_some};
 
@@ -169,11 +169,7 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         changes: parts.claim.as_ref().map(ConfiguratorClaim::changes),
         recorded: Vec::new(),
         awaited: Awaited::new(parts.client.clone(), parts.seed),
-        member_watches: MemberWatches::new(
-            parts.client.clone(),
-            &parts.configurator.uid,
-            parts.seed,
-        ),
+        member_watches: MemberWatches::new(parts.client.clone(), watch_options(&parts)),
         members_changed: BTreeSet::new(),
         drifts: drifts(&parts),
         parts,
@@ -448,7 +444,7 @@ impl Worker {
             News::Awaited(machine, seen) => self.tell(&machine, Wake::Changed(seen)).await,
             News::MemberKinds => {
                 if let Some(sets) = &self.parts.context.sets {
-                    self.member_watches.watch(&sets.watched());
+                    self.member_watches.watch(sets.watched());
                 }
             }
             News::Drift(owner) => self.on_members(owner).await,
@@ -559,6 +555,19 @@ async fn next_news<E>(
     .await
 }
 
+fn watch_options(parts: &WorkerParts) -> WatchOptions {
+    let configurator = &parts.configurator;
+    let sets = configurator.sets.as_ref();
+    WatchOptions {
+        configurator: configurator.uid.clone(),
+        is_wide: configurator.key.namespace.is_empty(),
+        max_watches: sets.map_or(0, |sets| sets.max_watches),
+        interval: sets.map_or(Duration::MAX, |sets| sets.poll_interval),
+        clock: parts.context.clock.clone(),
+        seed: parts.seed,
+    }
+}
+
 /// The owners of members in the stores that others have changed. Drops sets from memory, too, to which nothing happens: those of machines stay,
 /// because a phase without an upkeep could not restore them. `None`: the Configurator has no sets.
 fn drifts(parts: &WorkerParts) -> Option<BoxStream<'static, ObjectRef>> {
@@ -568,7 +577,7 @@ fn drifts(parts: &WorkerParts) -> Option<BoxStream<'static, ObjectRef>> {
     let summaries = stream::once(summaries).map(|never| match never {});
     let is_chain = parts.configurator.machine.is_none();
     let summaries = stream::iter(is_chain.then_some(summaries)).flatten();
-    let drifts = sets::poll(sets, clock.clone(), options.store_poll);
+    let drifts = sets::poll(sets, clock.clone(), options.poll_interval);
     Some(stream::select(drifts, summaries).boxed())
 }
 
@@ -594,7 +603,15 @@ mod tests {
         });
         let silent = Client::new(silent, "default");
         let mut awaited = Awaited::new(silent.clone(), 0);
-        let mut member_watches = MemberWatches::new(silent, "uid", 0);
+        let options = WatchOptions {
+            configurator: "uid".to_owned(),
+            is_wide: true,
+            max_watches: 1,
+            interval: Duration::from_secs(1),
+            clock: Arc::new(crate::clock::SystemClock),
+            seed: 0,
+        };
+        let mut member_watches = MemberWatches::new(silent, options);
         let mut turns = RoundRobin::default();
         let mut runs = stream::repeat(());
         let events = stream::iter([Event::Init, Event::InitDone]);

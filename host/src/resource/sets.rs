@@ -19,10 +19,16 @@ pub struct SetsSpec {
     #[serde(default = "default_max_entries")]
     #[schemars(range(min = 1, max = 20000))]
     pub max_entries: u32,
-    /// The time between two reads of the members in the config store and the secret store, because no watch reports their changes. The host
-    /// reads members that are not ready every 5 seconds. At least `1s`.
-    #[serde(default = "default_store_poll_interval")]
-    pub store_poll_interval: Duration,
+    /// The time between two reads of members whose changes no watch reports: those in the config store and the secret store, and objects that
+    /// the host does not watch. Those in the stores that are not ready are read every 5 seconds. At least `1s`.
+    #[serde(default = "default_poll_interval")]
+    pub poll_interval: Duration,
+    /// The most watches of members. A watch is of one kind in one namespace, or of one kind in all namespaces where a ClusterConfigurator has
+    /// members in many. Further kinds and namespaces are listed every `pollInterval`, and so are those that the API server does not let the
+    /// host watch.
+    #[serde(default = "default_max_watches")]
+    #[schemars(range(min = 1))]
+    pub max_watches: u32,
     /// A complete set to which nothing happens for this long is dropped from memory but for a summary. When a member changes after that, the
     /// host reads the inventory again, and that member. At least `1s`.
     #[serde(default = "default_idle_after")]
@@ -47,8 +53,12 @@ fn default_max_entries() -> u32 {
     1000
 }
 
-fn default_store_poll_interval() -> Duration {
+fn default_poll_interval() -> Duration {
     std::time::Duration::from_mins(1).into()
+}
+
+fn default_max_watches() -> u32 {
+    500
 }
 
 fn default_idle_after() -> Duration {
@@ -75,7 +85,8 @@ impl Default for SetsSpec {
             max_prune_percent: default_max_prune(),
             prune_from: default_prune_from(),
             max_entries: default_max_entries(),
-            store_poll_interval: default_store_poll_interval(),
+            poll_interval: default_poll_interval(),
+            max_watches: default_max_watches(),
             idle_after: default_idle_after(),
             adopted_managers: default_adopted_managers(),
         }

@@ -63,8 +63,10 @@ pub(super) struct IdleSet {
 struct IdleMember {
     /// The hash of its key.
     key: u64,
-    /// The hash of its kind and namespace.
+    /// The hash of its kind.
     kind: u64,
+    /// The hash of its namespace.
+    namespace: u64,
     /// The hash of the digest of its entry.
     digest: u64,
     seen: Seen,
@@ -100,6 +102,7 @@ impl IdleSet {
             Some(IdleMember {
                 key: hasher.hash_one(&graph_entry.key),
                 kind: kind_hash(hasher, &graph_entry.key),
+                namespace: namespace_hash(hasher, &graph_entry.key),
                 digest: hasher.hash_one(&entry.digest),
                 seen: Seen {
                     digest: None,
@@ -149,10 +152,13 @@ impl IdleSet {
         watched: &WatchedKind,
         is_listed: impl Fn(u64) -> bool,
     ) -> bool {
-        let kind = hasher.hash_one((&watched.group, &watched.kind, &watched.namespace));
+        let kind = hasher.hash_one((&watched.group, &watched.kind));
+        let namespace = hasher.hash_one(&watched.namespace);
+        let is_everywhere = watched.covers("");
         let mut is_missing = false;
         for member in &mut self.members {
-            if member.kind == kind && !is_listed(member.key) {
+            let is_covered = is_everywhere || member.namespace == namespace;
+            if member.kind == kind && is_covered && !is_listed(member.key) {
                 member.is_doubted = true;
                 is_missing = true;
             }
@@ -235,15 +241,17 @@ impl IdleMember {
     }
 }
 
-/// The hash of a member's kind and namespace. Members in stores have none.
+/// The hash of a member's kind. Members in stores have none.
 fn kind_hash(hasher: &RandomState, key: &MemberKey) -> u64 {
     match key {
-        MemberKey::Kubernetes {
-            group,
-            kind,
-            namespace,
-            ..
-        } => hasher.hash_one((group, kind, namespace)),
+        MemberKey::Kubernetes { group, kind, .. } => hasher.hash_one((group, kind)),
+        MemberKey::Config { .. } | MemberKey::Secret { .. } => 0,
+    }
+}
+
+fn namespace_hash(hasher: &RandomState, key: &MemberKey) -> u64 {
+    match key {
+        MemberKey::Kubernetes { namespace, .. } => hasher.hash_one(namespace),
         MemberKey::Config { .. } | MemberKey::Secret { .. } => 0,
     }
 }

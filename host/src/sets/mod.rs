@@ -35,7 +35,7 @@ pub(crate) use self::reconcile::SetRun;
 pub(crate) use self::registry::Sets;
 pub(crate) use self::status::MAX_LISTED;
 pub(crate) use self::stores::{Stores, poll};
-pub(crate) use self::watches::{MemberEvent, MemberWatches};
+pub(crate) use self::watches::{MemberEvent, MemberWatches, WatchOptions};
 
 /// The paths of an entry that the host does not correct. They were checked before.
 fn ignored(entry: &DesiredEntry) -> Projection {

@@ -78,7 +78,7 @@ pub(crate) struct WatchedKind {
     pub(crate) version: String,
     pub(crate) kind: String,
     pub(crate) plural: String,
-    /// Empty: objects of a cluster-scoped kind.
+    /// Empty: objects of a cluster-scoped kind, or those in all namespaces.
     pub(crate) namespace: String,
 }
 
@@ -158,7 +158,7 @@ impl Listing {
     fn take_in(&self, set: &mut LiveSet, now: Timestamp) -> bool {
         let is_missing = |key: &MemberKey| {
             let is_of_kind = matches!(key, MemberKey::Kubernetes { group, kind, namespace, .. }
-                if *group == self.watched.group && *kind == self.watched.kind && *namespace == self.watched.namespace);
+                if *group == self.watched.group && *kind == self.watched.kind && self.watched.covers(namespace));
             is_of_kind && !self.objects.contains(key)
         };
         let members = set.members.inventory();
@@ -455,6 +455,23 @@ fn show(set: &mut LiveSet, key: &MemberKey, shown: &Shown, now: Timestamp) -> bo
 }
 
 impl WatchedKind {
+    /// The kind in all namespaces.
+    pub(super) fn everywhere(&self) -> Self {
+        Self {
+            namespace: String::new(),
+            ..self.clone()
+        }
+    }
+
+    pub(super) fn group_kind(&self) -> (String, String) {
+        (self.group.clone(), self.kind.clone())
+    }
+
+    /// Whether objects in this namespace are among those watched.
+    pub(super) fn covers(&self, namespace: &str) -> bool {
+        self.namespace.is_empty() || self.namespace == namespace
+    }
+
     /// The kind of a member, in its namespace.
     pub(super) fn of(kind: &ServedKind, key: &MemberKey) -> Option<Self> {
         let MemberKey::Kubernetes { namespace, .. } = key else {

@@ -28,3 +28,4 @@ mod requests;
 mod scene;
 mod stores;
 mod suspend;
+mod watches;

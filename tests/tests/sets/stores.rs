@@ -25,7 +25,7 @@ impl Scene {
     async fn with_stores(&self) -> Result<()> {
         self.configure(|object| {
             let verbs = ["get", "create", "update", "delete"];
-            object["spec"]["sets"] = json!({"maxPrunePercent": 100, "storePollInterval": "1s"});
+            object["spec"]["sets"] = json!({"maxPrunePercent": 100, "pollInterval": "1s"});
             let capabilities = &mut object["spec"]["capabilities"];
             capabilities["configstore"] = json!([
                 {"prefixes": ["basic/"], "verbs": verbs},

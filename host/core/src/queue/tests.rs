@@ -386,7 +386,8 @@ fn a_finalizer_holds_the_object_and_is_released_when_overdue() {
     "#]]);
     // With sets, the object waits for its members, however long they take.
     held.sets = Some(SetOptions {
-        store_poll: Duration::from_mins(1),
+        poll_interval: Duration::from_mins(1),
+        max_watches: 500,
         ending: None,
         idle_after: Duration::from_mins(1),
         adopted_managers: Arc::default(),

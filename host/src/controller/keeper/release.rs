@@ -18,7 +18,7 @@ use crate::controller::status;
 use crate::events::{HostEvent, Subject};
 use crate::impersonation::acting_as;
 use crate::kubernetes_faults::is_of_another;
-use crate::objects;
+use crate::objects::{self, text};
 use crate::resource;
 use crate::resource::SetsDeletionSpec;
 use crate::resource::object_set::ObjectSet;
@@ -104,11 +104,7 @@ impl Keeper {
         if !self.voice.speaks() || self.told_of_sets.replace(policy) == Some(policy) {
             return;
         }
-        let owner = |field: &str| {
-            set.data["spec"]["owner"][field]
-                .as_str()
-                .unwrap_or_default()
-        };
+        let owner = |field: &str| text(&set.data, &format!("/spec/owner/{field}"));
         let owner = match owner("namespace") {
             "" => format!("{} {}", owner("kind"), owner("name")),
             namespace => format!("{} {namespace}/{}", owner("kind"), owner("name")),

@@ -85,7 +85,11 @@ impl InventoryStore {
         };
         let spec = &found.spec;
         let key = self.key.get().await?;
-        let text = sealed_text(name, spec);
+        let mut unsealed = ObjectSetSpec {
+            seal: String::new(),
+            ..spec.clone()
+        };
+        let text = sealed_text(name, &unsealed)?;
         if !key.is_seal(&[b"inventory", text.as_bytes()], &spec.seal) {
             return Err(page.damaged("was changed by somebody else than a host"));
         }
@@ -102,11 +106,8 @@ impl InventoryStore {
         page.sequence = spec.sequence;
         page.resource_version = found.resource_version();
         page.uid = found.uid().unwrap_or_default();
-        page.content = content_of(&ObjectSetSpec {
-            sequence: 0,
-            seal: String::new(),
-            ..spec.clone()
-        });
+        unsealed.sequence = 0;
+        page.content = content_of(&unsealed);
         Ok(Some(found))
     }
 
@@ -131,7 +132,7 @@ impl InventoryStore {
         }
         spec.sequence = page.sequence + 1;
         let key = self.key.get().await?;
-        let text = sealed_text(&page.object_set, &spec);
+        let text = sealed_text(&page.object_set, &spec)?;
         spec.seal = key.seal(&[b"inventory", text.as_bytes()]);
         let sequence = spec.sequence;
         let name = &page.object_set.name;
@@ -229,18 +230,17 @@ impl InventoryStore {
     }
 }
 
-/// The text that is sealed: everything but the seal, and the name.
-fn sealed_text(object_set: &ObjectRef, spec: &ObjectSetSpec) -> String {
-    let spec = ObjectSetSpec {
-        seal: String::new(),
-        ..spec.clone()
-    };
-    json!([object_set.namespace, object_set.name, spec]).to_string()
+/// The text that is sealed: the name, and everything but the seal.
+fn sealed_text(object_set: &ObjectRef, unsealed: &ObjectSetSpec) -> Result<String, Fault> {
+    let sealed = (&object_set.namespace, &object_set.name, unsealed);
+    let text = serde_json::to_string(&sealed);
+    text.map_err(|error| Fault::new(FaultKind::ResourceGeneric, error.to_string()))
 }
 
 /// The hash of a page that has neither a sequence number nor a seal.
 fn content_of(spec: &ObjectSetSpec) -> u64 {
     let mut hasher = DefaultHasher::new();
-    json!(spec).to_string().hash(&mut hasher);
+    let text = serde_json::to_string(spec).unwrap_or_default();
+    text.hash(&mut hasher);
     hasher.finish()
 }

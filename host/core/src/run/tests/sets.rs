@@ -7,7 +7,8 @@ use crate::desired::{Content, DesiredEntry};
 fn with_sets() -> Configurator {
     Configurator {
         sets: Some(SetOptions {
-            store_poll: Duration::from_mins(1),
+            poll_interval: Duration::from_mins(1),
+            max_watches: 500,
             ending: None,
             idle_after: Duration::from_mins(1),
             adopted_managers: Arc::default(),
