@@ -20,7 +20,7 @@ use prometheus_client::registry::Registry;
 
 use self::budgets::Budgets;
 use self::sets::SetFamilies;
-pub(crate) use self::sets::{CountedIdle, SetCounts, SetMetrics};
+pub(crate) use self::sets::{CountedIdle, MemberCounts, SetCounts, SetMetrics};
 use crate::answers::AnswerBudget;
 
 /// The metrics of one host. Every name begins with `configurator_`.

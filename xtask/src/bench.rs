@@ -103,6 +103,7 @@ impl Bench {
             }
             What::Graph => {
                 controlplane::build()?;
+                controlplane::clients()?;
                 vec!["graph".to_owned()]
             }
             What::Objects => {

@@ -42,9 +42,32 @@ impl Drop for CountedIdle {
 pub(crate) struct SetCounts {
     /// As in the status of the ObjectSet.
     pub(crate) state: String,
-    pub(crate) members: u32,
-    /// Those of `members` that are ready.
+    pub(crate) members: MemberCounts,
+}
+
+/// The members of a set, by state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct MemberCounts {
     pub(crate) ready: u32,
+    /// Those that are written, read, or not ready yet.
+    pub(crate) waiting: u32,
+    /// Those that wait for others.
+    pub(crate) blocked: u32,
+    pub(crate) failed: u32,
+    /// Those that have no entry any more, or no owner.
+    pub(crate) deleting: u32,
+}
+
+impl MemberCounts {
+    const fn by_state(self) -> [(&'static str, u32); 5] {
+        [
+            ("ready", self.ready),
+            ("waiting", self.waiting),
+            ("blocked", self.blocked),
+            ("failed", self.failed),
+            ("deleting", self.deleting),
+        ]
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -109,8 +132,7 @@ impl SetMetrics {
                 state: counts.state.clone(),
             };
             self.families.sets.get_or_create(&labels).inc_by(sign);
-            let unready = counts.members.saturating_sub(counts.ready);
-            for (state, number) in [("ready", counts.ready), ("unready", unready)] {
+            for (state, number) in counts.members.by_state() {
                 let labels = MemberLabels {
                     configurator: self.configurator.clone(),
                     state,

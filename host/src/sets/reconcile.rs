@@ -40,7 +40,7 @@ use super::live::{LiveSet, Wanted};
 use super::policy::{policy_of, policy_text};
 use super::pre_terminate::{POLL, Preparation};
 use super::registry::{Inbox, Sets, Taken, WatchedKind};
-use super::rest::{PlannedState, Rest, at_rest};
+use super::rest::{PlannedState, Rest, at_rest, counts};
 use super::seen::ReadFor;
 use super::{abandonment, pre_terminate, rights, status};
 use crate::answers::RunAnswers;
@@ -48,7 +48,7 @@ use crate::clock::{SharedClock, until};
 use crate::events::{HostEvent, Publisher, Subject};
 use crate::executor::Executor;
 use crate::kubernetes_faults::fault_of;
-use crate::metrics::{Metrics, SetCounts};
+use crate::metrics::{MemberCounts, Metrics, SetCounts};
 use crate::objects;
 use crate::redaction::Redactor;
 use crate::resource::object_set::{ObjectSetStatus, SetOwner};
@@ -233,7 +233,8 @@ impl<'a> SetRun<'a> {
             (Rest::Complete, true) => self.results(&set).await?,
             _ => Vec::new(),
         };
-        if let (Rest::Complete, None) = (&rest, hold) {
+        // A canary leaves members that have no entry, which go once it is promoted.
+        if let (Rest::Complete, None, false) = (&rest, hold, self.is_canary) {
             set.completed = Some(completed);
         }
         Ok(match self.put(set, &inbox, rest) {
@@ -465,7 +466,7 @@ impl<'a> SetRun<'a> {
                 if hold.is_some() && !matches!(rest, Rest::Complete) {
                     rest = Rest::Waiting(None);
                 }
-                self.publish(set, status).await?;
+                self.publish(set, status, counts(&planned.state)).await?;
                 return Ok(rest);
             }
             loop {
@@ -646,7 +647,12 @@ impl<'a> SetRun<'a> {
             .await
     }
 
-    async fn publish(self, set: &mut LiveSet, mut said: ObjectSetStatus) -> Result<(), Fault> {
+    async fn publish(
+        self,
+        set: &mut LiveSet,
+        mut said: ObjectSetStatus,
+        members: MemberCounts,
+    ) -> Result<(), Fault> {
         self.write_ready().await;
         let generation = self
             .run
@@ -664,8 +670,7 @@ impl<'a> SetRun<'a> {
         );
         let counts = SetCounts {
             state: said.state.clone(),
-            members: said.objects,
-            ready: said.ready,
+            members,
         };
         self.sets.count(&stored.owner.uid, counts);
         self.sets.inventories.publish(stored, said).await

@@ -10,6 +10,7 @@ use configurator_core::graph::removal::RemovalState;
 use configurator_core::time::Timestamp;
 
 use super::status;
+use crate::metrics::MemberCounts;
 use crate::resource::object_set::ObjectSetStatus;
 
 /// The most entries that failed which a message names.
@@ -42,6 +43,37 @@ pub(super) fn at_rest(state: &PlannedState<'_>, members: &Members) -> (Rest, Obj
             status::of_deletion(deletion, *unprepared, members),
         ),
     }
+}
+
+/// The members of a set by state.
+pub(super) fn counts(state: &PlannedState<'_>) -> MemberCounts {
+    let mut counts = MemberCounts::default();
+    let (entries, removals) = match state {
+        PlannedState::Wanted(plan, ..) => (plan.entries.as_slice(), plan.removals.as_slice()),
+        PlannedState::Deletion(deletion, _) => (&[][..], deletion.members.as_slice()),
+    };
+    for state in entries {
+        let count = match state {
+            EntryState::Ready => &mut counts.ready,
+            EntryState::Unknown | EntryState::Writing | EntryState::Waiting(_) => {
+                &mut counts.waiting
+            }
+            EntryState::Blocked { .. } => &mut counts.blocked,
+            EntryState::Failed(_) => &mut counts.failed,
+        };
+        *count = count.saturating_add(1);
+    }
+    for (_, state) in removals {
+        let count = match state {
+            RemovalState::Blocked { .. } => &mut counts.blocked,
+            RemovalState::Failed(_) => &mut counts.failed,
+            RemovalState::Held | RemovalState::Busy | RemovalState::Waiting(_) => {
+                &mut counts.deleting
+            }
+        };
+        *count = count.saturating_add(1);
+    }
+    counts
 }
 
 fn rest_of(plan: &Plan, checked: &CheckedSet, change: &str) -> Rest {

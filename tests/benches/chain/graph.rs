@@ -37,7 +37,35 @@ pub fn measure(figures: &mut Vec<(String, f64)>) {
     figures.push((format!("plan of {MANY} objects to {FEW}"), many / few));
 }
 
+/// The time of a plan. Sets of this size are planned in turn, as many as have [`MANY`] entries together, so that no size has the advantage
+/// that its set is still in a cache of the CPU.
 fn plan_ms(size: usize) -> f64 {
+    let mut sets: Vec<(Vec<Entry>, Members)> = (0..MANY / size).map(|_| set(size)).collect();
+    let mut took = Vec::with_capacity(ROUNDS * sets.len());
+    for _ in 0..ROUNDS {
+        let entries: Vec<Vec<Entry>> = sets.iter().map(|(entries, _)| entries.clone()).collect();
+        for (entries, (_, members)) in entries.into_iter().zip(&mut sets) {
+            let since = Instant::now();
+            let graph = Graph::new(entries, &Orders::default()).unwrap();
+            let input = PlanInput {
+                graph: &graph,
+                version: 1,
+                policy: TerminationPolicy::Delete,
+                parallel: 16,
+                pruning: Pruning::Confirmed,
+                now: Timestamp::default(),
+            };
+            let plan = plan(&input, members);
+            took.push(since.elapsed().as_secs_f64() * 1e3);
+            assert_eq!(plan.state, SetState::Ready);
+            black_box(plan);
+        }
+    }
+    median(took)
+}
+
+/// The entries of a set, and its members, which are all ready.
+fn set(size: usize) -> (Vec<Entry>, Members) {
     let entries: Vec<Entry> = (0..size).map(entry).collect();
     let graph = Graph::new(entries.clone(), &Orders::default()).unwrap();
     let mut inventory = Inventory::new();
@@ -68,26 +96,7 @@ fn plan_ms(size: usize) -> f64 {
         };
         inventory.insert(entry.key.clone(), member);
     }
-    let mut members = Members::new(inventory, observations);
-    let mut took = Vec::with_capacity(ROUNDS);
-    for _ in 0..ROUNDS {
-        let entries = entries.clone();
-        let since = Instant::now();
-        let graph = Graph::new(entries, &Orders::default()).unwrap();
-        let input = PlanInput {
-            graph: &graph,
-            version: 1,
-            policy: TerminationPolicy::Delete,
-            parallel: 16,
-            pruning: Pruning::Confirmed,
-            now: Timestamp::default(),
-        };
-        let plan = plan(&input, &mut members);
-        took.push(since.elapsed().as_secs_f64() * 1e3);
-        assert_eq!(plan.state, SetState::Ready);
-        black_box(plan);
-    }
-    median(took)
+    (entries, Members::new(inventory, observations))
 }
 
 fn entry(index: usize) -> Entry {

@@ -78,6 +78,16 @@ pub fn cpu_time() -> Duration {
     )
 }
 
+/// CPU time of another process, to 10 ms.
+pub fn cpu_time_of(process: u32) -> Result<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name of the program, in parentheses, may contain spaces.
+    let (_, fields) = stat.rsplit_once(')').context("the fields of a process")?;
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks = ticks.map(str::parse).collect::<Result<Vec<u64>, _>>()?;
+    Ok(Duration::from_millis(ticks.iter().sum::<u64>() * 10))
+}
+
 /// Resident memory of this process, in bytes.
 pub fn resident_bytes() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;

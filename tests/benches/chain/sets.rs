@@ -5,6 +5,7 @@ use std::fs::File;
 use std::future::Future;
 use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,8 @@ use configurator_core::run::{Finish, Run};
 use configurator_host::observer::{RunEnd, RunObserver};
 use configurator_tests::configurator::scripted;
 use configurator_tests::controlplane::{ControlPlane, Plan};
+use configurator_tests::guests;
+use configurator_tests::program::Running;
 use configurator_tests::world::{Place, World};
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -21,7 +24,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::measure::{allocated, count_allocations, cpu_time, median, stop_counting};
+use crate::measure::{allocated, count_allocations, cpu_time, cpu_time_of, median, stop_counting};
 use crate::row;
 
 const MEMBERS: usize = 100;
@@ -305,6 +308,7 @@ pub async fn real(figures: &mut Vec<(String, f64)>) -> Result<()> {
     let rest = cpu_time();
     tokio::time::sleep(REST * 10).await;
     let rest = (cpu_time() - rest).as_secs_f64() / (REST * 10).as_secs_f64();
+    let mut of_many = 0.0;
     for members in [MEMBERS, FEW_MEMBERS] {
         let (mut by_host, mut bare) = (Vec::new(), Vec::new());
         let requests = host.requests();
@@ -338,12 +342,13 @@ pub async fn real(figures: &mut Vec<(String, f64)>) -> Result<()> {
                 .map(|(host, bare)| host / bare)
                 .collect(),
         );
+        let us = median(by_host);
+        if members == MEMBERS {
+            of_many = us;
+        }
         row(
             &format!("a set of {members} objects on a real API"),
-            &format!(
-                "{:.0} CPU-µs a member, {sent:.2} requests a member",
-                median(by_host)
-            ),
+            &format!("{us:.0} CPU-µs a member, {sent:.2} requests a member"),
         );
         row(
             "a bare loop that applies the same objects",
@@ -357,6 +362,15 @@ pub async fn real(figures: &mut Vec<(String, f64)>) -> Result<()> {
             ratio,
         ));
     }
+    let operator = operator_us(&host, &plane.about().kubernetes.kubeconfig).await?;
+    row(
+        "a program of controller-runtime that keeps the same set",
+        &format!("{operator:.0} CPU-µs a member"),
+    );
+    figures.push((
+        "graph cpu ratio to controller-runtime".into(),
+        of_many / operator,
+    ));
     let bytes = idle_bytes(&host).await?;
     row(
         &format!("each of {} idle members", OWNERS * FEW_MEMBERS),
@@ -378,6 +392,35 @@ async fn apply_bare(maps: &Api<ConfigMap>, owner: &str, members: usize) -> Resul
         }
     })
     .await
+}
+
+/// The CPU-µs a member of an operator that keeps the same sets.
+async fn operator_us(host: &Host, kubeconfig: &Path) -> Result<f64> {
+    let path = guests::cache()?.join("controlplane/clients");
+    let mut command = Command::new(path);
+    command
+        .arg("sets")
+        .arg("-kubeconfig")
+        .arg(kubeconfig)
+        .args(["-namespace", NAMESPACE])
+        .stdin(Stdio::piped());
+    let mut operator = Running::start(command)?;
+    // It ends when this does.
+    let _stdin = operator.stdin();
+    let mut cpu = Duration::ZERO;
+    // The first one fills its caches.
+    for round in 0..=ROUNDS {
+        let name = format!("operated-{round}");
+        if round == 1 {
+            cpu = cpu_time_of(operator.id())?;
+        }
+        create(&host.maps(), &owner_of(&name, "set-owner", MEMBERS)).await?;
+        let applied = format!("\"owner\":\"{name}\"");
+        tokio::task::block_in_place(|| operator.until_printed(&applied))?;
+        tokio::time::sleep(REST).await;
+    }
+    let cpu = cpu_time_of(operator.id())? - cpu;
+    Ok(cpu.as_secs_f64() * 1e6 / (ROUNDS * MEMBERS) as f64)
 }
 
 /// The heap of a member to which nothing happens, without that of its owner.

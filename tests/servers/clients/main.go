@@ -1,10 +1,11 @@
-// Clients of the Kubernetes API that tests let loose on a server: informers of client-go, and a manager of
+// Clients of the Kubernetes API that tests let loose on a server: informers of client-go, and managers of
 // controller-runtime.
 //
 // Usage:
 //
 //	clients informer -kubeconfig FILE -namespace NAME    keeps copies of ConfigMaps and Widgets by shared informers
 //	clients manager -kubeconfig FILE -namespace NAME     reconciles Widgets, as an operator does
+//	clients sets -kubeconfig FILE -namespace NAME        keeps sets of ConfigMaps, to be compared with
 //
 // Each prints one JSON document a line for what it has seen or done, and ends when its standard input does. What the
 // libraries log goes to standard error.
@@ -34,9 +35,9 @@ var (
 )
 
 func main() {
-	clients := map[string]func(context.Context) error{"informer": inform, "manager": manage}
+	clients := map[string]func(context.Context) error{"informer": inform, "manager": manage, "sets": keepSets}
 	if len(os.Args) < 2 || clients[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: clients informer|manager [FLAGS]")
+		fmt.Fprintln(os.Stderr, "usage: clients informer|manager|sets [FLAGS]")
 		os.Exit(2)
 	}
 	name := os.Args[1]

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
+use crate::machines::comes_up;
 use crate::scene::{Scene, after, entry, on_both};
 
 /// Changes `spec.deletion.sets` of the Configurator.
@@ -110,6 +111,22 @@ on_both!(
         assert_eq!(member["data"]["text"], "2");
         assert_eq!(member["metadata"]["ownerReferences"], Value::Null);
         assert!(scene.config_map("b").await?.is_some());
+        assert_free(&scene, "web").await?;
+        scene.world.stop().await
+    }
+);
+
+on_both!(
+    /// The set of a machine ends whatever phase its object is in.
+    sets_of_machines_end_too,
+    async |scene: Scene| {
+        comes_up(&scene, Some("root")).await?;
+        scene.owner("web", json!([entry("a", "1"), after("b", "1", &["a"])])).await?;
+        scene.until_state("web", "Ready").await?;
+        choose(&scene, "Delete").await?;
+        delete_configurator(&scene).await?;
+        until_configurator_is_gone(&scene).await?;
+        assert_eq!(scene.members().await?, [""; 0]);
         assert_free(&scene, "web").await?;
         scene.world.stop().await
     }

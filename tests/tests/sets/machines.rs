@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::scene::{Scene, after, entry, on_both};
 
 /// Declares a machine: it comes up in phase `Creating`, and rests in phase `Running`, which has an upkeep or none.
-async fn comes_up(scene: &Scene, upkeep: Option<&str>) -> Result<()> {
+pub async fn comes_up(scene: &Scene, upkeep: Option<&str>) -> Result<()> {
     let mut running = json!({"name": "Running", "stable": true});
     if let Some(upkeep) = upkeep {
         running["upkeep"] = json!(upkeep);
