@@ -301,23 +301,20 @@ fn set_options(spec: &SetsSpec, ending: Option<Ending>) -> Result<SetOptions, De
     let percent = percent.filter(|percent| *percent <= 100);
     let max_entries = usize::try_from(spec.max_entries).ok();
     let max_entries = max_entries.filter(|entries| (1..=MAX_ENTRIES).contains(entries));
-    let path = "spec.sets.pollInterval";
-    let poll_interval = span(path, spec.poll_interval)?;
-    if poll_interval < MIN_SET_INTERVAL {
-        return Err(wrong(path, "must be at least 1s"));
-    }
-    let path = "spec.sets.idleAfter";
-    let idle_after = span(path, spec.idle_after)?;
-    if idle_after < MIN_SET_INTERVAL {
-        return Err(wrong(path, "must be at least 1s"));
-    }
+    let interval = |path: &str, text| match span(path, text)? {
+        span if span < MIN_SET_INTERVAL => Err(wrong(path, "must be at least 1s")),
+        span => Ok(span),
+    };
     if spec.adopted_managers.len() > MAX_ADOPTED_MANAGERS {
-        return Err(wrong("spec.sets.adoptedManagers", "must be at most 64"));
+        return Err(wrong(
+            "spec.sets.adoptedManagers",
+            "must have at most 64 entries",
+        ));
     }
     Ok(SetOptions {
-        poll_interval,
+        poll_interval: interval("spec.sets.pollInterval", spec.poll_interval)?,
         max_watches: count("spec.sets.maxWatches", spec.max_watches)?,
-        idle_after,
+        idle_after: interval("spec.sets.idleAfter", spec.idle_after)?,
         adopted_managers: spec.adopted_managers.clone().into(),
         ending,
         max_prune_percent: percent

@@ -38,6 +38,7 @@ pub mod observer;
 pub mod sinks;
 pub mod suspect_requests;
 pub mod tasks;
+mod watched;
 
 #[cfg(feature = "apiserver")]
 pub mod simulator;

@@ -308,6 +308,17 @@ impl World {
         lines.join("\n")
     }
 
+    /// The sum of the lines of a metric that contain this text.
+    #[must_use]
+    pub fn metric_sum(&self, name: &str, part: &str) -> u64 {
+        let lines = self.metric(name);
+        let lines = lines.lines().filter(|line| line.contains(part));
+        let numbers = lines.filter_map(|line| line.rsplit(' ').next());
+        numbers
+            .filter_map(|number| number.parse::<u64>().ok())
+            .sum()
+    }
+
     /// Tells the host to stop, and returns when it begins nothing any more. What is under way may still run.
     pub async fn begin_stop(&self) {
         self.stop.cancel();

@@ -236,12 +236,7 @@ impl Scene {
 
     /// The number of requests for members that the host has sent. Nothing while a run is under way.
     fn requests(&self) -> Option<u64> {
-        let sum = |metric: &str| -> u64 {
-            let metric = self.world.metric(metric);
-            let numbers = metric.lines().filter_map(|line| line.rsplit(' ').next());
-            let numbers = numbers.filter_map(|number| number.parse::<u64>().ok());
-            numbers.sum()
-        };
+        let sum = |metric: &str| self.world.metric_sum(metric, "");
         let calls = sum("configurator_calls_total");
         let requests = sum("configurator_requests_total");
         let is_at_rest = calls == sum("configurator_calls_total") && calls.is_multiple_of(2);

@@ -125,7 +125,7 @@ pub struct SetOptions {
     pub poll_interval: Duration,
     /// The most watches of members.
     pub max_watches: usize,
-    /// A set to which nothing happens for this long is dropped from memory but for a summary.
+    /// The time without events after which the host keeps only a summary of a complete set in memory.
     pub idle_after: Duration,
     /// The field managers whose fields are taken over when an object is adopted, with `*` for any number of characters.
     pub adopted_managers: Arc<[String]>,

@@ -46,10 +46,10 @@ use super::inbox::{Inbox, Wake};
 use super::notices;
 use super::places::Place;
 use super::state_store::{Found, Held, StateStore};
-use super::watched::is_marked_cancelled;
 use crate::clock::until;
 use crate::objects;
 use crate::shards::Permit;
+use crate::watched::is_marked_cancelled;
 
 /// For how long the newest revision may be unknown to the config store while steps follow one another.
 const BOOK_AFTER: Duration = Duration::from_secs(1);

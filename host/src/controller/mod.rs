@@ -42,5 +42,4 @@ pub mod status;
 pub mod supervisor;
 mod sweep;
 pub mod voice;
-pub mod watched;
 pub mod worker;

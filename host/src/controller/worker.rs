@@ -49,7 +49,6 @@ use super::report::Reporter;
 use super::requesters::Requesters;
 use super::round_robin::RoundRobin;
 use super::run_rates::{NamespacePace, RunRates};
-use super::watched::Watched;
 use crate::clock::until;
 use crate::declarative::DeclarativeRequests;
 use crate::events::Publisher;
@@ -57,6 +56,7 @@ use crate::resource::FailureStatus;
 use crate::sets::{self, MemberEvent, MemberWatches, Sets, WatchOptions};
 use crate::shards::{ConfiguratorClaim, Permit, changed};
 use crate::tasks::{TaskKind, Tasks, if_some};
+use crate::watched::Watched;
 
 /// The largest number of objects in a list of the status: of those that failed, and of those that are delayed.
 pub const MAX_LISTED: usize = 50;
@@ -568,16 +568,17 @@ fn watch_options(parts: &WorkerParts) -> WatchOptions {
     }
 }
 
-/// The owners of members in the stores that others have changed. Drops sets from memory, too, to which nothing happens: those of machines stay,
-/// because a phase without an upkeep could not restore them. `None`: the Configurator has no sets.
+/// Returns the owners of members in the stores that others have changed. Also drops idle sets from memory. Sets of machines stay, because a
+/// phase without an upkeep could not restore them. `None`: the Configurator has no sets.
 fn drifts(parts: &WorkerParts) -> Option<BoxStream<'static, ObjectRef>> {
     let (sets, clock) = (parts.context.sets.clone()?, &parts.context.clock);
     let options = parts.configurator.sets.as_ref()?;
-    let summaries = sets::summarize(sets.clone(), clock.clone(), options.idle_after);
+    let drifts = sets::poll(sets.clone(), clock.clone(), options.poll_interval);
+    if parts.configurator.machine.is_some() {
+        return Some(drifts.boxed());
+    }
+    let summaries = sets::summarize(sets, clock.clone(), options.idle_after);
     let summaries = stream::once(summaries).map(|never| match never {});
-    let is_chain = parts.configurator.machine.is_none();
-    let summaries = stream::iter(is_chain.then_some(summaries)).flatten();
-    let drifts = sets::poll(sets, clock.clone(), options.poll_interval);
     Some(stream::select(drifts, summaries).boxed())
 }
 

@@ -20,20 +20,20 @@ pub struct DeletionSpec {
     /// The longest time that a finalizer holds an object.
     #[serde(default = "default_deletion_timeout")]
     pub timeout: Duration,
-    /// The fate of the sets, if the Configurator itself is deleted.
+    /// What happens with the sets when the Configurator itself is deleted.
     #[serde(default)]
     pub sets: SetsDeletionSpec,
 }
 
-/// The fate of the sets of a Configurator that is deleted. The Configurator stays until no set is left, and handlers are not called for this.
+/// Says what happens with the sets of a deleted Configurator. The Configurator stays until it has no sets. Handlers are not called for this.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SetsDeletionSpec {
-    /// Sets stay, and are reconciled, until their owners are deleted.
+    /// The host reconciles the sets until their owners are deleted.
     #[default]
     Block,
-    /// The members of each set are deleted in reverse order, as if its owner were deleted. The owners stay.
+    /// The host deletes the members of each set in reverse order, as if its owner were deleted. The owners stay.
     Delete,
-    /// Members stay as they are, and lose the marks of their set. Nothing is deleted but the inventories.
+    /// The host removes the marks of the sets from their members, and deletes nothing but the inventories.
     Orphan,
 }
 

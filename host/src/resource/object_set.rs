@@ -1,5 +1,7 @@
 //! The ObjectSet resource: the inventory of one desired set.
 
+use std::fmt;
+
 use configurator_core::graph::member::MemberKey;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -70,6 +72,17 @@ pub struct SetOwner {
     pub name: String,
     /// The uid.
     pub uid: String,
+}
+
+/// `ConfigMap shop/web`; without a namespace for a cluster-scoped object.
+impl fmt::Display for SetOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.kind)?;
+        if !self.namespace.is_empty() {
+            write!(f, "{}/", self.namespace)?;
+        }
+        f.write_str(&self.name)
+    }
 }
 
 /// The Configurator that a set belongs to.

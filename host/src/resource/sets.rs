@@ -23,19 +23,19 @@ pub struct SetsSpec {
     /// the host does not watch. Those in the stores that are not ready are read every 5 seconds. At least `1s`.
     #[serde(default = "default_poll_interval")]
     pub poll_interval: Duration,
-    /// The most watches of members. A watch is of one kind in one namespace, or of one kind in all namespaces where a ClusterConfigurator has
-    /// members in many. Further kinds and namespaces are listed every `pollInterval`, and so are those that the API server does not let the
-    /// host watch.
+    /// The most watches of members. A watch covers one kind in one namespace. A ClusterConfigurator with members of a kind in 8 namespaces or
+    /// more has one watch for all namespaces, if RBAC allows it. The host lists everything else every `pollInterval`: kinds and namespaces
+    /// beyond this number, and those that RBAC does not let it watch.
     #[serde(default = "default_max_watches")]
     #[schemars(range(min = 1))]
     pub max_watches: u32,
-    /// A complete set to which nothing happens for this long is dropped from memory but for a summary. When a member changes after that, the
-    /// host reads the inventory again, and that member. At least `1s`.
+    /// The time without events after which the host keeps only a summary of a complete set in memory. A later change of a member costs one more
+    /// read of the inventory. At least `1s`.
     #[serde(default = "default_idle_after")]
     pub idle_after: Duration,
     /// The field managers that give up their fields when an object becomes a member by `on-existing: adopt`, with `*` for any number of
-    /// characters. What they have set and the entry does not mention is removed then; the fields of other managers stay theirs. The default
-    /// has those of kubectl and Helm, and of sets that have released the object.
+    /// characters. The host removes the fields that they have set and the entry does not mention. Other managers keep their fields. The default
+    /// names those of kubectl and Helm, and those of sets that have released the object.
     #[serde(default = "default_adopted_managers")]
     #[schemars(length(max = 64))]
     pub adopted_managers: Vec<String>,

@@ -9,7 +9,7 @@ use configurator_core::desired::check::CheckedSet;
 use configurator_core::desired::marks::{Marks, SetId};
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::graph::member::MemberKey;
-use configurator_core::graph::observation::{Found, MemberOwner};
+use configurator_core::graph::observation::{Found, MemberOwner, Present};
 use configurator_core::graph::plan::Action;
 use configurator_core::request::ObjectRef;
 use configurator_core::result::Answer;
@@ -104,14 +104,11 @@ impl Prepared {
     /// Prepares an action. `None`: the set does not have what it is about, so there is nothing to do.
     pub(super) fn new(action: &Action, live: &LiveSet) -> Option<Self> {
         let wanted = live.wanted.as_ref();
-        let is_marked = |key: &MemberKey| {
+        let is_present = |key: &MemberKey, is_so: fn(&Present) -> bool| {
             let known = live.members.get(key).map(|known| &known.observation.found);
-            matches!(known, Some(Found::Present(present)) if present.is_marked)
+            matches!(known, Some(Found::Present(present)) if is_so(present))
         };
-        let is_unowned = |key: &MemberKey| {
-            let known = live.members.get(key).map(|known| &known.observation.found);
-            matches!(known, Some(Found::Present(present)) if present.owner == MemberOwner::Unowned)
-        };
+        let is_marked = |key: &MemberKey| is_present(key, |present| present.is_marked);
         let (key, step) = match action {
             Action::Observe(key) => (key, PreparedStep::Observe),
             Action::Apply { entry: index, uid } => {
@@ -133,7 +130,9 @@ impl Prepared {
                         entry: prepared,
                         uid: uid.clone(),
                         is_marked: is_marked(key),
-                        is_adopted: is_unowned(key),
+                        is_adopted: is_present(key, |present| {
+                            present.owner == MemberOwner::Unowned
+                        }),
                         is_drift: live.is_applied(key, entry),
                     },
                 };

@@ -1,5 +1,5 @@
-//! Sets to which nothing happens. The host has only a summary of each in memory: it tells whether an event changes anything, and the rest is
-//! read again when one does.
+//! Idle sets. The host keeps only a summary of each in memory, which tells whether an event changes anything. If one does, the host reads the
+//! rest again.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -12,21 +12,19 @@ use configurator_core::graph::deletion::TerminationPolicy;
 use configurator_core::graph::member::MemberKey;
 use configurator_core::graph::observation::{Found, Health, MemberOwner, Present};
 use configurator_core::time::Timestamp;
-use configurator_schema::cel::Condition;
 use serde_json::Value;
 
 use super::corrections::Corrections;
-use super::live::{LiveSet, Wanted, health};
+use super::live::{Conditions, LiveSet, Wanted};
 use super::registry::{Sets, Shown, WatchedKind};
 use super::seen::{ReadFor, Seen, content_hash, is_known};
 use crate::clock::SharedClock;
 use crate::metrics::{CountedIdle, SetMetrics};
-use crate::readiness::ReadyWhen;
 
-/// The longest time between two looks for sets to which nothing happens.
+/// The longest time between two searches for idle sets.
 const ROUND: Duration = Duration::from_secs(5);
 
-/// Keeps only a summary of sets to which nothing has happened for this long. Does not end.
+/// Periodically replaces sets without events for this long with summaries. Never returns.
 pub(crate) async fn summarize(sets: Arc<Sets>, clock: SharedClock, after: Duration) -> Infallible {
     loop {
         clock.sleep(after.min(ROUND)).await;
@@ -70,32 +68,26 @@ struct IdleMember {
     /// The hash of the digest of its entry.
     digest: u64,
     seen: Seen,
-    ready_when: ReadyWhen,
-    failed_when: Option<Box<Condition>>,
+    conditions: Conditions,
     /// Whether it may have changed since.
     is_doubted: bool,
 }
 
 impl IdleSet {
-    /// Summarizes a set. `Err`: it has something that a summary does not keep.
+    /// Summarizes a set, and takes out of it what the summary needs. `None`: it has something that a summary does not keep.
     pub(super) fn of(
-        mut set: Box<LiveSet>,
+        set: &mut LiveSet,
         hasher: &RandomState,
         metrics: &SetMetrics,
-    ) -> Result<Self, Box<LiveSet>> {
-        let (Some(completed), Some(_)) = (set.completed.clone(), &set.wanted) else {
-            return Err(set);
-        };
-        if !set.is_quiet() {
-            return Err(set);
+    ) -> Option<Self> {
+        if set.completed.is_none() || !set.is_quiet() {
+            return None;
         }
         let in_stores = set.members_in_stores(true).cloned().collect();
-        let Some(wanted) = set.wanted.take() else {
-            return Err(set);
-        };
+        let completed = set.completed.take()?;
         let Wanted {
             checked, entries, ..
-        } = wanted;
+        } = set.wanted.take()?;
         let graph = checked.graph.entries().iter();
         let members = graph.zip(entries).filter_map(|(graph_entry, entry)| {
             let seen = set.seen.remove(&graph_entry.key)?;
@@ -108,14 +100,13 @@ impl IdleSet {
                     digest: None,
                     ..seen
                 },
-                ready_when: entry.ready_when,
-                failed_when: entry.failed_when,
+                conditions: entry.conditions,
                 is_doubted: false,
             })
         });
         let mut members: Box<[IdleMember]> = members.collect();
         members.sort_unstable_by_key(|member| member.key);
-        Ok(Self {
+        Some(Self {
             completed,
             members,
             in_stores,
@@ -223,21 +214,15 @@ impl IdleMember {
             // The event is older than the set.
             return true;
         }
-        let is_same = seen.settled == Some(content_hash(object));
-        let failed_when = self.failed_when.as_deref();
-        let health = health(
-            &self.ready_when,
-            failed_when,
-            object,
-            seen.has_older_status(),
-        );
-        if is_same && health == Health::Ready {
+        let health = self.conditions.health(object, seen.has_older_status());
+        let is_same = seen.settled == Some(content_hash(object)) && health == Health::Ready;
+        if is_same {
             self.seen = Seen {
                 digest: None,
                 ..seen
             };
         }
-        is_same && health == Health::Ready
+        is_same
     }
 }
 

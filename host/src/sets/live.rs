@@ -66,8 +66,13 @@ pub(crate) struct WantedEntry {
     pub(crate) digest: String,
     /// The kind of its object. `None`: the API did not serve it when it was asked last.
     pub(crate) kind: Option<ServedKind>,
-    pub(super) ready_when: ReadyWhen,
-    pub(super) failed_when: Option<Box<Condition>>,
+    pub(super) conditions: Conditions,
+}
+
+/// When a member is ready, and when it has failed.
+pub(super) struct Conditions {
+    ready_when: ReadyWhen,
+    failed_when: Option<Box<Condition>>,
 }
 
 impl Wanted {
@@ -98,8 +103,10 @@ impl Wanted {
             entries.push(WantedEntry {
                 digest,
                 kind,
-                ready_when: ReadyWhen::new(ready_when).map_err(of_entry)?,
-                failed_when: failed_when.transpose()?.map(Box::new),
+                conditions: Conditions {
+                    ready_when: ReadyWhen::new(ready_when).map_err(of_entry)?,
+                    failed_when: failed_when.transpose()?.map(Box::new),
+                },
             });
         }
         let by_key = checked.graph.entries().iter().enumerate();
@@ -238,7 +245,7 @@ impl LiveSet {
             None => (false, Health::Ready),
             Some((entry, wanted)) => (
                 wanted.differs(entry, object, &seen, content),
-                wanted.health(object, is_status_older),
+                wanted.conditions.health(object, is_status_older),
             ),
         };
         if !differs {
@@ -448,29 +455,18 @@ impl WantedEntry {
         super::ignored(entry).copy(object, &mut desired);
         difference(&desired, object).is_some()
     }
-
-    fn health(&self, object: &Value, is_status_older: bool) -> Health {
-        health(
-            &self.ready_when,
-            self.failed_when.as_deref(),
-            object,
-            is_status_older,
-        )
-    }
 }
 
-/// Whether an object is ready. `is_status_older` says that its status is from before its last write.
-pub(super) fn health(
-    ready_when: &ReadyWhen,
-    failed_when: Option<&Condition>,
-    object: &Value,
-    is_status_older: bool,
-) -> Health {
-    // What an expression is about may not be there yet.
-    if failed_when.is_some_and(|condition| condition.holds(object) == Ok(true)) {
-        return Health::Failed("the expression of `failed-when` is true".to_owned());
+impl Conditions {
+    /// Whether an object is ready. `is_status_older` says that its status is from before its last write.
+    pub(super) fn health(&self, object: &Value, is_status_older: bool) -> Health {
+        // What an expression is about may not be there yet.
+        let has_failed = self.failed_when.as_ref();
+        if has_failed.is_some_and(|condition| condition.holds(object) == Ok(true)) {
+            return Health::Failed("the expression of `failed-when` is true".to_owned());
+        }
+        self.ready_when.health(object, is_status_older)
     }
-    ready_when.health(object, is_status_older)
 }
 
 #[cfg(test)]

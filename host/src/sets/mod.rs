@@ -22,7 +22,6 @@ mod rights;
 mod seen;
 mod status;
 mod stores;
-mod watched_member;
 mod watches;
 
 use configurator_core::desired::DesiredEntry;

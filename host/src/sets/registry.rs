@@ -20,10 +20,10 @@ use super::live::LiveSet;
 use super::seen::ReadFor;
 use super::status::UNCONFIRMED;
 use super::stores::Stores;
-use super::watched_member::WatchedMember;
 use crate::metrics::{SetCounts, SetMetrics};
 use crate::resource::object_set::SetOwner;
 use crate::seal::HostKey;
+use crate::watched::Watched;
 
 /// The sets of one Configurator. A set is in a run, or at rest here.
 pub(crate) struct Sets {
@@ -114,7 +114,7 @@ pub(crate) enum Shown {
     /// The object, as a poll has read it.
     Object(Box<Value>),
     /// The object, as a watch has shown it.
-    Watched(Box<WatchedMember>),
+    Watched(Box<Watched>),
     /// It does not carry the label any more, or does not exist.
     Unselected,
 }
@@ -256,22 +256,15 @@ impl Sets {
         idle.restore(set, &self.hasher, now);
     }
 
-    /// Keeps only a summary of complete sets to which nothing has happened for this long.
+    /// Replaces complete sets without events for this long with summaries.
     pub(super) fn summarize(&self, after: Duration, now: Timestamp) {
         for slot in self.known().sets.values_mut() {
-            let is_idle = matches!(&slot.set, Place::AtRest(set)
-                if set.completed.is_some() && now.since(set.touched) >= after);
-            if !is_idle {
-                continue;
+            if let Place::AtRest(set) = &mut slot.set
+                && now.since(set.touched) >= after
+                && let Some(idle) = IdleSet::of(set, &self.hasher, &self.metrics)
+            {
+                slot.set = Place::Idle(Box::new(idle));
             }
-            let place = Place::InRun(Arc::default());
-            slot.set = match std::mem::replace(&mut slot.set, place) {
-                Place::AtRest(set) => match IdleSet::of(set, &self.hasher, &self.metrics) {
-                    Ok(idle) => Place::Idle(Box::new(idle)),
-                    Err(set) => Place::AtRest(set),
-                },
-                place => place,
-            };
         }
     }
 

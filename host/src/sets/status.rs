@@ -194,11 +194,7 @@ pub(super) fn complete(
     before: Option<&ObjectSetStatus>,
     now: Timestamp,
 ) {
-    let namespace = match owner.namespace.as_str() {
-        "" => String::new(),
-        namespace => format!("{namespace}/"),
-    };
-    status.owner = format!("{} {namespace}{}", owner.kind, owner.name);
+    status.owner = owner.to_string();
     status.observed_generation = generation;
     let is_ready = match status.state.as_str() {
         SUSPENDED => status.waiting_for.is_empty(),

@@ -12,17 +12,17 @@ use configurator_core::request::{ObjectRef, api_version};
 use configurator_core::time::Timestamp;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
+use kube::Client;
 use kube::api::{Api, ApiResource, ListParams};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch_kind};
-use kube::{Client, ResourceExt};
 
 use super::registry::{Sets, Shown, WatchedKind};
-use super::watched_member::WatchedMember;
 use crate::clock::SharedClock;
 use crate::cluster::WatchBackoff;
 use crate::kubernetes_faults::watch_status;
 use crate::objects;
+use crate::watched::Watched;
 
 /// From so many namespaces on, a kind is watched in all of them at once, until it is half as many.
 const WIDE_FROM: usize = 8;
@@ -31,10 +31,9 @@ const PAGE: u32 = 500;
 /// A kind whose watch was refused is listed so often before the host tries to watch it again.
 const LISTINGS: u32 = 10;
 
-type Watched = watcher::Result<Event<WatchedMember>>;
+type WatchResult = watcher::Result<Event<Watched>>;
 
 /// How members are watched.
-#[derive(Clone)]
 pub(crate) struct WatchOptions {
     /// The uid of the Configurator.
     pub(crate) configurator: String,
@@ -61,7 +60,7 @@ pub(crate) struct MemberWatches {
 
 struct Watch {
     means: Means,
-    events: BoxStream<'static, Watched>,
+    events: BoxStream<'static, WatchResult>,
     /// The objects of the listing under way.
     listing: HashSet<MemberKey>,
 }
@@ -80,7 +79,7 @@ enum Means {
 /// An event of a watch.
 pub(crate) struct MemberEvent {
     watched: WatchedKind,
-    event: Watched,
+    event: WatchResult,
 }
 
 impl MemberWatches {
@@ -151,7 +150,7 @@ impl MemberWatches {
             plural: watched.plural.clone(),
         };
         let client = self.client.clone();
-        let api: Api<WatchedMember> = match watched.namespace.as_str() {
+        let api: Api<Watched> = match watched.namespace.as_str() {
             "" => Api::all_with(client, &resource),
             namespace => Api::namespaced_with(client, namespace, &resource),
         };
@@ -160,8 +159,8 @@ impl MemberWatches {
             Means::Watch => watch_kind(api, watcher::Config::default().labels(&selector))
                 .backoff(WatchBackoff::new(self.options.seed))
                 .boxed(),
-            Means::Listings => listings(api, selector, self.options.clone(), u32::MAX).boxed(),
-            Means::Refused => listings(api, selector, self.options.clone(), LISTINGS).boxed(),
+            Means::Listings => listings(api, selector, &self.options, u32::MAX).boxed(),
+            Means::Refused => listings(api, selector, &self.options, LISTINGS).boxed(),
         };
         let watch = Watch {
             means,
@@ -221,7 +220,7 @@ impl MemberWatches {
             Ok(Event::Apply(object)) => show(&watched, object, sets, now).into_iter().collect(),
             Ok(Event::Delete(object)) => {
                 let key = key_of(&watched, &object);
-                let id = object.labels().get(marks::PART_OF);
+                let id = object.label(marks::PART_OF);
                 id.and_then(|id| sets.show(id, key, Shown::Unselected, now))
                     .into_iter()
                     .collect()
@@ -268,14 +267,12 @@ impl MemberWatches {
 
 /// Lists the objects so often, and yields what a watch would when it begins anew.
 fn listings(
-    api: Api<WatchedMember>,
+    api: Api<Watched>,
     selector: String,
-    options: WatchOptions,
+    options: &WatchOptions,
     rounds: u32,
-) -> impl Stream<Item = Watched> {
-    let WatchOptions {
-        interval, clock, ..
-    } = options;
+) -> impl Stream<Item = WatchResult> + use<> {
+    let (interval, clock) = (options.interval, options.clock.clone());
     let listings = stream::unfold(0, move |round| {
         let (api, selector, clock) = (api.clone(), selector.clone(), clock.clone());
         async move {
@@ -302,7 +299,7 @@ fn listings(
 }
 
 /// Lists all objects that a selector selects.
-async fn list(api: &Api<WatchedMember>, selector: &str) -> Result<Vec<WatchedMember>, kube::Error> {
+async fn list(api: &Api<Watched>, selector: &str) -> Result<Vec<Watched>, kube::Error> {
     let mut params = ListParams::default().labels(selector).limit(PAGE);
     let mut objects = Vec::new();
     loop {
@@ -317,23 +314,24 @@ async fn list(api: &Api<WatchedMember>, selector: &str) -> Result<Vec<WatchedMem
 
 fn show(
     watched: &WatchedKind,
-    mut object: WatchedMember,
+    mut object: Watched,
     sets: &Sets,
     now: Timestamp,
 ) -> Option<ObjectRef> {
     let key = key_of(watched, &object);
-    let id = object.labels().get(marks::PART_OF)?.clone();
+    let id = object.label(marks::PART_OF)?.to_owned();
     let api_version = api_version(&watched.group, &watched.version);
     object.complete(&api_version, &watched.kind);
     sets.show(&id, key, Shown::Watched(Box::new(object)), now)
 }
 
-fn key_of(watched: &WatchedKind, object: &WatchedMember) -> MemberKey {
+fn key_of(watched: &WatchedKind, object: &Watched) -> MemberKey {
+    let ObjectRef { namespace, name } = object.key();
     MemberKey::Kubernetes {
         group: watched.group.clone(),
         kind: watched.kind.clone(),
-        namespace: object.namespace().unwrap_or_default(),
-        name: object.name_any(),
+        namespace,
+        name,
     }
 }
 

@@ -160,16 +160,7 @@ impl Host {
 
     /// The requests that the host has sent for members and handlers.
     fn requests(&self) -> u64 {
-        self.sum("configurator_requests_total")
-    }
-
-    /// The sum of a metric.
-    fn sum(&self, metric: &str) -> u64 {
-        let metric = self.world.metric(metric);
-        let numbers = metric.lines().filter_map(|line| line.rsplit(' ').next());
-        numbers
-            .filter_map(|number| number.parse::<u64>().ok())
-            .sum()
+        self.world.metric_sum("configurator_requests_total", "")
     }
 }
 
@@ -451,7 +442,7 @@ async fn idle_bytes(host: &Host) -> Result<f64> {
             .await?;
         if app == IDLE {
             let waiting = async {
-                while host.sum("configurator_idle_sets") < OWNERS as u64 {
+                while host.world.metric_sum("configurator_idle_sets", "") < OWNERS as u64 {
                     tokio::time::sleep(REST).await;
                 }
             };

@@ -17,7 +17,7 @@ impl Scene {
         let what = format!("{sets} sets are idle");
         self.world
             .until(&what, || async {
-                Ok(self.sum("configurator_idle_sets", "") == sets)
+                Ok(self.world.metric_sum("configurator_idle_sets", "") == sets)
             })
             .await
     }
@@ -26,7 +26,7 @@ impl Scene {
     async fn until_runs(&self, before: u64) -> Result<()> {
         self.world
             .until("another run has ended", || async {
-                Ok(self.sum("configurator_runs_total", "") > before)
+                Ok(self.world.metric_sum("configurator_runs_total", "") > before)
             })
             .await
     }
@@ -41,20 +41,20 @@ on_both!(
         scene.owner("web", entries.clone()).await?;
         scene.until_state("web", "Ready").await?;
         scene.until_idle(1).await?;
-        let count = || (scene.sum("configurator_runs_total", ""), scene.sum("configurator_requests_total", ""));
+        let count = || (scene.world.metric_sum("configurator_runs_total", ""), scene.world.metric_sum("configurator_requests_total", ""));
 
         let (runs, requests) = count();
         scene.annotate("web", "touched", Some("yes")).await?;
         scene.until_runs(runs).await?;
-        assert_eq!(scene.sum("configurator_requests_total", ""), requests);
-        assert_eq!(scene.sum("configurator_idle_sets", ""), 1);
+        assert_eq!(scene.world.metric_sum("configurator_requests_total", ""), requests);
+        assert_eq!(scene.world.metric_sum("configurator_idle_sets", ""), 1);
 
         // A label of somebody else is no drift, but only a look at the entry tells.
         let (runs, requests) = count();
         scene.meddle("v1", "ConfigMap", "a", json!({"metadata": {"labels": {"theirs": "yes"}}})).await?;
         scene.until_runs(runs).await?;
         scene.until_idle(1).await?;
-        assert_eq!(scene.sum("configurator_requests_total", ""), requests + 1);
+        assert_eq!(scene.world.metric_sum("configurator_requests_total", ""), requests + 1);
         assert_eq!(scene.config_map("a").await?.unwrap()["metadata"]["labels"]["theirs"], "yes");
 
         let (runs, requests) = count();
@@ -65,7 +65,7 @@ on_both!(
         scene.until_runs(runs).await?;
         scene.until_idle(1).await?;
         // A look, a write that is refused because of the other manager, and one that takes the field back.
-        assert_eq!(scene.sum("configurator_requests_total", ""), requests + 3);
+        assert_eq!(scene.world.metric_sum("configurator_requests_total", ""), requests + 3);
         assert_eq!(scene.events("DriftRepaired").await?.len(), 1);
         scene.world.stop().await
     }
@@ -104,7 +104,7 @@ on_both!(
         scene.delete_owner("web").await?;
         scene.until_gone("web").await?;
         assert_eq!(scene.members().await?, [""; 0]);
-        assert_eq!(scene.sum("configurator_idle_sets", ""), 0);
+        assert_eq!(scene.world.metric_sum("configurator_idle_sets", ""), 0);
         scene.world.stop().await
     }
 );
@@ -125,12 +125,12 @@ on_both!(
         scene.until_state("web", "Ready").await?;
         scene.until_idle(1).await?;
         // Another status with which it is ready changes nothing.
-        let runs = scene.sum("configurator_runs_total", "");
+        let runs = scene.world.metric_sum("configurator_runs_total", "");
         scene.set_status("sets.example/v1", "Thing", "thing", up(true, 2)).await?;
         scene.set_status("sets.example/v1", "Thing", "thing", up(false, 3)).await?;
         scene.until_state("web", "Progressing").await?;
-        assert_eq!(scene.sum("configurator_idle_sets", ""), 0);
-        assert!(scene.sum("configurator_runs_total", "") > runs);
+        assert_eq!(scene.world.metric_sum("configurator_idle_sets", ""), 0);
+        assert!(scene.world.metric_sum("configurator_runs_total", "") > runs);
         scene.set_status("sets.example/v1", "Thing", "thing", up(true, 4)).await?;
         scene.until_state("web", "Ready").await?;
         scene.until_idle(1).await?;

@@ -14,7 +14,7 @@ on_both!(
         let status = scene.until_reason("web", "waits for a: ").await?;
         assert_eq!((status.state.as_str(), status.ready), ("Progressing", 0));
         assert!(status.waiting_for.contains("object.data.done == 'yes'"), "{status:?}");
-        let members = |state: &str| scene.sum("configurator_set_members", &format!("state=\"{state}\""));
+        let members = |state: &str| scene.world.metric_sum("configurator_set_members", &format!("state=\"{state}\""));
         assert_eq!((members("ready"), members("waiting"), members("blocked")), (0, 1, 1));
         assert!(scene.config_map("b").await?.is_none());
         scene.meddle("v1", "ConfigMap", "a", json!({"data": {"done": "no"}})).await?;

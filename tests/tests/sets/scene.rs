@@ -333,16 +333,6 @@ impl Scene {
         found().await?.context("the failure")
     }
 
-    /// The sum of the lines of a metric that contain this text.
-    pub fn sum(&self, metric: &str, label: &str) -> u64 {
-        let lines = self.world.metric(metric);
-        let lines = lines.lines().filter(|line| line.contains(label));
-        let numbers = lines.filter_map(|line| line.rsplit(' ').next());
-        numbers
-            .filter_map(|number| number.parse::<u64>().ok())
-            .sum()
-    }
-
     /// The names of the ConfigMaps that are members of some set, in the order of their creation.
     pub async fn members(&self) -> Result<Vec<String>> {
         let api = self.api("v1", "ConfigMap").await?;

@@ -6,7 +6,7 @@ use configurator_core::desired::marks::CONFIGURATOR;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::ObjectRef;
 use configurator_core::service_account::ServiceAccount;
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, ApiResource, ListParams, Patch, PatchParams};
 use kube::discovery::{self, Scope};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
@@ -18,7 +18,7 @@ use crate::controller::status;
 use crate::events::{HostEvent, Subject};
 use crate::impersonation::acting_as;
 use crate::kubernetes_faults::is_of_another;
-use crate::objects::{self, text};
+use crate::objects;
 use crate::resource;
 use crate::resource::SetsDeletionSpec;
 use crate::resource::object_set::ObjectSet;
@@ -77,8 +77,11 @@ impl Keeper {
         }
         let uid = resource.uid().unwrap_or_default();
         let namespace = resource.key().namespace;
-        let kind = ApiResource::erase::<ObjectSet>(&());
-        let api = objects::of(self.shared.client.clone(), &kind, &namespace);
+        let client = self.shared.client.clone();
+        let api: Api<ObjectSet> = match namespace.as_str() {
+            "" => Api::all(client),
+            namespace => Api::namespaced(client, namespace),
+        };
         let its = ListParams::default()
             .labels(&format!("{CONFIGURATOR}={uid}"))
             .limit(1);
@@ -99,16 +102,12 @@ impl Keeper {
     }
 
     /// Says in an Event why a Configurator stays, once for each value of `spec.deletion.sets`.
-    fn tell_of_sets(&mut self, resource: &resource::Configurator, set: &DynamicObject) {
+    fn tell_of_sets(&mut self, resource: &resource::Configurator, set: &ObjectSet) {
         let policy = resource.spec.deletion.sets;
         if !self.voice.speaks() || self.told_of_sets.replace(policy) == Some(policy) {
             return;
         }
-        let owner = |field: &str| text(&set.data, &format!("/spec/owner/{field}"));
-        let owner = match owner("namespace") {
-            "" => format!("{} {}", owner("kind"), owner("name")),
-            namespace => format!("{} {namespace}/{}", owner("kind"), owner("name")),
-        };
+        let owner = &set.spec.owner;
         let goes = match policy {
             SetsDeletionSpec::Block => {
                 "it stays until their owners are deleted, or spec.deletion.sets is Delete or Orphan"

@@ -21,10 +21,10 @@ use crate::controller::cleanup::{self, Cleanup, Records};
 use crate::controller::driver::Resting;
 use crate::controller::finalizer::finalizer_name;
 use crate::controller::inbox::Wake;
-use crate::controller::watched::Watched;
 use crate::objects;
 use crate::shards::ConfiguratorClaim;
 use crate::tasks::TaskKind;
+use crate::watched::Watched;
 
 impl Worker {
     /// Lists and watches the objects, from the start.

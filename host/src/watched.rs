@@ -13,7 +13,7 @@ use kube::Resource;
 use kube::api::{ApiResource, ObjectMeta};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 /// The annotation that, with the value `true`, cancels what a machine has under way.
@@ -72,6 +72,33 @@ impl Watched {
     #[must_use]
     pub fn version(&self) -> Option<u64> {
         self.meta.resource_version.as_deref()?.parse().ok()
+    }
+
+    /// The value of a label. `None`: it has none of this name.
+    #[must_use]
+    pub fn label(&self, name: &str) -> Option<&str> {
+        self.metadata.get("labels")?.get(name)?.as_str()
+    }
+
+    /// Adds the type, which servers leave out of the items of lists.
+    pub fn complete(&mut self, api_version: &str, kind: &str) {
+        for (field, value) in [("apiVersion", api_version), ("kind", kind)] {
+            let is_there = self.fields.iter().any(|(name, _)| name == field);
+            if !is_there && let Ok(value) = to_raw_value(value) {
+                self.fields.push((field.to_owned(), value));
+            }
+        }
+    }
+
+    /// Reads all of it, but for the entries of `managedFields` that are not a host's. A field that is not JSON is null.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let fields = self.fields.iter().map(|(name, text)| {
+            let value = serde_json::from_str(text.get()).unwrap_or_default();
+            (name.clone(), value)
+        });
+        let metadata = ("metadata".to_owned(), self.metadata.clone());
+        Value::Object(fields.chain([metadata]).collect())
     }
 
     /// Whether it carries this finalizer.
