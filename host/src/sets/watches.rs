@@ -103,8 +103,9 @@ impl MemberWatches {
     fn arrange(&mut self) {
         let needed = self.needed();
         self.watches.retain(|watched, _| needed.contains(watched));
-        let is_watch = |watch: &&Watch| watch.means == Means::Watch;
-        let watches = self.watches.values().filter(is_watch).count();
+        // One that is refused is tried again, so it keeps its place.
+        let has_place = |watch: &&Watch| watch.means != Means::Listings;
+        let watches = self.watches.values().filter(has_place).count();
         let mut room = self.options.max_watches.saturating_sub(watches);
         for watched in needed {
             let means = match self.watches.get(&watched).map(|watch| watch.means) {
@@ -454,8 +455,14 @@ mod tests {
         let ended = ended.map(|(watched, _)| watched.clone()).next().unwrap();
         let mut left = watches.wanted.clone();
         left.remove(&ended);
-        watches.watch(left);
+        watches.watch(left.clone());
         assert_eq!(count(&watches, Means::Watch), 2);
         assert_eq!(count(&watches, Means::Listings), 0);
+        // A refused watch is tried again later, so nothing takes its place.
+        watches.begin(left.iter().next().unwrap().clone(), Means::Refused);
+        left.insert(ended);
+        watches.watch(left);
+        assert_eq!(count(&watches, Means::Watch), 1);
+        assert_eq!(count(&watches, Means::Listings), 1);
     }
 }
