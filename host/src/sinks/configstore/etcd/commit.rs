@@ -8,7 +8,7 @@ use configurator_core::fault::Fault;
 use configurator_core::layers::{Read, Write};
 use etcd_client::{Compare, Txn, TxnOp, TxnOpResponse, TxnResponse};
 
-use super::errors::{classify, is_transient};
+use super::errors::RequestError;
 use super::snapshot::{gaps, questions, revision_of};
 use crate::gather::Question;
 
@@ -189,11 +189,11 @@ impl Question for Arc<Commit> {
 
 impl Failed {
     /// By this error, of a request for so many commits.
-    pub fn of(error: &etcd_client::Error, commits: usize) -> Self {
+    pub fn of(error: &RequestError, commits: usize) -> Self {
         Self {
-            fault: classify(error),
+            fault: error.classify(),
             cure: match commits {
-                _ if is_transient(error) => Cure::Later,
+                _ if error.is_transient() => Cure::Later,
                 0 | 1 => Cure::None,
                 _ => Cure::Alone,
             },

@@ -80,7 +80,7 @@ impl Connection {
             .iter()
             .any(|endpoint| endpoint.starts_with("https://"))
         {
-            let mut tls = TlsOptions::new();
+            let mut tls = TlsOptions::new().timeout(options.timeout);
             tls = match &options.ca {
                 Some(ca) => tls.ca_certificate(Certificate::from_pem(read(ca).await?)),
                 None => tls.with_enabled_roots(),

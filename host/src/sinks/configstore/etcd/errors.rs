@@ -1,14 +1,45 @@
 //! What etcd's errors mean.
 
+use std::time::Duration;
+
 use configurator_core::fault::{Fault, FaultKind};
 use etcd_client::Error;
+
+/// Why a request has no answer that can be used.
+pub enum RequestError {
+    /// The client's or the server's error.
+    Etcd(Error),
+    /// There was no answer within this time. The client's own limit counts from when there is a connection.
+    Timeout(Duration),
+}
+
+impl RequestError {
+    /// The fault of it.
+    pub fn classify(&self) -> Fault {
+        match self {
+            Self::Etcd(error) => classify(error),
+            Self::Timeout(limit) => Fault::new(
+                FaultKind::ConfigstoreUnavailable,
+                format!("the config store: no answer within {limit:?}"),
+            ),
+        }
+    }
+
+    /// Whether the same request can go well in a moment.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Etcd(error) => is_transient(error),
+            Self::Timeout(_) => true,
+        }
+    }
+}
 
 /// gRPC's codes (google.rpc.Code), of which etcd uses these with meanings of its own.
 const PERMISSION_DENIED: i32 = 7;
 const RESOURCE_EXHAUSTED: i32 = 8;
 
 /// The fault of an error.
-pub fn classify(error: &Error) -> Fault {
+fn classify(error: &Error) -> Fault {
     let kind = match error {
         Error::GRpcStatus(status) => kind_of(i32::from(status.code()), status.message()),
         Error::TransportError(_)
@@ -47,7 +78,7 @@ fn kind_of(code: i32, message: &str) -> FaultKind {
 }
 
 /// Whether the same request can go well in a moment: a member is away, or has lost its leader.
-pub fn is_transient(error: &Error) -> bool {
+fn is_transient(error: &Error) -> bool {
     match error {
         Error::GRpcStatus(status) => matches!(i32::from(status.code()), 1 | 2 | 4 | 10 | 13 | 14),
         Error::TransportError(_) | Error::IoError(_) => true,

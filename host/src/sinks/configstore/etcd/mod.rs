@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use self::commit::{Commit, Committed, Cure, Failed, MAX_TXN_OPS};
 use self::connection::Connection;
-use self::errors::{classify, is_transient};
+use self::errors::RequestError;
 pub use self::options::EtcdOptions;
 use self::snapshot::Snapshot;
 use super::{Condition, ConfigStore, ConfigTransaction, Fence, Transacted};
@@ -79,6 +79,17 @@ impl EtcdConfigStore {
         format!("{}{key}", self.prefix)
     }
 
+    /// The answer to one request, which waits no longer than it may for a connection and the server together.
+    async fn within<T>(
+        &self,
+        request: impl Future<Output = Result<T, etcd_client::Error>>,
+    ) -> Result<T, RequestError> {
+        match tokio::time::timeout(self.patience, request).await {
+            Ok(answer) => answer.map_err(RequestError::Etcd),
+            Err(_) => Err(RequestError::Timeout(self.patience)),
+        }
+    }
+
     /// Asks until there is an answer, for at most the time that one request may take. For what may be asked twice.
     async fn ask<T, F>(&self, mut question: impl FnMut(KvClient) -> F) -> Result<T, Fault>
     where
@@ -87,10 +98,10 @@ impl EtcdConfigStore {
         let mut retry = Retry::new(self.patience);
         loop {
             let client = self.connection.client().await?;
-            match question(client).await {
+            match self.within(question(client)).await {
                 Ok(answer) => return Ok(answer),
-                Err(error) if is_transient(&error) && retry.wait().await => {}
-                Err(error) => return Err(classify(&error)),
+                Err(error) if error.is_transient() && retry.wait().await => {}
+                Err(error) => return Err(error.classify()),
             }
         }
     }
@@ -205,7 +216,7 @@ impl EtcdConfigStore {
             fault,
             cure: Cure::None,
         })?;
-        let answer = client.txn(Commit::request(commits)).await;
+        let answer = self.within(client.txn(Commit::request(commits))).await;
         answer.map_err(|error| Failed::of(&error, commits.len()))
     }
 }
@@ -345,11 +356,10 @@ impl ConfigStore for EtcdConfigStore {
         // A linearizable read needs a majority.
         let mut client = self.connection.client().await?;
         let options = GetOptions::new().with_keys_only();
-        client
-            .get(self.key(OWNER), Some(options))
+        self.within(client.get(self.key(OWNER), Some(options)))
             .await
             .map(drop)
-            .map_err(|error| classify(&error))
+            .map_err(|error| error.classify())
     }
 }
 
@@ -388,3 +398,32 @@ fn text(bytes: &[u8]) -> String {
 
 /// What is stored, by key without the prefix.
 type Stored = BTreeMap<String, String>;
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Longer than every limit of the store.
+    const LONG: Duration = Duration::from_secs(3600);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_accepts_and_says_nothing_is_unavailable() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("https://{}", listener.local_addr().unwrap());
+        let store = EtcdConfigStore::new(EtcdOptions {
+            endpoints: vec![endpoint],
+            ..EtcdOptions::default()
+        });
+        let write = Write::Delete("key".into());
+        let asking = async {
+            let probed = store.probe().await;
+            let read = store.get("key").await.map(drop);
+            let written = store.write(vec![write], &[]).await;
+            [probed, read, written].map(|answer| answer.unwrap_err().kind)
+        };
+        let faults = tokio::time::timeout(LONG, asking).await.unwrap();
+        assert_eq!(faults, [FaultKind::ConfigstoreUnavailable; 3]);
+    }
+}
