@@ -3,11 +3,13 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
+pub use configurator_core::field::text;
 use configurator_core::request::ObjectRef;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::{GroupVersionKind, Status};
 use kube::discovery::{self, Scope};
 use kube::{Client, ResourceExt};
+use serde::Deserialize;
 use serde_json::Value;
 
 /// How long a new kind may take until it is served.
@@ -194,11 +196,39 @@ pub(crate) fn hash(value: Option<&Value>) -> u64 {
     hasher.finish()
 }
 
-/// The text at this pointer (RFC 6901); empty where there is none.
-#[must_use]
-pub fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+/// The identity and version of an object after a write. Nothing else of the answer is read.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// Empty: the server sent none.
+    pub(crate) uid: String,
+    pub(crate) resource_version: Option<String>,
 }
+
+impl Written {
+    /// Sends a request that writes one object.
+    ///
+    /// # Errors
+    /// As of all requests of this client.
+    pub(crate) async fn by(client: &Client, request: WriteRequest) -> Result<Self, kube::Error> {
+        #[derive(Deserialize)]
+        struct Object {
+            #[serde(default)]
+            metadata: Metadata,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Metadata {
+            uid: String,
+            resource_version: Option<String>,
+        }
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        let Object { metadata } = client.request(request).await?;
+        Ok(Self {
+            uid: metadata.uid,
+            resource_version: metadata.resource_version,
+        })
+    }
+}
+
+/// A request that writes an object, as [`kube::core::Request`] makes it.
+pub(crate) type WriteRequest = Result<http::Request<Vec<u8>>, kube::core::request::Error>;

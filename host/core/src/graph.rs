@@ -23,6 +23,7 @@ mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 use entry::{Entry, Orders, Provides};
 use member::{MemberFacts, MemberKey};
@@ -34,6 +35,8 @@ pub const MAX_DEPENDENCIES: usize = 1_000_000;
 /// A valid set of entries: names and members are unique, every dependency exists, and no order has a cycle.
 #[derive(Debug, Clone)]
 pub struct Graph {
+    /// Tells this graph, with its clones, from every other one.
+    identity: Arc<()>,
     entries: Vec<Entry>,
     /// Each entry after those that it depends on.
     depends_on: Order,
@@ -196,6 +199,7 @@ impl Graph {
             })
             .collect();
         Ok(Self {
+            identity: Arc::default(),
             entries,
             depends_on,
             provision,

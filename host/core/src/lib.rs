@@ -8,6 +8,7 @@ mod fixtures;
 
 pub mod document;
 pub mod fault;
+pub mod field;
 pub mod handler;
 pub mod request;
 pub mod result;

@@ -8,12 +8,12 @@ use configurator_core::fault::Fault;
 use configurator_core::graph::member::MemberKey;
 use kube::Client;
 use kube::api::ApiResource;
-use kube::core::GroupVersionKind;
+use kube::core::{GroupVersionKind, TypeMeta};
 use kube::discovery::{self, ApiCapabilities, Scope};
 
 use super::live::object_of;
 use crate::kubernetes_faults::fault_of;
-use crate::objects::{self, text};
+use crate::objects;
 
 /// A kind as the API serves it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -43,9 +43,8 @@ pub(crate) struct KindName {
 impl KindName {
     /// Returns the kind that an entry names. `None` if it names none, which the check of the set reports.
     pub(crate) fn of(entry: &DesiredEntry) -> Option<Self> {
-        let object = object_of(entry)?.to_value();
-        let api_version = text(&object, "/apiVersion");
-        let kind = text(&object, "/kind");
+        let object: TypeMeta = object_of(entry)?.read().ok()?;
+        let (api_version, kind) = (object.api_version.as_str(), object.kind.as_str());
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         (!kind.is_empty() && !version.is_empty()).then(|| Self {
             group: group.to_owned(),

@@ -8,6 +8,7 @@ use configurator_core::desired::difference::difference;
 use configurator_core::desired::marks::{self, SetId};
 use configurator_core::desired::{Content, DesiredEntry, store_mark};
 use configurator_core::document::Document;
+use configurator_core::field;
 use configurator_core::graph::member::MemberKey;
 use configurator_core::graph::members::Members;
 use configurator_core::graph::observation::{Found, Health, Present, Rejection, RejectionKind};
@@ -263,7 +264,7 @@ impl LiveSet {
         let present = Present {
             uid: uid.to_owned(),
             owner: self.id.owner_of(object),
-            is_terminating: object.pointer("/metadata/deletionTimestamp").is_some(),
+            is_terminating: field::at(object, "/metadata/deletionTimestamp").is_some(),
             is_marked: marks::is_pruning(object),
             differs,
             health,

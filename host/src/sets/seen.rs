@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use configurator_core::desired::marks;
+use configurator_core::field;
 use serde_json::Value;
 
 use crate::objects::{hash, text};
@@ -80,7 +81,7 @@ pub(super) fn content_hash(object: &Value) -> u64 {
 
 /// The generation of an object. `None`: it has none.
 pub(super) fn generation(object: &Value) -> Option<u64> {
-    object.pointer("/metadata/generation")?.as_u64()
+    field::at(object, "/metadata/generation")?.as_u64()
 }
 
 /// Returns the hash of the status that an object had when its generation changed last, which only a write or the change itself tells.

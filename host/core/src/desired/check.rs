@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::marks::reserved_in;
 use super::{Content, DesiredEntry, DesiredSet, Termination};
 use crate::fault::{Fault, FaultKind};
+use crate::field;
 use crate::graph::Graph;
 use crate::graph::entry::{Entry, Provides};
 use crate::graph::member::MemberKey;
@@ -279,7 +280,7 @@ fn describe_object(object: &Value) -> Result<Described, Fault> {
             "the label or annotation {name:?} is the host's own"
         )));
     }
-    let scope = object.pointer("/spec/scope").and_then(Value::as_str);
+    let scope = field::at(object, "/spec/scope").and_then(Value::as_str);
     Ok(Described {
         key: described.key,
         provides: described.provides,

@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::field;
 use crate::graph::observation::MemberOwner;
 use crate::request::ObjectRef;
 
@@ -196,7 +197,7 @@ pub fn is_true(object: &Value, name: &str) -> bool {
 
 /// The kind and name of an object's controller.
 fn controller_of(object: &Value) -> Option<String> {
-    let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
+    let owners = field::at(object, "/metadata/ownerReferences")?.as_array()?;
     let controller = owners
         .iter()
         .find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::marks::{DIGEST, NONCE, OBJECT_SET, PART_OF, PRUNING};
+use crate::field;
 use crate::graph::member::MemberKey;
 
 /// The prefix of the keys of marks, within a partition.
@@ -71,7 +72,7 @@ pub fn object_of(
 /// Whether a member of a store does not have the value that the host has written last.
 #[must_use]
 pub fn is_changed(object: &Value) -> bool {
-    object.pointer("/metadata/changed").is_some()
+    field::at(object, "/metadata/changed").is_some()
 }
 
 #[cfg(test)]

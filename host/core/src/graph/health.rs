@@ -11,6 +11,7 @@
 use serde_json::Value;
 
 use super::observation::Health;
+use crate::field::{self, text};
 use crate::request::group_of;
 
 /// Returns the health of an object.
@@ -46,8 +47,8 @@ pub fn observed(object: &Value) -> Health {
 }
 
 fn unobserved(object: &Value) -> Option<Health> {
-    let generation = object.pointer("/metadata/generation")?.as_i64()?;
-    let observed = object.pointer("/status/observedGeneration")?.as_i64()?;
+    let generation = field::at(object, "/metadata/generation")?.as_i64()?;
+    let observed = field::at(object, "/status/observedGeneration")?.as_i64()?;
     (observed < generation).then(|| {
         Health::Waiting(format!(
             "its controller has seen generation {observed}; the newest is {generation}"
@@ -86,22 +87,15 @@ impl Condition<'_> {
 }
 
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<Condition<'a>> {
-    let conditions = object.pointer("/status/conditions")?.as_array()?;
+    let conditions = field::at(object, "/status/conditions")?.as_array()?;
     let found = conditions
         .iter()
         .find(|condition| text(condition, "/type") == kind);
     found.map(Condition)
 }
 
-fn text<'a>(value: &'a Value, path: &str) -> &'a str {
-    value
-        .pointer(path)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-}
-
 fn number(value: &Value, path: &str) -> Option<i64> {
-    value.pointer(path).and_then(Value::as_i64)
+    field::at(value, path).and_then(Value::as_i64)
 }
 
 fn status(object: &Value, field: &str) -> i64 {
@@ -128,7 +122,7 @@ fn by_condition(object: &Value, kind: &str) -> Health {
 }
 
 fn by_ready_condition(object: &Value, is_status_older: bool) -> Health {
-    let has_observed = object.pointer("/status/observedGeneration").is_some();
+    let has_observed = field::at(object, "/status/observedGeneration").is_some();
     match condition(object, "Ready") {
         None => Health::Ready,
         Some(_) if is_status_older && !has_observed => {
@@ -162,7 +156,7 @@ fn pod(object: &Value) -> Health {
 }
 
 fn crash_loop(object: &Value) -> Option<&str> {
-    let containers = object.pointer("/status/containerStatuses")?.as_array()?;
+    let containers = field::at(object, "/status/containerStatuses")?.as_array()?;
     let is_crashing =
         |container: &&Value| text(container, "/state/waiting/reason") == "CrashLoopBackOff";
     let container = containers.iter().find(is_crashing)?;

@@ -1,5 +1,7 @@
 //! The members of a set, as the host knows them.
 
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 use indexmap::map::Entry as At;
 
@@ -17,6 +19,8 @@ pub struct Members {
     known: IndexMap<MemberKey, KnownMember>,
     /// The number of entries that the members were arranged for.
     entries: usize,
+    /// The identity of the graph that they were arranged for. `None`: they were not.
+    arranged_for: Option<Arc<()>>,
 }
 
 /// A member, as the host knows it.
@@ -127,8 +131,22 @@ impl Members {
     }
 
     /// Arranges the members for the entries of a graph, and drops all others that the inventory does not have. The time is linear; where the
-    /// members are arranged already, no key is looked up.
+    /// members are arranged for this graph already, it is that of the members without an entry.
     pub fn arrange(&mut self, graph: &Graph) {
+        // Members that were added since then came after those of the entries.
+        if !(self.arranged_for.as_ref()).is_some_and(|known| Arc::ptr_eq(known, &graph.identity)) {
+            self.put_first(graph);
+        }
+        for index in (self.entries..self.known.len()).rev() {
+            let is_unknown = |(_, known): (&MemberKey, &KnownMember)| known.member.is_none();
+            if self.known.get_index(index).is_some_and(is_unknown) {
+                self.known.swap_remove_index(index);
+            }
+        }
+    }
+
+    /// Brings the members of the entries to the places of the entries.
+    fn put_first(&mut self, graph: &Graph) {
         let entries = graph.entries();
         for (index, entry) in entries.iter().enumerate() {
             let is_there = |(key, _): (&MemberKey, &KnownMember)| *key == entry.key;
@@ -146,12 +164,7 @@ impl Members {
             self.known.swap_indices(at, index);
         }
         self.entries = entries.len();
-        for index in (self.entries..self.known.len()).rev() {
-            let is_unknown = |(_, known): (&MemberKey, &KnownMember)| known.member.is_none();
-            if self.known.get_index(index).is_some_and(is_unknown) {
-                self.known.swap_remove_index(index);
-            }
-        }
+        self.arranged_for = Some(graph.identity.clone());
     }
 
     /// The members that entries describe, in the order of the entries, for members that were arranged.

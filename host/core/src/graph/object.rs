@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::entry::Provides;
 use super::member::MemberKey;
+use crate::field;
 use crate::request::group_of;
 
 /// The identity of an object, and what other entries can use once it is ready.
@@ -53,12 +54,7 @@ impl fmt::Display for ObjectError {
 /// # Errors
 /// The first thing that is missing or not allowed.
 pub fn describe(object: &Value) -> Result<DescribedObject, ObjectError> {
-    let text = |path: &str| {
-        object
-            .pointer(path)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
+    let text = |path: &str| field::text(object, path);
     let needed = |path: &str, field| match text(path) {
         "" => Err(ObjectError::Missing(field)),
         text => Ok(text.to_owned()),

@@ -3,6 +3,7 @@
 use configurator_background::owners::Owner;
 use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
+use configurator_core::field;
 use configurator_core::kubernetes_call::KubernetesCall;
 use configurator_core::request::{KubernetesRequest, KubernetesVerb, api_version};
 use configurator_core::result::Answer;
@@ -204,7 +205,7 @@ impl Sender<'_> {
         })?;
         let object = found.query_objects.first().map(Document::to_value);
         let uid = object.as_ref().and_then(|object| {
-            let uid = object.pointer("/metadata/uid")?;
+            let uid = field::at(object, "/metadata/uid")?;
             uid.as_str()
         });
         let pinned = self.call.pinned(uid.unwrap_or_default()).map_err(generic)?;
