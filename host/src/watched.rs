@@ -1,7 +1,9 @@
 //! A watched object of any kind, as the server sends it.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::OnceLock;
 
 use configurator_core::configurator::Configurator;
 use configurator_core::content::ContentDigest;
@@ -18,14 +20,17 @@ use serde_json::{Map, Value};
 
 /// The annotation that, with the value `true`, cancels what a machine has under way.
 const CANCELLED: &str = "cancelled";
+/// The field that names an object.
+const METADATA: &str = "metadata";
 
-/// An object of any kind. At first only its metadata is read; of everything else what is declared, when it is observed.
+/// An object of any kind. At first only its name and version are read; of everything else what is declared, when it is observed.
 #[derive(Debug, Clone)]
 pub struct Watched {
     meta: ObjectMeta,
-    metadata: Value,
-    /// The other fields, as they came.
+    /// The fields, as they came.
     fields: Vec<(String, Box<RawValue>)>,
+    /// The metadata with the entries of `managedFields` that are a host's, once it was read.
+    metadata: OnceLock<Value>,
 }
 
 /// Why an object cannot be handled. It is left alone; the watch goes on.
@@ -76,8 +81,16 @@ impl Watched {
 
     /// The value of a label. `None`: it has none of this name.
     #[must_use]
-    pub fn label(&self, name: &str) -> Option<&str> {
-        self.metadata.get("labels")?.get(name)?.as_str()
+    pub fn label(&self, name: &str) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Labelled {
+            labels: HashMap<String, Value>,
+        }
+        let mut labelled: Labelled = serde_json::from_str(self.field(METADATA)?).ok()?;
+        match labelled.labels.remove(name)? {
+            Value::String(label) => Some(label),
+            _ => None,
+        }
     }
 
     /// Adds the type, which servers leave out of the items of lists.
@@ -90,21 +103,23 @@ impl Watched {
         }
     }
 
-    /// Reads all of it, but for the entries of `managedFields` that are not a host's. A field that is not JSON is null.
+    /// Reads all of it but `managedFields`. A field that is not JSON is null.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let fields = self.fields.iter().map(|(name, text)| {
-            let value = serde_json::from_str(text.get()).unwrap_or_default();
+            let value = match name.as_str() {
+                METADATA => read_metadata(text.get(), Managers::None),
+                _ => serde_json::from_str(text.get()).unwrap_or_default(),
+            };
             (name.clone(), value)
         });
-        let metadata = ("metadata".to_owned(), self.metadata.clone());
-        Value::Object(fields.chain([metadata]).collect())
+        Value::Object(fields.collect())
     }
 
     /// Whether it carries this finalizer.
     #[must_use]
     pub fn has_finalizer(&self, finalizer: &str) -> bool {
-        self.metadata
+        self.metadata()
             .get("finalizers")
             .and_then(Value::as_array)
             .is_some_and(|finalizers| finalizers.iter().any(|found| found == finalizer))
@@ -113,7 +128,20 @@ impl Watched {
     /// Whether it is marked as cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        is_marked_cancelled(Some(&self.metadata))
+        is_marked_cancelled(Some(self.metadata()))
+    }
+
+    fn metadata(&self) -> &Value {
+        self.metadata.get_or_init(|| {
+            let text = self.field(METADATA).unwrap_or("null");
+            read_metadata(text, Managers::OfHosts)
+        })
+    }
+
+    fn field(&self, name: &str) -> Option<&str> {
+        let mut fields = self.fields.iter().rev();
+        let found = fields.find(|(field, _)| field == name);
+        found.map(|(_, text)| text.get())
     }
 
     /// What the queue wants to know of it.
@@ -135,7 +163,7 @@ impl Watched {
         }
         let version = self.version();
         let deleting_since = self
-            .metadata
+            .metadata()
             .get("deletionTimestamp")
             .and_then(Value::as_str)
             .and_then(|at| at.parse().ok());
@@ -143,15 +171,15 @@ impl Watched {
         let deleting_since = deleting_since
             .or(configurator.ending().map(|ending| ending.since))
             .filter(|_| self.has_finalizer(finalizer));
-        let managed_fields = self
-            .metadata
+        let is_cancelled = configurator.machine.is_some() && self.is_cancelled();
+        let mut metadata = self.metadata.take().unwrap_or_default();
+        let managed_fields = metadata
             .as_object_mut()
             .and_then(|metadata| metadata.remove("managedFields"));
         let watch = &configurator.watch;
         let mut fields = Map::new();
         // The items of a list of a built-in kind say neither, the events of a watch do: the content is the same.
         let api_version = api_version(&watch.group, &watch.version);
-        let is_cancelled = configurator.machine.is_some() && self.is_cancelled();
         fields.insert("apiVersion".into(), api_version.into());
         fields.insert("kind".into(), watch.kind.clone().into());
         let unreadable = |source| WatchedError::Unreadable {
@@ -159,13 +187,15 @@ impl Watched {
             source,
         };
         if watch.fields.keeps_all() {
-            fields.insert("metadata".into(), self.metadata);
-        } else if let Some(kept) = watch.fields.field("metadata") {
-            let metadata = kept.deserialize(self.metadata).map_err(unreadable)?;
-            fields.insert("metadata".into(), metadata);
+            fields.insert(METADATA.into(), metadata);
+        } else if let Some(kept) = watch.fields.field(METADATA) {
+            let metadata = kept.deserialize(metadata).map_err(unreadable)?;
+            fields.insert(METADATA.into(), metadata);
         }
         for (name, text) in self.fields {
-            if let Some(kept) = watch.fields.field(&name) {
+            if name != METADATA
+                && let Some(kept) = watch.fields.field(&name)
+            {
                 let mut text = serde_json::Deserializer::from_str(text.get());
                 let field = kept.deserialize(&mut text).map_err(unreadable)?;
                 fields.insert(name, field);
@@ -221,45 +251,89 @@ impl<'de> Visitor<'de> for Object {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Watched, A::Error> {
-        let mut metadata = Value::Null;
-        let mut fields = Vec::new();
-        while let Some(name) = map.next_key::<String>()? {
-            if name == "metadata" {
-                metadata = map.next_value_seed(Fields {
-                    depth: Depth::Metadata,
-                })?;
-            } else {
-                fields.push((name, map.next_value()?));
-            }
+        let mut fields: Vec<(String, Box<RawValue>)> = Vec::new();
+        while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
+            fields.push((name, value));
         }
-        let field = |name: &str| metadata.get(name)?.as_str().map(str::to_owned);
-        let meta = ObjectMeta {
-            name: field("name"),
-            namespace: field("namespace"),
-            uid: field("uid"),
-            resource_version: field("resourceVersion"),
+        let mut watched = Watched {
+            meta: ObjectMeta::default(),
+            fields,
+            metadata: OnceLock::new(),
+        };
+        let name = watched.field(METADATA);
+        let name = name.and_then(|text| serde_json::from_str(text).ok());
+        let name: Name = name.unwrap_or_default();
+        let text = |value: Option<Value>| match value {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
+        };
+        watched.meta = ObjectMeta {
+            name: text(name.name),
+            namespace: text(name.namespace),
+            uid: text(name.uid),
+            resource_version: text(name.resource_version),
             ..ObjectMeta::default()
         };
-        Ok(Watched {
-            meta,
-            metadata,
-            fields,
-        })
+        Ok(watched)
     }
+}
+
+/// The fields of metadata that say which object it is, and in which version.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Name {
+    name: Option<Value>,
+    namespace: Option<Value>,
+    uid: Option<Value>,
+    resource_version: Option<Value>,
+}
+
+/// Reads an object as JSON has it, without `managedFields`.
+///
+/// # Errors
+/// When it is not JSON.
+pub(crate) fn without_managed_fields(text: &str) -> Result<Value, serde_json::Error> {
+    let mut text = serde_json::Deserializer::from_str(text);
+    let fields = Fields {
+        depth: Depth::Object,
+        managers: Managers::None,
+    };
+    fields.deserialize(&mut text)
+}
+
+/// Reads metadata. What is not JSON is null.
+fn read_metadata(text: &str, managers: Managers) -> Value {
+    let mut text = serde_json::Deserializer::from_str(text);
+    let fields = Fields {
+        depth: Depth::Metadata,
+        managers,
+    };
+    fields.deserialize(&mut text).unwrap_or_default()
 }
 
 /// Where in an object a map stands.
 #[derive(Clone, Copy)]
 enum Depth {
+    Object,
     Metadata,
     /// An entry of managedFields.
     Manager,
 }
 
-/// Reads a map of an object. Of managedFields, which are often longer than the rest, only the entries of hosts are
-/// kept: nothing looks at the others.
+/// The entries of `managedFields` that are kept.
+#[derive(Clone, Copy)]
+enum Managers {
+    /// None. Then the field is left out.
+    None,
+    /// Those of hosts: nothing looks at the others, and they are often longer than the rest.
+    OfHosts,
+}
+
+/// Reads a map of an object.
+#[derive(Clone, Copy)]
 struct Fields {
     depth: Depth,
+    managers: Managers,
 }
 
 impl<'de> Visitor<'de> for Fields {
@@ -278,7 +352,17 @@ impl<'de> Visitor<'de> for Fields {
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }
-                (Depth::Metadata, "managedFields") => map.next_value_seed(Managers)?,
+                (Depth::Object, METADATA) => map.next_value_seed(Self {
+                    depth: Depth::Metadata,
+                    ..self
+                })?,
+                (Depth::Metadata, "managedFields") => match self.managers {
+                    Managers::None => {
+                        map.next_value::<IgnoredAny>()?;
+                        continue;
+                    }
+                    Managers::OfHosts => map.next_value_seed(ManagedFields)?,
+                },
                 _ => map.next_value()?,
             };
             if matches!(self.depth, Depth::Manager) && name == "manager" {
@@ -302,10 +386,10 @@ impl<'de> DeserializeSeed<'de> for Fields {
     }
 }
 
-/// Reads managedFields.
-struct Managers;
+/// Reads `managedFields`, and keeps the entries of hosts.
+struct ManagedFields;
 
-impl<'de> Visitor<'de> for Managers {
+impl<'de> Visitor<'de> for ManagedFields {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -316,6 +400,7 @@ impl<'de> Visitor<'de> for Managers {
         let mut kept = Vec::new();
         while let Some(entry) = entries.next_element_seed(Fields {
             depth: Depth::Manager,
+            managers: Managers::OfHosts,
         })? {
             let manager = entry.get("manager").and_then(Value::as_str);
             if manager.is_some_and(field_manager::is_of_any) {
@@ -330,7 +415,7 @@ impl<'de> Visitor<'de> for Managers {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Managers {
+impl<'de> DeserializeSeed<'de> for ManagedFields {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -395,8 +480,8 @@ mod tests {
         });
         let watched: Watched = serde_json::from_value(object.clone()).unwrap();
         let again: Watched = serde_json::from_str(&object.to_string()).unwrap();
-        assert_eq!(watched.metadata, again.metadata);
-        let mut expected = object;
+        assert_eq!(watched.metadata(), again.metadata());
+        let mut expected = object.clone();
         let managers = expected["metadata"]["managedFields"]
             .as_array_mut()
             .unwrap();
@@ -406,14 +491,16 @@ mod tests {
                 .is_some_and(field_manager::is_of_any)
         });
         assert_eq!(managers.len(), 2);
-        assert_eq!(watched.metadata, expected["metadata"]);
-        let fields = watched.fields.iter().map(|(name, text)| {
-            let value: Value = serde_json::from_str(text.get()).unwrap();
-            (name.clone(), value)
-        });
-        expected.as_object_mut().unwrap().remove("metadata");
-        assert_eq!(Value::Object(fields.collect()), expected);
+        assert_eq!(*watched.metadata(), expected["metadata"]);
+        let metadata = expected["metadata"].as_object_mut().unwrap();
+        metadata.remove("managedFields");
+        assert_eq!(watched.to_value(), expected);
+        assert_eq!(
+            without_managed_fields(&object.to_string()).unwrap(),
+            expected
+        );
         assert_eq!(watched.key().to_string(), "shop/web");
+        assert_eq!(watched.label("manager").as_deref(), Some("x"));
         for text in [
             r#"{"metadata": {"managedFields": null}}"#,
             r#"{"metadata": null}"#,

@@ -17,6 +17,7 @@ use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 use configurator_apiserver::{ApiServer, ApiServerOptions};
 use configurator_core::authorization::AuthorizedOperation;
+use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::ObjectRef;
 use configurator_core::result::Answer;
@@ -894,8 +895,9 @@ async fn a_finalizer_that_is_placed_while_it_is_released_stays() -> Result<()> {
         namespace: "default".into(),
         name: "x".into(),
     };
+    let unseen = Document::empty_object();
     goes_on.add_permits(1);
-    finalizer.place(&key, &uid).await?;
+    finalizer.place(&key, &uid, &unseen).await?;
     reached.acquire().await?.forget();
     finalizer.end(&uid);
     // What a watch shows meanwhile is older.
@@ -907,7 +909,7 @@ async fn a_finalizer_that_is_placed_while_it_is_released_stays() -> Result<()> {
     finalizer.note_placed(&uid, version);
     let again = async {
         reached.acquire().await?.forget();
-        finalizer.place(&key, &uid).await?;
+        finalizer.place(&key, &uid, &unseen).await?;
         goes_on.add_permits(2);
         Ok(())
     };
@@ -923,7 +925,7 @@ async fn a_finalizer_that_is_placed_while_it_is_released_stays() -> Result<()> {
     // The watch may show what is older even after that.
     finalizer.note_placed(&uid, version);
     goes_on.add_permits(1);
-    finalizer.place(&key, &uid).await?;
+    finalizer.place(&key, &uid, &unseen).await?;
     assert_eq!(api.get("x").await?.finalizers(), ["configurator.dev/one"]);
     Ok(())
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use wasmtime::Engine;
 
 /// Ticks without a running call after which the thread sleeps until the next one. Waking it costs a call some
-/// microseconds, so it does not sleep between calls that follow each other closely.
-const IDLE_TICKS: u32 = 25;
+/// microseconds, so it does not sleep between calls that follow each other closely. Each tick costs as much.
+const IDLE_TICKS: u32 = 3;
 
 /// The time between ticks while a call [rests](crate::long_calls) at each of them.
 const SHORT_TICK: Duration = Duration::from_millis(1);

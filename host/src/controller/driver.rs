@@ -492,7 +492,7 @@ impl Drive {
             .machine
             .as_ref()
             .and_then(|machine| machine.set.as_ref());
-        let prepared = match claim.map_or(Ok(()), SetClaim::take) {
+        let placed = match claim.map_or(Ok(()), SetClaim::take) {
             Ok(()) => self.place_finalizer().await,
             Err(fault) => Err(fault),
         };
@@ -500,10 +500,10 @@ impl Drive {
         if secrets.peek().is_some() {
             Arc::make_mut(&mut self.redactor).learn_values(secrets);
         }
-        let outcome = match (prepared, self.set_run()) {
+        let outcome = match (placed, self.set_run()) {
             (Err(fault), _) => SetOutcome::Failed(Failure::of_request("desired", fault)),
-            (Ok(()), Some(set_run)) => set_run.reconcile(request).await,
-            (Ok(()), None) => SetOutcome::Failed(no_sets()),
+            (Ok(is_new), Some(set_run)) => set_run.reconcile(request, is_new).await,
+            (Ok(_), None) => SetOutcome::Failed(no_sets()),
         };
         self.run.on_set(outcome, self.context.clock.now())
     }
@@ -556,19 +556,23 @@ impl Drive {
                 let fences = Permit::fences_of(self.permit.as_deref());
                 ledger.record(&objects, fences).await
             }
-            DeletionBy::Finalizer => self.place_finalizer().await,
+            DeletionBy::Finalizer => self.place_finalizer().await.map(drop),
         }
     }
 
-    async fn place_finalizer(&self) -> Result<(), Fault> {
+    /// Returns whether an object did not have it before.
+    async fn place_finalizer(&self) -> Result<bool, Fault> {
         let Some(finalizer) = &self.context.finalizer else {
-            return Ok(());
+            return Ok(false);
         };
+        let mut is_new = false;
         for member in self.run.members() {
             self.ready().await;
-            finalizer.place(&member.key, &member.uid).await?;
+            is_new |= finalizer
+                .place(&member.key, &member.uid, &member.object)
+                .await?;
         }
-        Ok(())
+        Ok(is_new)
     }
 
     /// What may be sent but once is sent when the machine has heard of it.

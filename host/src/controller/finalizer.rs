@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::ObjectRef;
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{ApiResource, ListParams, ObjectMeta, Patch, PatchParams};
 use kube::{Client, ResourceExt};
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::kubernetes_faults::{fault_of, is_of_another};
@@ -35,6 +37,25 @@ struct Known {
     ended: HashSet<String>,
     /// The highest version at which an object was released. What a watch shows of any object at this version or an earlier one may be stale.
     released: Option<u64>,
+}
+
+/// The outcome of a change.
+#[derive(Default)]
+struct Changed {
+    /// The version at which the object is as wanted, where it is there and the server's versions are numbers.
+    version: Option<u64>,
+    /// Whether this has changed it.
+    is_changed: bool,
+}
+
+/// An object as it was seen.
+#[derive(Deserialize)]
+struct Seen {
+    metadata: ObjectMeta,
+}
+
+fn version_of(metadata: &ObjectMeta) -> Option<u64> {
+    metadata.resource_version.as_deref()?.parse().ok()
 }
 
 /// The finalizer of this Configurator: `NAMESPACE.configurator.dev/NAME`, or `configurator.dev/NAME` for a ClusterConfigurator.
@@ -87,40 +108,41 @@ impl Finalizer {
         known.ended.retain(|uid| !is_let_go(uid));
     }
 
-    /// Places the finalizer unless it is there. An object that is gone, or being deleted, is left alone.
+    /// Places the finalizer unless it is there, and returns whether this has placed it. An object that is gone, or being deleted, is left
+    /// alone. `object` is what was seen of it: while it is still like that, it is not read again.
     ///
     /// # Errors
     /// When the API cannot be reached or refuses.
-    pub async fn place(&self, key: &ObjectRef, uid: &str) -> Result<(), Fault> {
+    pub async fn place(
+        &self,
+        key: &ObjectRef,
+        uid: &str,
+        object: &Document,
+    ) -> Result<bool, Fault> {
         // This comes first, so that a release in progress sees it.
         {
             let mut known = self.known();
             known.ended.remove(uid);
             if !known.placed.insert(uid.to_owned()) {
-                return Ok(());
+                return Ok(false);
             }
         }
-        let added = self.add(key, uid).await;
+        let added = self.add(key, uid, object.read().ok()).await;
         if added.is_err() {
             self.known().placed.remove(uid);
         }
         added
     }
 
-    async fn add(&self, key: &ObjectRef, uid: &str) -> Result<(), Fault> {
-        self.change(key, uid, |object| {
-            let has = object.finalizers().contains(&self.name);
-            (!has && object.metadata.deletion_timestamp.is_none()).then(|| {
-                object
-                    .finalizers()
-                    .iter()
-                    .cloned()
-                    .chain([self.name.clone()])
-                    .collect()
-            })
-        })
-        .await?;
-        Ok(())
+    /// Returns whether this has added it.
+    async fn add(&self, key: &ObjectRef, uid: &str, seen: Option<Seen>) -> Result<bool, Fault> {
+        let changed = self.change(key, uid, seen, |metadata| {
+            let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
+            let has = finalizers.contains(&self.name);
+            finalizers.push(self.name.clone());
+            (!has && metadata.deletion_timestamp.is_none()).then_some(finalizers)
+        });
+        Ok(changed.await?.is_changed)
     }
 
     /// Removes the finalizer, so that the object can be deleted. Keeps it if it was placed again after [`end`](Self::end), or during the
@@ -141,24 +163,20 @@ impl Finalizer {
         };
         match is_placed {
             // `place` may have read the object before the removal.
-            true => self.add(key, uid).await,
+            true => self.add(key, uid, None).await.map(drop),
             false => Ok(()),
         }
     }
 
     /// Returns the version from which on the object does not have the finalizer.
     async fn remove(&self, key: &ObjectRef, uid: &str) -> Result<Option<u64>, Fault> {
-        self.change(key, uid, |object| {
-            object.finalizers().contains(&self.name).then(|| {
-                object
-                    .finalizers()
-                    .iter()
-                    .filter(|name| **name != self.name)
-                    .cloned()
-                    .collect()
-            })
-        })
-        .await
+        let changed = self.change(key, uid, None, |metadata| {
+            let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
+            let before = finalizers.len();
+            finalizers.retain(|name| *name != self.name);
+            (finalizers.len() < before).then_some(finalizers)
+        });
+        Ok(changed.await?.version)
     }
 
     /// Takes the finalizer away from every object that has it.
@@ -203,40 +221,58 @@ impl Finalizer {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the version at which the object is as wanted, where it is there and the server's versions are numbers.
+    /// Changes the finalizers to those that are wanted, unless `None` are. What was seen of the object saves a read if it asks for a change and
+    /// the object is still like that.
     async fn change(
         &self,
         key: &ObjectRef,
         uid: &str,
-        wanted: impl Fn(&DynamicObject) -> Option<Vec<String>>,
-    ) -> Result<Option<u64>, Fault> {
-        let version =
-            |object: &DynamicObject| object.metadata.resource_version.as_deref()?.parse().ok();
+        mut seen: Option<Seen>,
+        wanted: impl Fn(&ObjectMeta) -> Option<Vec<String>>,
+    ) -> Result<Changed, Fault> {
         let api = objects::of(self.client.clone(), &self.resource, &key.namespace);
         let mut last = None;
         for _ in 0..ATTEMPTS {
-            let found = api
-                .get_opt(&key.name)
-                .await
-                .map_err(|error| fault_of("get for the finalizer", false, &error))?;
-            let Some(object) = found.filter(|object| object.uid().as_deref() == Some(uid)) else {
-                return Ok(None);
+            let seen = seen.take().map(|seen| seen.metadata);
+            let seen = seen.filter(|seen| seen.resource_version.is_some());
+            let metadata = match seen.filter(|seen| wanted(seen).is_some()) {
+                Some(seen) => Some(seen),
+                None => {
+                    let found = api.get_metadata_opt(&key.name).await;
+                    let found =
+                        found.map_err(|error| fault_of("get for the finalizer", false, &error))?;
+                    found.map(|object| object.metadata)
+                }
             };
-            let Some(finalizers) = wanted(&object) else {
-                return Ok(version(&object));
+            let Some(metadata) = metadata.filter(|found| found.uid.as_deref() == Some(uid)) else {
+                return Ok(Changed::default());
+            };
+            let Some(finalizers) = wanted(&metadata) else {
+                return Ok(Changed {
+                    version: version_of(&metadata),
+                    is_changed: false,
+                });
             };
             let patch = json!({"metadata": {
                 "uid": uid,
-                "resourceVersion": object.resource_version(),
+                "resourceVersion": metadata.resource_version,
                 "finalizers": finalizers,
             }});
             let params = PatchParams {
                 field_manager: Some(self.manager.clone()),
                 ..PatchParams::default()
             };
-            match api.patch(&key.name, &params, &Patch::Merge(&patch)).await {
-                Ok(changed) => return Ok(version(&changed)),
-                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
+            let patch = Patch::Merge(&patch);
+            match api.patch_metadata(&key.name, &params, &patch).await {
+                Ok(changed) => {
+                    return Ok(Changed {
+                        version: version_of(&changed.metadata),
+                        is_changed: true,
+                    });
+                }
+                Err(kube::Error::Api(status)) if status.code == 404 => {
+                    return Ok(Changed::default());
+                }
                 Err(kube::Error::Api(status)) if status.code == 409 || is_of_another(&status) => {
                     last = Some(status.message.clone())
                 }

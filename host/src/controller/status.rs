@@ -5,12 +5,13 @@ use configurator_core::time::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
+use kube::core::Request;
 use serde::Serialize;
 use serde_json::json;
 
 use super::rights::Verdict;
 use super::worker::{MAX_LISTED, WorkerReport};
-use crate::objects;
+use crate::objects::{self, Written};
 use crate::resource::{
     self, CanaryStatus, ConfiguratorStatus, CountsStatus, DegradedStatus, DelayStatus,
     FailureStatus, HostCanaryStatus, HostStatus, ModeStatus, RolledBackStatus,
@@ -518,10 +519,11 @@ async fn apply(
         "status": status,
     });
     let params = PatchParams::apply(manager).force();
-    objects::of(client.clone(), &kind, &key.namespace)
-        .patch_status(&key.name, &params, &Patch::Apply(&body))
-        .await
-        .map(drop)
+    let objects = objects::of(client.clone(), &kind, &key.namespace);
+    let patch = Patch::Apply(&body);
+    let request = Request::new(objects.resource_url());
+    let request = request.patch_subresource("status", &key.name, &params, &patch);
+    Written::by(client, request).await.map(drop)
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ use crate::objects::text;
 use crate::shards::Permit;
 use crate::sinks::Sinks;
 use crate::sinks::configstore::Companion;
+use crate::watched::without_managed_fields;
 
 /// The words with which servers refuse an apply because of the fields of others.
 pub(super) const FIELDS_OF_OTHERS: &str = "Apply failed with";
@@ -374,17 +375,21 @@ impl MemberActions<'_> {
     }
 
     async fn look(self, at: (&MemberKey, &ServedKind)) -> Result<Done, Fault> {
-        let object = self.read(at).await?;
+        let operation = MemberRequests { run: self.run }.get(at.0, at.1)?;
+        let object = if_found(self.send(at.0, &operation).await)?.flatten();
         Ok(Done::Seen(object.map(Box::new), ReadFor::Look))
     }
 
-    /// Reads a member. `None`: it does not exist.
+    /// Reads a member with its `managedFields`. `None`: it does not exist.
     pub(super) async fn read(self, at: (&MemberKey, &ServedKind)) -> Result<Option<Value>, Fault> {
         let operation = MemberRequests { run: self.run }.get(at.0, at.1)?;
-        Ok(if_found(self.send(at.0, &operation).await)?.flatten())
+        let answer = self.answer(at.0, &operation, Companion::default()).await;
+        let object = if_found(answer)?.and_then(|answer| answer.query_objects.into_iter().next());
+        Ok(object.map(|object| object.to_value()))
     }
 
-    /// Sends a request, which this names in traces, and returns the object of its answer. `None`: it has none.
+    /// Sends a request, which this names in traces, and returns the object of its answer without its `managedFields`, which nothing that is
+    /// decided about a member needs. `None`: it has none.
     pub(super) async fn send(
         self,
         name: &(impl Display + ?Sized),
@@ -392,7 +397,8 @@ impl MemberActions<'_> {
     ) -> Result<Option<Value>, Fault> {
         let answer = self.answer(name, operation, Companion::default()).await?;
         let object = answer.query_objects.into_iter().next();
-        let object = object.map(|object| object.to_value());
+        let object = object.map(|object| without_managed_fields(object.as_str()));
+        let object = object.and_then(Result::ok);
         // A server may answer a deletion with a status.
         Ok(object.filter(|object| !text(object, "/metadata/uid").is_empty()))
     }

@@ -129,11 +129,12 @@ impl<'a> SetRun<'a> {
     }
 
     /// Creates, updates and deletes members until nothing more can be done at the moment.
-    pub(crate) async fn reconcile(self, request: &SetRequest) -> SetOutcome {
+    /// `is_new`: the owner did not have the finalizer before, so it most likely has no inventory.
+    pub(crate) async fn reconcile(self, request: &SetRequest, is_new: bool) -> SetOutcome {
         let Some(owner) = self.run.members().first() else {
             return SetOutcome::Ready(Vec::new());
         };
-        self.outcome(self.try_reconcile(owner, request).await)
+        self.outcome(self.try_reconcile(owner, request, is_new).await)
     }
 
     /// Deletes the members of a deleted owner until nothing more can be done at the moment. The members of an owner that lives are left alone.
@@ -160,6 +161,7 @@ impl<'a> SetRun<'a> {
         self,
         member: &Member,
         request: &SetRequest,
+        is_new: bool,
     ) -> Result<SetOutcome, Fault> {
         let Some(options) = &self.run.configurator().sets else {
             return Err(unsupported("the Configurator does not declare `spec.sets`"));
@@ -193,7 +195,7 @@ impl<'a> SetRun<'a> {
         let Taken { live, idle, inbox } = self.sets.take(&member.key, &member.uid);
         let mut set = match live {
             Some(live) => live,
-            None => self.load(&owner).await?,
+            None => self.load(&owner, is_new).await?,
         };
         if set.wanted.as_ref().map(|wanted| &wanted.digest) != Some(&digests.all) {
             let wanted = self.wanted(&owner, request, digests).await?;
@@ -282,7 +284,7 @@ impl<'a> SetRun<'a> {
         let Taken { live, inbox, .. } = self.sets.take(&member.key, &member.uid);
         let mut set = match live {
             Some(live) => live,
-            None => self.load(&owner).await?,
+            None => self.load(&owner, false).await?,
         };
         let policy = policy_of(&set.stored.termination_policy, &object);
         let hold = Hold::of(&object);
@@ -333,8 +335,8 @@ impl<'a> SetRun<'a> {
         }
     }
 
-    pub(super) async fn load(self, owner: &SetOwner) -> Result<Box<LiveSet>, Fault> {
-        let (stored, inventory) = self.sets.inventories.load(owner).await?;
+    pub(super) async fn load(self, owner: &SetOwner, is_new: bool) -> Result<Box<LiveSet>, Fault> {
+        let (stored, inventory) = self.sets.inventories.load(owner, is_new).await?;
         let members = Members::new(inventory, HashMap::new());
         Ok(Box::new(LiveSet::new(stored, members)))
     }
@@ -406,6 +408,7 @@ impl<'a> SetRun<'a> {
         hold: Option<Hold>,
     ) -> Result<Rest, Fault> {
         let actions = self.actions();
+        let parallel = self.run.configurator().concurrency;
         let mut under_way = FuturesUnordered::new();
         let mut is_dirty = false;
         loop {
@@ -448,6 +451,9 @@ impl<'a> SetRun<'a> {
                     under_way.push(actions.perform(prepared));
                 }
             }
+            // A plan takes time, so when all actions are under way that may be, some more end before the next one.
+            let is_full = under_way.len() >= parallel;
+            let enough = parallel - (parallel / 4).max(1).min(parallel);
             if under_way.is_empty() {
                 if is_dirty {
                     self.save(set).await?;
@@ -479,7 +485,9 @@ impl<'a> SetRun<'a> {
                             let (key, done) = done?;
                             self.on_done(set, &key, done);
                         }
-                        break;
+                        if !is_full || under_way.len() <= enough {
+                            break;
+                        }
                     }
                     () = inbox.told() => {
                         // Most events are the echoes of the actions.

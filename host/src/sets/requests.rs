@@ -1,5 +1,7 @@
 //! The requests that read and write members, authorized like those of handlers.
 
+use std::collections::BTreeMap;
+
 use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::desired::marks::{self, Marks, PRUNING};
 use configurator_core::desired::{DesiredEntry, OnConflict, managed_fields};
@@ -12,6 +14,8 @@ use configurator_core::request::{
     KubernetesRequest, KubernetesVerb, ObjectRef, Operation, Precondition, PropagationPolicy,
 };
 use configurator_core::run::Run;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::kinds::ServedKind;
@@ -67,23 +71,24 @@ impl<'a> MemberRequests<'a> {
         target: Target<'_>,
         force: bool,
     ) -> Result<AuthorizedOperation, Fault> {
-        let mut object = object_of(entry).map_or(Value::Null, Document::to_value);
+        let object = object_of(entry).cloned().unwrap_or_else(Document::null);
         let mut request = request(KubernetesVerb::Apply, key, kind);
-        match target {
-            Target::Absent => {
-                if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-                    metadata.insert("resourceVersion".to_owned(), json!(NO_VERSION));
-                }
-            }
+        let (object, version) = match target {
+            Target::Absent => (object, Some(NO_VERSION)),
             Target::Present(uid, live) => {
-                if let Some(live) = live {
-                    super::ignored(entry).copy(live, &mut object);
-                }
                 request.precondition = Some(precondition(uid, None));
+                let object = match live {
+                    Some(live) => {
+                        let mut object = object.to_value();
+                        super::ignored(entry).copy(live, &mut object);
+                        document(&object)?
+                    }
+                    None => object,
+                };
+                (object, None)
             }
-        }
-        marks.put_on(&mut object);
-        request.body = Some(document(&object)?);
+        };
+        request.body = Some(marked(&object, marks, version)?);
         request.force = force || entry.on_conflict == OnConflict::Force;
         self.authorize(request, &field_manager::of_sets(self.configurator()))
     }
@@ -217,6 +222,30 @@ fn precondition(uid: &str, version: Option<&str>) -> Precondition {
     }
 }
 
-fn document(value: &Value) -> Result<Document, Fault> {
+/// Puts the marks, and a version if one is given, on an object. All fields but `metadata` stay as they were written.
+fn marked(object: &Document, marks: Marks<'_>, version: Option<&str>) -> Result<Document, Fault> {
+    let unreadable = |error: serde_json::Error| {
+        let message = format!("the object of an entry cannot be read: {error}");
+        Fault::new(FaultKind::ResourceGeneric, message)
+    };
+    let mut fields: BTreeMap<String, &RawValue> =
+        serde_json::from_str(object.as_str()).map_err(unreadable)?;
+    let metadata: Value = match fields.get("metadata") {
+        Some(text) => serde_json::from_str(text.get()).map_err(unreadable)?,
+        None => Value::Null,
+    };
+    let mut marked = json!({"metadata": metadata});
+    marks.put_on(&mut marked);
+    let metadata = marked.get_mut("metadata").map(Value::take);
+    let mut metadata = metadata.unwrap_or_default();
+    if let (Some(version), Value::Object(metadata)) = (version, &mut metadata) {
+        metadata.insert("resourceVersion".to_owned(), json!(version));
+    }
+    let metadata = to_raw_value(&metadata).map_err(unreadable)?;
+    fields.insert("metadata".to_owned(), &metadata);
+    document(&fields)
+}
+
+fn document(value: &impl Serialize) -> Result<Document, Fault> {
     Document::of(value).map_err(|error| Fault::new(FaultKind::ResourceGeneric, error.to_string()))
 }

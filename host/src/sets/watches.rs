@@ -222,7 +222,7 @@ impl MemberWatches {
             Ok(Event::Delete(object)) => {
                 let key = key_of(&watched, &object);
                 let id = object.label(marks::PART_OF);
-                id.and_then(|id| sets.show(id, key, Shown::Unselected, now))
+                id.and_then(|id| sets.show(&id, key, Shown::Unselected, now))
                     .into_iter()
                     .collect()
             }
@@ -320,7 +320,7 @@ fn show(
     now: Timestamp,
 ) -> Option<ObjectRef> {
     let key = key_of(watched, &object);
-    let id = object.label(marks::PART_OF)?.to_owned();
+    let id = object.label(marks::PART_OF)?;
     let api_version = api_version(&watched.group, &watched.version);
     object.complete(&api_version, &watched.kind);
     sets.show(&id, key, Shown::Watched(Box::new(object)), now)

@@ -21,7 +21,7 @@ use configurator_core::graph::member::{Inventory, Member, MemberKey};
 use configurator_core::request::ObjectRef;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
-use kube::core::ObjectMeta;
+use kube::core::{ObjectMeta, Request};
 use serde_json::json;
 
 use self::member::{member_spec, read_member};
@@ -29,6 +29,7 @@ use self::page::Page;
 use self::pages::{PAGE, Pages};
 use super::pre_terminate::PreTerminate;
 use crate::kubernetes_faults::fault_of;
+use crate::objects::Written;
 use crate::resource::object_set::{
     MemberSpec, ObjectSet, ObjectSetSpec, ObjectSetStatus, SetConfigurator, SetOwner,
 };
@@ -134,11 +135,16 @@ impl InventoryStore {
         }
     }
 
-    /// Reads the inventory of an owner. One that does not exist is empty.
+    /// Reads the inventory of an owner. One that does not exist is empty. That of a new owner is not read if the config store does not know
+    /// it: if it exists all the same, the API refuses to create it.
     ///
     /// # Errors
     /// When a server cannot be asked. When the inventory is not as a host has left it: then nothing may be written or deleted.
-    pub(crate) async fn load(&self, owner: &SetOwner) -> Result<(Stored, Inventory), Fault> {
+    pub(crate) async fn load(
+        &self,
+        owner: &SetOwner,
+        is_new: bool,
+    ) -> Result<(Stored, Inventory), Fault> {
         let object_set = self.name_of(owner);
         let numbers = self.config.scan(&self.sequence_key(owner, 0)).await?;
         let numbers: HashMap<String, u64> = numbers
@@ -162,7 +168,11 @@ impl InventoryStore {
         };
         let mut inventory = Inventory::new();
         let mut head = page(0);
-        let Some(found) = self.read_page(&mut head).await? else {
+        let found = match is_new && numbers.is_empty() {
+            true => None,
+            false => self.read_page(&mut head).await?,
+        };
+        let Some(found) = found else {
             if !numbers.is_empty() {
                 return Err(head.damaged("is missing"));
             }
@@ -348,17 +358,17 @@ impl InventoryStore {
             return Ok(());
         }
         let patch = json!({"metadata": {"uid": head.uid}, "status": status});
-        let patched = self
-            .api(&head.object_set.namespace)
-            .patch_status(
-                &head.object_set.name,
-                &PatchParams::default(),
-                &Patch::Merge(&patch),
-            )
-            .await;
+        let requests = Request::new(self.api(&head.object_set.namespace).resource_url());
+        let request = requests.patch_subresource(
+            "status",
+            &head.object_set.name,
+            &PatchParams::default(),
+            &Patch::Merge(&patch),
+        );
+        let written = Written::by(&self.client, request).await;
         let what = format!("the status of the ObjectSet {}", head.object_set);
-        let written = patched.map_err(|error| fault_of(&what, true, &error))?;
-        head.resource_version = written.metadata.resource_version;
+        let written = written.map_err(|error| fault_of(&what, true, &error))?;
+        head.resource_version = written.resource_version;
         stored.status = Some(status);
         Ok(())
     }

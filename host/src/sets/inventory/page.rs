@@ -8,11 +8,12 @@ use configurator_core::layers::Write;
 use configurator_core::request::ObjectRef;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::ObjectMeta;
+use kube::core::{ObjectMeta, Request};
 use serde_json::json;
 
 use super::InventoryStore;
 use crate::kubernetes_faults::fault_of;
+use crate::objects::Written;
 use crate::resource::object_set::{ObjectSet, ObjectSetSpec};
 use crate::sinks::configstore::{Condition, Fence};
 
@@ -144,16 +145,19 @@ impl InventoryStore {
             resource_version: page.resource_version.clone(),
             ..metadata
         };
-        let api = self.api(&page.object_set.namespace);
-        let params = PostParams::default();
-        let written = match &page.resource_version {
-            None => api.create(&params, &object).await,
-            Some(_) => api.replace(name, &params, &object).await,
-        };
         let what = format!("the ObjectSet {}", page.object_set);
+        let object = serde_json::to_vec(&object)
+            .map_err(|error| Fault::new(FaultKind::ResourceGeneric, format!("{what}: {error}")))?;
+        let requests = Request::new(self.api(&page.object_set.namespace).resource_url());
+        let params = PostParams::default();
+        let request = match &page.resource_version {
+            None => requests.create(&params, object),
+            Some(_) => requests.replace(name, &params, object),
+        };
+        let written = Written::by(&self.client, request).await;
         let written = written.map_err(|error| fault_of(&what, true, &error))?;
-        page.resource_version = written.resource_version();
-        page.uid = written.uid().unwrap_or_default();
+        page.resource_version = written.resource_version;
+        page.uid = written.uid;
         page.content = content;
         page.sequence = sequence;
         self.book(page, fences).await
