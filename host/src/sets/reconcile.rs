@@ -58,6 +58,9 @@ use crate::shards::Permit;
 /// How many digits of a digest name a change.
 const DIGITS: usize = 12;
 
+/// How often an attempt that takes long publishes the status of its set.
+const PROGRESS: Duration = Duration::from_secs(5);
+
 /// The wait before the API is asked again for a kind that it did not serve.
 const KIND_WAIT: Duration = Duration::from_secs(2);
 
@@ -411,6 +414,7 @@ impl<'a> SetRun<'a> {
         let parallel = self.run.configurator().concurrency;
         let mut under_way = FuturesUnordered::new();
         let mut is_dirty = false;
+        let mut published = self.clock.now();
         loop {
             inbox.take_in(set, self.clock.now());
             let mut planned = self.plan(set, goal);
@@ -475,6 +479,11 @@ impl<'a> SetRun<'a> {
                 self.publish(set, status, counts(&planned.state)).await?;
                 return Ok(rest);
             }
+            let now = self.clock.now();
+            if hold.is_none() && now >= published.after(PROGRESS) {
+                published = now;
+                self.publish_progress(set, &planned.state).await;
+            }
             loop {
                 tokio::select! {
                     Some(done) = under_way.next() => {
@@ -498,6 +507,14 @@ impl<'a> SetRun<'a> {
                     () = until(self.clock.clone(), planned.wake_at) => break,
                 }
             }
+        }
+    }
+
+    /// Shows how far an attempt is. It goes on if that cannot be written.
+    async fn publish_progress(self, set: &mut LiveSet, state: &PlannedState<'_>) {
+        let (_, status) = at_rest(state, &set.members);
+        if let Err(fault) = self.publish(set, status, counts(state)).await {
+            tracing::debug!(object_set = %set.stored.object_set, %fault, "the progress of the set could not be published");
         }
     }
 

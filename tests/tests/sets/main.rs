@@ -22,6 +22,7 @@ mod orders;
 mod ownership;
 mod pages;
 mod pre_terminate;
+mod progress;
 mod prune;
 mod readiness;
 mod requests;

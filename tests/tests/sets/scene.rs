@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use configurator_host::cluster::patient;
+use configurator_host::host::HostBuilder;
 use configurator_host::resource::ClusterConfigurator;
 use configurator_host::resource::object_set::{ObjectSet, ObjectSetStatus};
 use configurator_tests::configurator;
@@ -58,10 +59,23 @@ impl Scene {
         Self::start(servers, name).await
     }
 
+    /// On the embedded API, with a host that differs from others by this.
+    pub async fn embedded_with(
+        name: &str,
+        change: impl FnOnce(HostBuilder) -> HostBuilder,
+    ) -> Result<Self> {
+        let servers = Place::default().open().await?;
+        let world = World::start_on(servers.clone(), change).await?;
+        Self::of(world, servers, short(name)).await
+    }
+
     async fn start(servers: Servers, name: &str) -> Result<Self> {
-        let name: String = name.replace('_', "-").chars().take(40).collect();
-        let name = name.trim_end_matches('-').to_owned();
+        let name = short(name);
         let world = World::start_scene(servers.clone(), &name, LEASE).await?;
+        Self::of(world, servers, name).await
+    }
+
+    async fn of(world: World, servers: Servers, name: String) -> Result<Self> {
         let scene = Self {
             world,
             servers,
@@ -351,6 +365,12 @@ pub fn entry(name: &str, text: &str) -> Value {
     json!({"name": name, "object": {
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": text},
     }})
+}
+
+/// The name of a test as that of a namespace.
+fn short(name: &str) -> String {
+    let name: String = name.replace('_', "-").chars().take(40).collect();
+    name.trim_end_matches('-').to_owned()
 }
 
 /// An entry for a ConfigMap that comes after others.
