@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
@@ -10,6 +11,8 @@ use configurator_guest::bytes::ModuleBytes;
 use configurator_guest::digest::Digest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use super::file_threads::FileThreads;
 
 /// How many bytes of modules are kept unless something else is said: 1 GiB.
 pub const DEFAULT_COPIES: u64 = 1 << 30;
@@ -32,6 +35,7 @@ const MAX_WRITING: Duration = Duration::from_secs(3600);
 pub struct Copies {
     folder: PathBuf,
     max_size: u64,
+    threads: FileThreads,
 }
 
 impl Copies {
@@ -64,9 +68,19 @@ impl Copies {
         let copies = Self {
             folder: folder.clone(),
             max_size,
+            threads: FileThreads::default(),
         };
         copies.sweep().map_err(named)?;
         Ok(copies)
+    }
+
+    /// Does this on a thread that may wait for files. `None`: it could not be done.
+    pub(super) async fn on_thread<T: Send + 'static>(
+        self: Arc<Self>,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Option<T> {
+        let threads = self.threads.clone();
+        threads.run(move || work(&self)).await.ok()
     }
 
     /// The module of this digest. One that is damaged is removed.

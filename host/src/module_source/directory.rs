@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use configurator_guest::bytes::ModuleBytes;
 use rustix::fs::OFlags;
 
+use super::file_threads::FileThreads;
 use super::{Fetched, MAX_MODULE, ModulePolicies, ModuleSource, SourceError};
 use crate::resource::ModuleSpec;
 
@@ -18,6 +19,7 @@ use crate::resource::ModuleSpec;
 pub struct ModuleDirectory {
     roots: Vec<PathBuf>,
     interval: Duration,
+    threads: FileThreads,
 }
 
 impl ModuleDirectory {
@@ -33,6 +35,7 @@ impl ModuleDirectory {
         Self {
             roots,
             interval: Duration::from_secs(1),
+            threads: FileThreads::default(),
         }
     }
 
@@ -70,7 +73,7 @@ impl ModuleSource for ModuleDirectory {
         let mut missing = no_file();
         for path in self.candidates(module)? {
             let at = path.clone();
-            let read = tokio::task::spawn_blocking(move || read(&at)).await;
+            let read = self.threads.run(move || read(&at)).await;
             let read = read.unwrap_or_else(|error| {
                 let (path, source) = (path.clone(), std::io::Error::other(error));
                 Err(SourceError::Io { path, source })
@@ -92,7 +95,9 @@ impl ModuleSource for ModuleDirectory {
         _: &ModulePolicies,
     ) -> Result<Option<String>, SourceError> {
         for path in self.candidates(module)? {
-            let Ok(metadata) = tokio::fs::metadata(&path).await else {
+            let at = path.clone();
+            let metadata = self.threads.run(move || std::fs::metadata(at)).await;
+            let Ok(Ok(metadata)) = metadata else {
                 continue;
             };
             let written = metadata.modified().ok();

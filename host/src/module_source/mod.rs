@@ -3,6 +3,7 @@
 mod config_map;
 mod copies;
 mod directory;
+mod file_threads;
 mod guarded;
 #[cfg(feature = "oci")]
 pub mod oci;

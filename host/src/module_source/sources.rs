@@ -104,11 +104,11 @@ impl ModuleSources {
     /// Keeps a module that this kind of source has given.
     async fn keep(&self, kind: &'static str, bytes: ModuleBytes) {
         if let Some(copies) = self.copies.clone() {
-            let kept = tokio::task::spawn_blocking(move || {
+            let keep = move |copies: &Copies| {
                 copies.put(&bytes);
                 copies.put_record(&origin(kind, &bytes.digest().to_string()), &kind);
-            });
-            let _ = kept.await;
+            };
+            copies.on_thread(keep).await;
         }
     }
 
@@ -116,11 +116,11 @@ impl ModuleSources {
     async fn copy(&self, kind: &'static str, digest: &str) -> Option<ModuleBytes> {
         let copies = self.copies.clone()?;
         let digest = digest.to_owned();
-        let found = tokio::task::spawn_blocking(move || {
+        let find = move |copies: &Copies| {
             copies.record::<String>(&origin(kind, &digest))?;
             copies.get(&digest)
-        });
-        found.await.ok().flatten()
+        };
+        copies.on_thread(find).await.flatten()
     }
 }
 

@@ -183,21 +183,21 @@ impl Registries {
     async fn copy(&self, digest: &str) -> Option<ModuleBytes> {
         let copies = self.copies.clone()?;
         let digest = digest.to_owned();
-        let found = tokio::task::spawn_blocking(move || copies.get(&digest)).await;
-        found.ok().flatten()
+        let found = copies.on_thread(move |copies| copies.get(&digest));
+        found.await.flatten()
     }
 
     async fn keep(&self, names: Vec<String>, pulled: Pulled, bytes: ModuleBytes) {
         let Some(copies) = self.copies.clone() else {
             return;
         };
-        let written = tokio::task::spawn_blocking(move || {
+        let keep = move |copies: &Copies| {
             copies.put(&bytes);
             for name in names {
                 copies.put_record(&name, &pulled);
             }
-        });
-        let _ = written.await;
+        };
+        copies.on_thread(keep).await;
     }
 
     /// Returns what is among the copies under this name, if it is what is pinned and all policies allow it now.
@@ -208,8 +208,8 @@ impl Registries {
         policies: &ModulePolicies,
     ) -> Option<ModuleBytes> {
         let copies = self.copies.clone()?;
-        let record = tokio::task::spawn_blocking(move || copies.record(&name)).await;
-        let pulled: Pulled = record.ok().flatten()?;
+        let record = copies.on_thread(move |copies| copies.record(&name));
+        let pulled: Pulled = record.await.flatten()?;
         let artifact = Artifact::read(pulled.manifest.into_bytes()).ok()?;
         if !pinned.is_met(&artifact) {
             return None;
