@@ -360,7 +360,7 @@ fn claim(entry: &Entry, member: Option<&Member>, present: &Present) -> Claim {
             Claim::Ours { is_labelled: true }
         }
         (MemberOwner::ThisSet { .. }, _) => Claim::Foreign(format!(
-            "{} carries the labels of this set, and the inventory does not have it; rebuild the inventory, or remove the labels",
+            "{} carries the labels of this set, and the inventory does not have it; delete it, or remove the labels and set `on-existing` to `adopt`",
             entry.key
         )),
         (MemberOwner::Other(owner), _) => Claim::Foreign(format!(

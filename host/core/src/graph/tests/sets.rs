@@ -648,7 +648,7 @@ fn existing_objects_are_treated_as_their_entries_say() {
             failed
               refused: failed: ConfigMap shop/refused exists and belongs to no set; delete it, or set `on-existing` to `adopt`
               foreign: failed: ConfigMap shop/foreign belongs to ObjectSet shop/other; remove it there, or here
-              lost: failed: ConfigMap shop/lost carries the labels of this set, and the inventory does not have it; rebuild the inventory, or remove the labels
+              lost: failed: ConfigMap shop/lost carries the labels of this set, and the inventory does not have it; delete it, or remove the labels and set `on-existing` to `adopt`
         "#]],
     );
     // An entry that only creates never changes what it has created.
@@ -661,7 +661,7 @@ fn existing_objects_are_treated_as_their_entries_say() {
             failed
               refused: failed: ConfigMap shop/refused exists and belongs to no set; delete it, or set `on-existing` to `adopt`
               foreign: failed: ConfigMap shop/foreign belongs to ObjectSet shop/other; remove it there, or here
-              lost: failed: ConfigMap shop/lost carries the labels of this set, and the inventory does not have it; rebuild the inventory, or remove the labels
+              lost: failed: ConfigMap shop/lost carries the labels of this set, and the inventory does not have it; delete it, or remove the labels and set `on-existing` to `adopt`
         "#]],
     );
     check(
