@@ -7,6 +7,7 @@ mod load;
 mod policy;
 mod quotas;
 mod release;
+mod remaining_sets;
 mod replace;
 mod rollout;
 mod source;

@@ -131,3 +131,37 @@ on_both!(
         scene.world.stop().await
     }
 );
+
+on_both!(
+    /// The owners keep their sets until they are deleted, also those that change meanwhile. Then the change is taken over.
+    sets_are_not_dropped_with_their_declaration,
+    async |scene: Scene| {
+        scene.owner("web", json!([entry("a", "1")])).await?;
+        scene.until_state("web", "Ready").await?;
+        let api: Api<ClusterConfigurator> = Api::all(scene.world.client.clone());
+        let patch = json!({"spec": {"sets": null}});
+        let changed = api.patch(&scene.name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        let message = || async {
+            let status = api.get(&scene.name).await?.status.unwrap_or_default();
+            let why = status.conditions.into_iter().find(|condition| condition.reason == "SetsRemain");
+            anyhow::Ok(why.map(|why| why.message).unwrap_or_default())
+        };
+        scene.world.until("the change is refused", || async {
+            Ok(message().await?.contains("`spec.sets` is missing"))
+        }).await?;
+        assert!(message().await?.contains("one of ConfigMap "), "{}", message().await?);
+        scene.owner("web", json!([entry("a", "2")])).await?;
+        scene.world.until("the earlier generation goes on", || async {
+            Ok(scene.config_map("a").await?.unwrap()["data"]["text"] == "2")
+        }).await?;
+        scene.delete_owner("web").await?;
+        scene.until_gone("web").await?;
+        assert_eq!(scene.members().await?, [""; 0]);
+        scene.world.until("the change is taken over", || async {
+            let status = api.get(&scene.name).await?.status.unwrap_or_default();
+            let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
+            Ok(ready.is_some_and(|ready| ready.status == "True" && ready.observed_generation == changed.metadata.generation))
+        }).await?;
+        scene.world.stop().await
+    }
+);

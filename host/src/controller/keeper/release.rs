@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use configurator_core::desired::marks::CONFIGURATOR;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::request::ObjectRef;
 use configurator_core::service_account::ServiceAccount;
-use kube::api::{Api, ApiResource, ListParams, Patch, PatchParams};
+use kube::api::{ApiResource, Patch, PatchParams};
 use kube::discovery::{self, Scope};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
 
 use super::Keeper;
+use super::remaining_sets::remaining_set;
 use crate::controller::finalizer::Finalizer;
 use crate::controller::report::KeeperReport;
 use crate::controller::status;
@@ -72,21 +72,8 @@ impl Keeper {
 
     /// Whether a Configurator that is being deleted must wait, because it still has sets. Then it is looked at again.
     pub(super) async fn is_blocked(&mut self, resource: &resource::Configurator) -> bool {
-        if resource.spec.sets.is_none() {
-            return false;
-        }
-        let uid = resource.uid().unwrap_or_default();
-        let namespace = resource.key().namespace;
-        let client = self.shared.client.clone();
-        let api: Api<ObjectSet> = match namespace.as_str() {
-            "" => Api::all(client),
-            namespace => Api::namespaced(client, namespace),
-        };
-        let its = ListParams::default()
-            .labels(&format!("{CONFIGURATOR}={uid}"))
-            .limit(1);
-        let found = match api.list(&its).await {
-            Ok(found) => found.items.into_iter().next(),
+        let found = match remaining_set(&self.shared.client, resource).await {
+            Ok(found) => found,
             Err(error) => {
                 let error = objects::explained(&error);
                 tracing::warn!(configurator = %resource.key(), error, "the ObjectSets cannot be listed; the host retries");
@@ -109,6 +96,9 @@ impl Keeper {
         }
         let owner = &set.spec.owner;
         let goes = match policy {
+            _ if resource.spec.sets.is_none() => {
+                "it stays until spec.sets is there again, and they have ended"
+            }
             SetsDeletionSpec::Block => {
                 "it stays until their owners are deleted, or spec.deletion.sets is Delete or Orphan"
             }
@@ -188,7 +178,8 @@ async fn release_of_kind(
     }
 }
 
-fn is_held(resource: &resource::Configurator) -> bool {
+/// Whether a finalizer of the host is on the Configurator.
+pub(super) fn is_held(resource: &resource::Configurator) -> bool {
     resource
         .finalizers()
         .iter()
