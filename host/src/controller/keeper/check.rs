@@ -11,6 +11,7 @@ use super::account::check_account;
 use super::load::check_memory;
 use super::policy::check_policy;
 use super::quotas::check_configurators;
+use super::remaining_sets::check_sets;
 use crate::controller::parameters::SourcedParameters;
 use crate::controller::policies::NamespacePolicy;
 use crate::controller::status::Refusal;
@@ -31,7 +32,8 @@ pub(super) struct Checked {
     pub(super) parameters: Option<SourcedParameters>,
 }
 
-/// Checks the declaration, the policies for the namespace, the quota of Configurators and the ServiceAccount, and reads the parameters.
+/// Checks the declaration, the policies for the namespace, the quota of Configurators, the ServiceAccount and the sets that remain, and reads
+/// the parameters.
 pub(super) async fn check(
     shared: &Shared,
     flows: &FlowSet,
@@ -46,6 +48,7 @@ pub(super) async fn check(
     check_policy(&policy, &mut configurator, resource)?;
     check_configurators(shared, &policy, resource).await?;
     check_account(shared, &configurator, &resource.spec).await?;
+    check_sets(shared, resource).await?;
     if !key.namespace.is_empty() {
         let uid = namespace_uid(&shared.client, &key.namespace).await;
         let uid = uid.map_err(|error| {

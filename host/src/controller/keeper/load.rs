@@ -17,7 +17,6 @@ use kube::{Client, discovery};
 use super::account::check_watching;
 use super::check::Checked;
 use super::quotas::check_objects;
-use super::remaining_sets::check_sets;
 use crate::controller::call_mode::CallMode;
 use crate::controller::canary;
 use crate::controller::earlier::Earlier;
@@ -131,7 +130,6 @@ pub(super) async fn load(
     let namespaces = select(shared, selector, &watched).await?;
     check_objects(shared, &policy, declared, &configurator, &resource).await?;
     check_state(&shared.client, &configurator, &resource).await?;
-    check_sets(shared, declared).await?;
     Ok(Loaded {
         copied,
         stable,

@@ -97,7 +97,7 @@ impl Keeper {
         let owner = &set.spec.owner;
         let goes = match policy {
             _ if resource.spec.sets.is_none() => {
-                "it stays until spec.sets is there again, and they have ended"
+                "it stays until spec.sets is put back, and the sets are gone"
             }
             SetsDeletionSpec::Block => {
                 "it stays until their owners are deleted, or spec.deletion.sets is Delete or Orphan"

@@ -16,7 +16,7 @@ pub(super) async fn remaining_set(
     client: &Client,
     resource: &resource::Configurator,
 ) -> Result<Option<ObjectSet>, kube::Error> {
-    // Nothing has a set before it is held.
+    // A Configurator is held before it has a set.
     if !is_held(resource) {
         return Ok(None);
     }
@@ -40,8 +40,8 @@ pub(super) async fn remaining_set(
     }
 }
 
-/// Refuses a Configurator that declares no sets any more, and still has some. An earlier generation that runs goes on, so that the owners of
-/// these sets can be deleted.
+/// Refuses a Configurator without `spec.sets` that still has sets. The earlier generation goes on, so that the owners of these sets can be
+/// deleted.
 pub(super) async fn check_sets(
     shared: &Shared,
     resource: &resource::Configurator,
