@@ -115,6 +115,7 @@ impl RunContext {
             client: &self.client,
             resource: &self.resource,
             is_canary: self.rollout.is_canary(run.module()),
+            is_new: false,
         })
     }
 }
@@ -502,7 +503,7 @@ impl Drive {
         }
         let outcome = match (placed, self.set_run()) {
             (Err(fault), _) => SetOutcome::Failed(Failure::of_request("desired", fault)),
-            (Ok(is_new), Some(set_run)) => set_run.reconcile(request, is_new).await,
+            (Ok(is_new), Some(set_run)) => SetRun { is_new, ..set_run }.reconcile(request).await,
             (Ok(_), None) => SetOutcome::Failed(no_sets()),
         };
         self.run.on_set(outcome, self.context.clock.now())
@@ -560,7 +561,7 @@ impl Drive {
         }
     }
 
-    /// Returns whether an object did not have it before.
+    /// Places the finalizer on the objects, and returns whether one of them did not have it before.
     async fn place_finalizer(&self) -> Result<bool, Fault> {
         let Some(finalizer) = &self.context.finalizer else {
             return Ok(false);

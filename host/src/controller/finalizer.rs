@@ -221,8 +221,8 @@ impl Finalizer {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the finalizers to those that are wanted, unless `None` are. What was seen of the object saves a read if it asks for a change and
-    /// the object is still like that.
+    /// Replaces the finalizers by those that `wanted` returns. `None`: they stay. The object as it was seen saves a read if it needs a change and
+    /// is still like that.
     async fn change(
         &self,
         key: &ObjectRef,
@@ -234,8 +234,9 @@ impl Finalizer {
         let mut last = None;
         for _ in 0..ATTEMPTS {
             let seen = seen.take().map(|seen| seen.metadata);
-            let seen = seen.filter(|seen| seen.resource_version.is_some());
-            let metadata = match seen.filter(|seen| wanted(seen).is_some()) {
+            let seen =
+                seen.filter(|seen| seen.resource_version.is_some() && wanted(seen).is_some());
+            let metadata = match seen {
                 Some(seen) => Some(seen),
                 None => {
                     let found = api.get_metadata_opt(&key.name).await;

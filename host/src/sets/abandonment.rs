@@ -29,7 +29,7 @@ impl SetRun<'_> {
         let Taken { live, inbox, .. } = self.sets.take(&member.key, &member.uid);
         let loaded = match live {
             Some(known) => Ok(known),
-            None => self.load(&owner, false).await,
+            None => self.load(&owner).await,
         };
         let left = match loaded {
             Ok(set) if !set.stored.exists() => {

@@ -7,6 +7,7 @@ use configurator_core::authorization::AuthorizedOperation;
 use configurator_core::desired::DesiredEntry;
 use configurator_core::desired::check::CheckedSet;
 use configurator_core::desired::marks::{Marks, SetId};
+use configurator_core::document::Document;
 use configurator_core::fault::{Fault, FaultKind};
 use configurator_core::graph::member::MemberKey;
 use configurator_core::graph::observation::{Found, MemberOwner, Present};
@@ -383,24 +384,29 @@ impl MemberActions<'_> {
     /// Reads a member with its `managedFields`. `None`: it does not exist.
     pub(super) async fn read(self, at: (&MemberKey, &ServedKind)) -> Result<Option<Value>, Fault> {
         let operation = MemberRequests { run: self.run }.get(at.0, at.1)?;
-        let answer = self.answer(at.0, &operation, Companion::default()).await;
-        let object = if_found(answer)?.and_then(|answer| answer.query_objects.into_iter().next());
+        let object = if_found(self.object(at.0, &operation).await)?.flatten();
         Ok(object.map(|object| object.to_value()))
     }
 
-    /// Sends a request, which this names in traces, and returns the object of its answer without its `managedFields`, which nothing that is
-    /// decided about a member needs. `None`: it has none.
+    /// Sends a request, which this names in traces, and returns the object of its answer, but for `managedFields`. `None`: it has none.
     pub(super) async fn send(
         self,
         name: &(impl Display + ?Sized),
         operation: &AuthorizedOperation,
     ) -> Result<Option<Value>, Fault> {
-        let answer = self.answer(name, operation, Companion::default()).await?;
-        let object = answer.query_objects.into_iter().next();
-        let object = object.map(|object| without_managed_fields(object.as_str()));
-        let object = object.and_then(Result::ok);
+        let object = self.object(name, operation).await?;
+        let object = object.and_then(|object| without_managed_fields(object.as_str()).ok());
         // A server may answer a deletion with a status.
         Ok(object.filter(|object| !text(object, "/metadata/uid").is_empty()))
+    }
+
+    async fn object(
+        self,
+        name: &(impl Display + ?Sized),
+        operation: &AuthorizedOperation,
+    ) -> Result<Option<Document>, Fault> {
+        let answer = self.answer(name, operation, Companion::default()).await?;
+        Ok(answer.query_objects.into_iter().next())
     }
 
     /// Sends a request, which this names in traces.

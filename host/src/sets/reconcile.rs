@@ -84,6 +84,8 @@ pub(crate) struct SetRun<'a> {
     pub(crate) resource: &'a ApiResource,
     /// Whether the handler is of a module that is tried on some objects first.
     pub(crate) is_canary: bool,
+    /// Whether the owner did not have the finalizer before this run. Then it most likely has no inventory.
+    pub(crate) is_new: bool,
 }
 
 /// The next actions for a set.
@@ -132,12 +134,11 @@ impl<'a> SetRun<'a> {
     }
 
     /// Creates, updates and deletes members until nothing more can be done at the moment.
-    /// `is_new`: the owner did not have the finalizer before, so it most likely has no inventory.
-    pub(crate) async fn reconcile(self, request: &SetRequest, is_new: bool) -> SetOutcome {
+    pub(crate) async fn reconcile(self, request: &SetRequest) -> SetOutcome {
         let Some(owner) = self.run.members().first() else {
             return SetOutcome::Ready(Vec::new());
         };
-        self.outcome(self.try_reconcile(owner, request, is_new).await)
+        self.outcome(self.try_reconcile(owner, request).await)
     }
 
     /// Deletes the members of a deleted owner until nothing more can be done at the moment. The members of an owner that lives are left alone.
@@ -164,7 +165,6 @@ impl<'a> SetRun<'a> {
         self,
         member: &Member,
         request: &SetRequest,
-        is_new: bool,
     ) -> Result<SetOutcome, Fault> {
         let Some(options) = &self.run.configurator().sets else {
             return Err(unsupported("the Configurator does not declare `spec.sets`"));
@@ -198,7 +198,7 @@ impl<'a> SetRun<'a> {
         let Taken { live, idle, inbox } = self.sets.take(&member.key, &member.uid);
         let mut set = match live {
             Some(live) => live,
-            None => self.load(&owner, is_new).await?,
+            None => self.load(&owner).await?,
         };
         if set.wanted.as_ref().map(|wanted| &wanted.digest) != Some(&digests.all) {
             let wanted = self.wanted(&owner, request, digests).await?;
@@ -287,7 +287,7 @@ impl<'a> SetRun<'a> {
         let Taken { live, inbox, .. } = self.sets.take(&member.key, &member.uid);
         let mut set = match live {
             Some(live) => live,
-            None => self.load(&owner, false).await?,
+            None => self.load(&owner).await?,
         };
         let policy = policy_of(&set.stored.termination_policy, &object);
         let hold = Hold::of(&object);
@@ -338,8 +338,8 @@ impl<'a> SetRun<'a> {
         }
     }
 
-    pub(super) async fn load(self, owner: &SetOwner, is_new: bool) -> Result<Box<LiveSet>, Fault> {
-        let (stored, inventory) = self.sets.inventories.load(owner, is_new).await?;
+    pub(super) async fn load(self, owner: &SetOwner) -> Result<Box<LiveSet>, Fault> {
+        let (stored, inventory) = self.sets.inventories.load(owner, self.is_new).await?;
         let members = Members::new(inventory, HashMap::new());
         Ok(Box::new(LiveSet::new(stored, members)))
     }
@@ -455,9 +455,11 @@ impl<'a> SetRun<'a> {
                     under_way.push(actions.perform(prepared));
                 }
             }
-            // A plan takes time, so when all actions are under way that may be, some more end before the next one.
-            let is_full = under_way.len() >= parallel;
-            let enough = parallel - (parallel / 4).max(1).min(parallel);
+            // A plan takes time. When all actions are under way that may be, a quarter of them ends before the next plan.
+            let plan_from = match under_way.len() < parallel {
+                true => parallel,
+                false => parallel.saturating_sub((parallel / 4).max(1)),
+            };
             if under_way.is_empty() {
                 if is_dirty {
                     self.save(set).await?;
@@ -494,7 +496,7 @@ impl<'a> SetRun<'a> {
                             let (key, done) = done?;
                             self.on_done(set, &key, done);
                         }
-                        if !is_full || under_way.len() <= enough {
+                        if under_way.len() <= plan_from {
                             break;
                         }
                     }

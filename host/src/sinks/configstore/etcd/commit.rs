@@ -191,7 +191,7 @@ impl Failed {
     /// By this error, of a request for so many commits.
     pub fn of(error: &RequestError, commits: usize) -> Self {
         Self {
-            fault: error.classify(),
+            fault: error.fault(),
             cure: match commits {
                 _ if error.is_transient() => Cure::Later,
                 0 | 1 => Cure::None,

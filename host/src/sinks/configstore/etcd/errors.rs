@@ -5,17 +5,17 @@ use std::time::Duration;
 use configurator_core::fault::{Fault, FaultKind};
 use etcd_client::Error;
 
-/// Why a request has no answer that can be used.
+/// Why a request failed.
 pub enum RequestError {
     /// The client's or the server's error.
     Etcd(Error),
-    /// There was no answer within this time. The client's own limit counts from when there is a connection.
+    /// There was no answer within this time. The client's own limit does not count the wait for a connection.
     Timeout(Duration),
 }
 
 impl RequestError {
-    /// The fault of it.
-    pub fn classify(&self) -> Fault {
+    /// The fault that it is.
+    pub fn fault(&self) -> Fault {
         match self {
             Self::Etcd(error) => classify(error),
             Self::Timeout(limit) => Fault::new(

@@ -79,7 +79,7 @@ impl EtcdConfigStore {
         format!("{}{key}", self.prefix)
     }
 
-    /// The answer to one request, which waits no longer than it may for a connection and the server together.
+    /// Sends one request. The limit counts the wait for a connection, too.
     async fn within<T>(
         &self,
         request: impl Future<Output = Result<T, etcd_client::Error>>,
@@ -101,7 +101,7 @@ impl EtcdConfigStore {
             match self.within(question(client)).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) if error.is_transient() && retry.wait().await => {}
-                Err(error) => return Err(error.classify()),
+                Err(error) => return Err(error.fault()),
             }
         }
     }
@@ -359,7 +359,7 @@ impl ConfigStore for EtcdConfigStore {
         self.within(client.get(self.key(OWNER), Some(options)))
             .await
             .map(drop)
-            .map_err(|error| error.classify())
+            .map_err(|error| error.fault())
     }
 }
 
