@@ -186,7 +186,7 @@ pub fn check(
         phases,
         machine,
         deletion,
-        sets,
+        sets: sets.map(Box::new),
         capabilities: rules,
         limits,
         max_requests: count("spec.limits.requests", spec.limits.requests)?,

@@ -110,7 +110,7 @@ pub struct ConfiguratorSpec {
     pub chain: Option<ChainSpec>,
     /// A state machine: each object is in one of its phases, and its progress is persisted. Set either this or `chain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub machine: Option<MachineSpec>,
+    pub machine: Option<Box<MachineSpec>>,
     /// How the deletion of objects is handled.
     #[serde(default)]
     pub deletion: DeletionSpec,

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use futures::future::{self, Either, Pending};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -84,9 +85,9 @@ impl Tasks {
 }
 
 /// Awaits the future; never returns without one.
-pub(crate) async fn if_some<F: Future>(future: Option<F>) -> F::Output {
+pub(crate) fn if_some<F: Future>(future: Option<F>) -> Either<F, Pending<F::Output>> {
     match future {
-        Some(future) => future.await,
-        None => std::future::pending().await,
+        Some(future) => Either::Left(future),
+        None => Either::Right(future::pending()),
     }
 }

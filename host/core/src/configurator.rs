@@ -47,7 +47,7 @@ pub struct Configurator {
     /// What happens when an object goes.
     pub deletion: Deletion,
     /// The limits of desired sets. `None`: its handlers may not return one.
-    pub sets: Option<SetOptions>,
+    pub sets: Option<Box<SetOptions>>,
     /// What its requests may do.
     pub capabilities: Capabilities,
     /// Limits of one call.

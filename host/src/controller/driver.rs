@@ -77,7 +77,7 @@ pub struct RunContext {
     /// Makes each HTTP request take effect once.
     pub(crate) effects: Effects,
     /// Holds the objects that are handled; with `deletion.by: Finalizer`.
-    pub finalizer: Option<Finalizer>,
+    pub finalizer: Option<Box<Finalizer>>,
     /// The sets of its objects; with `spec.sets`.
     pub(crate) sets: Option<Arc<Sets>>,
     /// What the machines of its objects share.

@@ -12,6 +12,7 @@ mod replace;
 mod rollout;
 mod source;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,7 +105,7 @@ pub(crate) struct Keeper {
     /// The module that a person asked for last, to be taken for all objects at once.
     asked_back: Option<String>,
     /// The kind whose objects may have finalizers of an earlier generation, which the current one does not place.
-    kind_to_release: Option<ApiResource>,
+    kind_to_release: Option<Box<ApiResource>>,
     /// What an Event has said of the sets of a Configurator that is being deleted.
     told_of_sets: Option<SetsDeletionSpec>,
     flows: watch::Receiver<Option<Arc<FlowSet>>>,
@@ -258,10 +259,12 @@ impl Keeper {
         let mut changes = shards.map(|shards| shards.changes());
         let end = loop {
             let news = match self.next(&mut changes).await {
-                Ok(news) => news,
+                Ok(news) => news.or_else(|| self.due()),
                 Err(end) => break end,
             };
-            Box::pin(self.on(news)).await;
+            if let Some(news) = news {
+                Box::pin(self.on(news)).await;
+            }
         };
         match end {
             End::Deleted => Box::pin(self.end()).await,
@@ -286,40 +289,72 @@ impl Keeper {
         self.say().await;
     }
 
-    /// Waits for news.
-    async fn next(&mut self, changes: &mut Option<watch::Receiver<()>>) -> Result<News, End> {
-        let clock = &self.shared.clock;
-        let again = until(clock.clone(), self.look_again);
-        let status = until(clock.clone(), self.voice.due());
-        let source = until(clock.clone(), self.ask_source);
-        let decision = until(clock.clone(), self.decide_at);
-        let claim = until(clock.clone(), self.claim_again);
-        tokio::select! {
+    /// Waits for news. Returns none when a time has come at which there may be something to do.
+    async fn next(
+        &mut self,
+        changes: &mut Option<watch::Receiver<()>>,
+    ) -> Result<Option<News>, End> {
+        let due = pin!(until(self.shared.clock.clone(), self.next_deadline()));
+        // A keeper is here nearly always, and `select!` needs twice the memory of what it is given.
+        let drained = pin!(self.tasks.drain_token().cancelled());
+        let leaving = pin!(self.leaving.cancelled());
+        let desired = pin!(self.desired.changed());
+        let flows = pin!(self.flows.changed());
+        let policies = pin!(if_some(self.policies.as_mut().map(PolicyChanges::next)));
+        let parameters = self.parameters.as_mut().map(ParameterSources::changed);
+        let parameters = pin!(if_some(parameters));
+        let rbac = pin!(if_some(self.rbac.as_mut().map(NamespaceReceiver::changed)));
+        let usage = pin!(if_some(self.usage.as_mut().map(NamespaceReceiver::changed)));
+        let rights = pin!(self.rights.next());
+        let report = pin!(next_report(self.worker.as_mut()));
+        let shards = pin!(changed(changes.as_mut()));
+        let said = pin!(self.voice.hear());
+        let news = tokio::select! {
             biased;
-            () = self.tasks.drain_token().cancelled() => Err(End::Drained),
-            () = self.leaving.cancelled() => Err(End::OutOfScope),
-            changed = self.desired.changed() => match changed {
-                Ok(()) => Ok(News::Desired),
-                Err(_) => Err(End::Deleted),
+            () = drained => return Err(End::Drained),
+            () = leaving => return Err(End::OutOfScope),
+            changed = desired => match changed {
+                Ok(()) => News::Desired,
+                Err(_) => return Err(End::Deleted),
             },
-            Ok(()) = self.flows.changed() => Ok(News::Flows),
-            () = if_some(self.policies.as_mut().map(PolicyChanges::next)) => Ok(News::Policies),
-            () = if_some(self.parameters.as_mut().map(ParameterSources::changed)) => Ok(News::Parameters),
-            () = if_some(self.rbac.as_mut().map(NamespaceReceiver::changed)) => Ok(News::Rbac),
-            () = if_some(self.usage.as_mut().map(NamespaceReceiver::changed)) => Ok(News::Usage),
-            reviewed = self.rights.next() => Ok(News::Reviewed(reviewed)),
-            report = next_report(self.worker.as_mut()) => Ok(News::Report(report)),
-            () = changed(changes.as_mut()) => Ok(News::Shards),
-            claimed = next_of(&mut self.claiming) => Ok(News::Claimed(claimed)),
-            () = claim => Ok(News::ClaimDue),
-            () = self.voice.hear() => Ok(News::Said),
-            () = status => Ok(News::StatusDue),
-            () = source => Ok(News::SourceDue),
-            () = decision => Ok(News::CanaryDecisionDue),
-            answered = next_of(&mut self.asking) => Ok(News::Version(answered)),
-            arrived = next_of(&mut self.loading) => Ok(News::Loaded(Box::new(arrived))),
-            () = again => Ok(News::LookAgain),
-        }
+            Ok(()) = flows => News::Flows,
+            () = policies => News::Policies,
+            () = parameters => News::Parameters,
+            () = rbac => News::Rbac,
+            () = usage => News::Usage,
+            reviewed = rights => News::Reviewed(reviewed),
+            report = report => News::Report(report),
+            () = shards => News::Shards,
+            claimed = next_of(&mut self.claiming) => News::Claimed(claimed),
+            () = said => News::Said,
+            answered = next_of(&mut self.asking) => News::Version(answered),
+            arrived = next_of(&mut self.loading) => News::Loaded(Box::new(arrived)),
+            () = due => return Ok(None),
+        };
+        Ok(Some(news))
+    }
+
+    /// What is to be done at a time, with that time. What is due at the same time is done in this order.
+    fn deadlines(&self) -> [(Option<Timestamp>, News); 5] {
+        [
+            (self.claim_again, News::ClaimDue),
+            (self.voice.due(), News::StatusDue),
+            (self.ask_source, News::SourceDue),
+            (self.decide_at, News::CanaryDecisionDue),
+            (self.look_again, News::LookAgain),
+        ]
+    }
+
+    fn next_deadline(&self) -> Option<Timestamp> {
+        self.deadlines().into_iter().filter_map(|(at, _)| at).min()
+    }
+
+    /// What is due now.
+    fn due(&self) -> Option<News> {
+        let now = self.shared.clock.now();
+        let mut deadlines = self.deadlines().into_iter();
+        let due = deadlines.find(|(at, _)| at.is_some_and(|at| at <= now));
+        due.map(|(_, news)| news)
     }
 
     async fn on(&mut self, news: News) {

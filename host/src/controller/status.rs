@@ -1,5 +1,7 @@
 //! The status of a Configurator: conditions, numbers, failures.
 
+mod published;
+
 use configurator_core::request::ObjectRef;
 use configurator_core::time::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -9,6 +11,7 @@ use kube::core::Request;
 use serde::Serialize;
 use serde_json::json;
 
+pub use self::published::{Published, Transition, transitions};
 use super::rights::Verdict;
 use super::worker::{MAX_LISTED, WorkerReport};
 use crate::objects::{self, Written};
@@ -45,6 +48,16 @@ pub mod conditions {
     pub const DEGRADED: &str = "Degraded";
     /// The cluster allows what it needs.
     pub const PERMITTED: &str = "Permitted";
+    /// Each of them, in the order in which the status has them.
+    pub const ALL: [&str; 7] = [
+        READY,
+        RECONCILING,
+        STALLED,
+        MODULE_LOADED,
+        BOOTSTRAPPED,
+        DEGRADED,
+        PERMITTED,
+    ];
 }
 
 /// Why the newest generation of a Configurator does not run.
@@ -137,36 +150,29 @@ impl Known {
 }
 
 /// The status that says what is known here, and what `others` say that have a part of the objects. Times of conditions
-/// that did not change are taken from `before`.
+/// that did not change are taken from `before`: since when they have had their statuses.
 #[must_use]
 pub fn status_of(
     known: &Known,
     others: &[HostStatus],
-    before: Option<&ConfiguratorStatus>,
+    before: &[Transition],
     now: Timestamp,
 ) -> ConfiguratorStatus {
-    let conditions = [
-        (conditions::READY, told_ready(ready(known, others))),
-        (conditions::RECONCILING, told(reconciling(known, others))),
-        (conditions::STALLED, told(stalled(known))),
-        (conditions::MODULE_LOADED, told(module_loaded(known))),
-        (conditions::BOOTSTRAPPED, told(bootstrapped(known, others))),
-        (conditions::DEGRADED, told(degraded(known, others))),
-        (conditions::PERMITTED, permitted(known)),
+    let said = [
+        told_ready(ready(known, others)),
+        told(reconciling(known, others)),
+        told(stalled(known)),
+        told(module_loaded(known)),
+        told(bootstrapped(known, others)),
+        told(degraded(known, others)),
+        permitted(known),
     ];
-    let previous = before
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
-    let conditions = conditions
+    let conditions = conditions::ALL
         .into_iter()
+        .zip(said)
         .map(|(name, (status, reason, message))| {
-            let last = previous
-                .iter()
-                .find(|condition| condition.type_ == name && condition.status == status);
-            let since = last.map_or_else(
-                || time(now),
-                |condition| condition.last_transition_time.clone(),
-            );
+            let since = Transition::of(before, name, status);
+            let since = since.cloned().unwrap_or_else(|| time(now));
             Condition {
                 type_: name.to_owned(),
                 status: status.to_owned(),

@@ -25,6 +25,9 @@ use crate::resource::{ClusterConfigurator, Configurator, HostStatus};
 use crate::shards::changed;
 use crate::tasks::Tasks;
 
+/// A copy of the resource, which `kubectl apply` adds.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 struct Kept {
     uid: String,
     desired: watch::Sender<Arc<Configurator>>,
@@ -305,8 +308,9 @@ impl Supervisor {
         let key = key_of(&object);
         let resource = match object.0 {
             Ok(mut resource) => {
-                // They are longer than the rest, and nobody reads them.
+                // They are as long as the rest, and nobody reads them.
                 resource.metadata.managed_fields = None;
+                resource.annotations_mut().remove(LAST_APPLIED);
                 Arc::new(resource.resolved())
             }
             Err(invalid) => {

@@ -8,10 +8,10 @@ use configurator_core::time::Timestamp;
 use kube::{Client, ResourceExt as _};
 use tokio::sync::watch;
 
-use super::status::{self, Known};
+use super::status::{self, Known, Published, transitions};
 use crate::clock::SharedClock;
 use crate::host::Shared;
-use crate::resource::{Configurator, ConfiguratorStatus, HostStatus};
+use crate::resource::{Configurator, HostStatus};
 use crate::shards::{ConfiguratorClaim, Shards};
 
 /// At most this often something is said.
@@ -31,9 +31,9 @@ pub(super) struct Voice {
     uid: String,
     said: Said,
     /// What was said for all.
-    written: Option<ConfiguratorStatus>,
+    written: Option<Published>,
     /// What this host has said for itself.
-    own: Option<HostStatus>,
+    own: Option<Box<HostStatus>>,
     due: Option<Timestamp>,
 }
 
@@ -52,7 +52,7 @@ impl Voice {
             key: configurator.key(),
             uid: configurator.uid().unwrap_or_default(),
             said,
-            written: configurator.status.clone(),
+            written: configurator.status.as_ref().map(Published::new),
             own: None,
             due: None,
         }
@@ -114,13 +114,24 @@ impl Voice {
             self.written = None;
             return;
         }
-        let before = self.written.as_ref().or(configurator.status.as_ref());
-        let status = status::status_of(known, &self.others(), before, self.clock.now());
-        if self.written.as_ref() == Some(&status) {
+        let others = self.others();
+        let now = self.clock.now();
+        let status = match &self.written {
+            Some(written) => status::status_of(known, &others, written.transitions(), now),
+            None => {
+                let before = configurator.status.as_ref().map(transitions);
+                status::status_of(known, &others, &before.unwrap_or_default(), now)
+            }
+        };
+        if self
+            .written
+            .as_ref()
+            .is_some_and(|written| written.is(&status))
+        {
             return;
         }
         match status::write(&self.client, &self.key, &status).await {
-            Ok(()) => self.written = Some(status),
+            Ok(()) => self.written = Some(Published::new(&status)),
             Err(error) => self.failed(&error),
         }
     }
@@ -129,9 +140,9 @@ impl Voice {
     async fn say_own(&mut self, shards: &Shards, known: &Known) {
         let held = u16::try_from(shards.held().len()).unwrap_or(u16::MAX);
         let own = status::host_status(known, shards.identity(), held, self.others().len() + 1);
-        if self.own.as_ref() != Some(&own) {
+        if self.own.as_deref() != Some(&own) {
             match status::write_host(&self.client, &self.key, shards.identity(), Some(&own)).await {
-                Ok(()) => self.own = Some(own),
+                Ok(()) => self.own = Some(Box::new(own)),
                 Err(error) => self.failed(&error),
             }
         }

@@ -8,6 +8,7 @@ mod runs;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -84,7 +85,7 @@ pub struct WorkerParts {
     /// Limits how often runs of its namespace begin.
     pub(crate) run_rates: RunRates,
     /// The namespaces whose objects are selected; `None`: all.
-    pub namespaces: Option<SelectedNamespaces>,
+    pub namespaces: Option<Box<SelectedNamespaces>>,
     /// Watches, as the Configurator's ServiceAccount.
     pub client: Client,
     /// Reads and answers Commands, as the host.
@@ -168,8 +169,11 @@ pub fn start(parts: WorkerParts) -> WorkerHandle {
         orders: orders(&parts),
         changes: parts.claim.as_ref().map(ConfiguratorClaim::changes),
         recorded: Vec::new(),
-        awaited: Awaited::new(parts.client.clone(), parts.seed),
-        member_watches: MemberWatches::new(parts.client.clone(), watch_options(&parts)),
+        awaited: is_machine.then(|| Box::new(Awaited::new(parts.client.clone(), parts.seed))),
+        member_watches: parts.context.sets.is_some().then(|| {
+            let watches = MemberWatches::new(parts.client.clone(), watch_options(&parts));
+            Box::new(watches)
+        }),
         members_changed: BTreeSet::new(),
         drifts: drifts(&parts),
         parts,
@@ -252,9 +256,9 @@ struct Worker {
     /// What was handled before, until the first listings are complete.
     recorded: Vec<(ObjectRef, String)>,
     /// With a machine: what the machines of objects wait for.
-    awaited: Awaited,
+    awaited: Option<Box<Awaited>>,
     /// With sets: the watches of their members.
-    member_watches: MemberWatches,
+    member_watches: Option<Box<MemberWatches>>,
     /// With sets: objects in a run whose members have changed meanwhile.
     members_changed: BTreeSet<ObjectRef>,
     /// With sets: the owners of members in the stores that others have changed.
@@ -262,10 +266,6 @@ struct Worker {
 }
 
 /// The next thing that a worker deals with.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one exists at a time, for one turn of the loop"
-)]
 enum News<E> {
     /// The worker is to stop.
     Stop,
@@ -286,9 +286,9 @@ enum News<E> {
     /// A run has ended.
     Ended(E),
     /// A watch of these objects has an event.
-    Object(String, watcher::Result<Event<Watched>>),
+    Object(Box<ObjectEvent>),
     /// The watch of Commands has an event.
-    Order(CommandEvent),
+    Order(Box<CommandEvent>),
     /// What this object's machine waits for has changed.
     Awaited(ObjectRef, Seen),
     /// A watch of members of sets has an event.
@@ -304,12 +304,14 @@ struct Watches<'a> {
     streams: &'a mut SelectAll<ObjectStream>,
     /// `None` while no more Commands can be taken in.
     orders: Option<&'a mut OrderStream>,
-    awaited: &'a mut Awaited,
-    member_watches: &'a mut MemberWatches,
+    awaited: Option<&'a mut Awaited>,
+    member_watches: Option<&'a mut MemberWatches>,
 }
 
 type OrderStream = BoxStream<'static, CommandEvent>;
-type ObjectStream = BoxStream<'static, (String, watcher::Result<Event<Watched>>)>;
+type ObjectStream = BoxStream<'static, ObjectEvent>;
+/// An event, with the namespace that is watched; empty: all of them.
+type ObjectEvent = (String, watcher::Result<Event<Watched>>);
 
 impl Worker {
     /// Each piece of news is dealt with in a box, so that a worker without work is small.
@@ -384,31 +386,42 @@ impl Worker {
         let watches = Watches {
             streams: &mut self.streams,
             orders: takes_commands.then_some(&mut self.orders),
-            awaited: &mut self.awaited,
-            member_watches: &mut self.member_watches,
+            awaited: self.awaited.as_deref_mut(),
+            member_watches: self.member_watches.as_deref_mut(),
         };
         let sets = self.parts.context.sets.as_deref();
         let watches = (!is_draining).then_some(watches);
+        // A worker is here nearly always, and `select!` needs twice the memory of what it is given.
+        let deadline = pin!(deadline);
+        let stop = pin!(self.stop.cancelled());
+        let shards = pin!(changed(self.changes.as_mut()));
+        let namespaces = self.parts.namespaces.as_mut();
+        let namespaces = pin!(if_some(namespaces.map(|selected| selected.changed())));
+        let unavailable = pin!(self.unavailable.changed());
+        let retry = pin!(self.retry.notified());
+        let renewals = pin!(self.renewals.next());
+        let places = pin!(self.lending.next());
+        let kinds = pin!(if_some(sets.map(Sets::wanted)));
+        let asked = pin!(self.errands.next());
+        let news = pin!(next_news(&mut self.turns, &mut self.runs, watches));
         tokio::select! {
             biased;
-            () = self.stop.cancelled(), if !is_draining => Some(News::Stop),
-            () = changed(self.changes.as_mut()), if !is_draining => Some(News::Shards),
-            () = if_some(self.parts.namespaces.as_mut().map(SelectedNamespaces::changed)), if !is_draining => Some(News::Namespaces),
-            changed = self.unavailable.changed() => Some(match changed {
+            () = stop, if !is_draining => Some(News::Stop),
+            () = shards, if !is_draining => Some(News::Shards),
+            () = namespaces, if !is_draining => Some(News::Namespaces),
+            changed = unavailable => Some(match changed {
                 Ok(()) => News::Availability,
                 Err(_) => News::Stop,
             }),
-            () = self.retry.notified() => Some(News::Retry),
-            renewals = self.renewals.next() => Some(News::Renewals(renewals)),
-            news = self.lending.next() => Some(News::Places(news)),
-            () = if_some(sets.map(Sets::wanted)), if !is_draining => Some(News::MemberKinds),
+            () = retry => Some(News::Retry),
+            renewals = renewals => Some(News::Renewals(renewals)),
+            news = places => Some(News::Places(news)),
+            () = kinds, if !is_draining => Some(News::MemberKinds),
             Some(owner) = if_some(self.drifts.as_mut().map(StreamExt::next)), if !is_draining => {
                 Some(News::Drift(owner))
             }
-            (command, exists) = self.errands.next(), if !is_draining => {
-                Some(News::Asked(command, exists))
-            }
-            news = next_news(&mut self.turns, &mut self.runs, watches) => Some(news),
+            (command, exists) = asked, if !is_draining => Some(News::Asked(command, exists)),
+            news = news => Some(news),
             () = deadline => None,
         }
     }
@@ -439,21 +452,28 @@ impl Worker {
             News::Places(news) => self.on_places(news).await,
             News::Asked(command, exists) => self.on_asked(&command, exists),
             News::Ended(ended) => self.on_ended(ended).await,
-            News::Object(scope, event) => self.on_event(&scope, event).await,
-            News::Order(event) => self.on_command_event(event).await,
+            News::Object(event) => {
+                let (scope, event) = *event;
+                self.on_event(&scope, event).await;
+            }
+            News::Order(event) => self.on_command_event(*event).await,
             News::Awaited(machine, seen) => self.tell(&machine, Wake::Changed(seen)).await,
             News::MemberKinds => {
-                if let Some(sets) = &self.parts.context.sets {
-                    self.member_watches.watch(sets.watched());
+                if let (Some(sets), Some(watches)) =
+                    (&self.parts.context.sets, &mut self.member_watches)
+                {
+                    watches.watch(sets.watched());
                 }
             }
             News::Drift(owner) => self.on_members(owner).await,
             News::Member(event) => {
                 let now = self.now();
-                let Some(sets) = &self.parts.context.sets else {
+                let (Some(sets), Some(watches)) =
+                    (&self.parts.context.sets, &mut self.member_watches)
+                else {
                     return;
                 };
-                for owner in self.member_watches.take_in(*event, sets, now) {
+                for owner in watches.take_in(*event, sets, now) {
                     self.on_members(owner).await;
                 }
             }
@@ -534,20 +554,24 @@ async fn next_news<E>(
                 &mut |context| item(runs.poll_next_unpin(context)).map(News::Ended),
                 &mut |context| {
                     item(streams.poll_next_unpin(context))
-                        .map(|(scope, event)| News::Object(scope, event))
+                        .map(|event| News::Object(Box::new(event)))
                 },
                 &mut |context| match orders {
-                    Some(orders) => item(orders.poll_next_unpin(context)).map(News::Order),
+                    Some(orders) => item(orders.poll_next_unpin(context))
+                        .map(|event| News::Order(Box::new(event))),
                     None => Poll::Pending,
                 },
-                &mut |context| {
-                    awaited
+                &mut |context| match awaited {
+                    Some(awaited) => awaited
                         .poll(context)
-                        .map(|(machine, seen)| News::Awaited(machine, seen))
+                        .map(|(machine, seen)| News::Awaited(machine, seen)),
+                    None => Poll::Pending,
                 },
-                &mut |context| {
-                    let event = member_watches.poll(context);
-                    event.map(|event| News::Member(Box::new(event)))
+                &mut |context| match member_watches {
+                    Some(watches) => watches
+                        .poll(context)
+                        .map(|event| News::Member(Box::new(event))),
+                    None => Poll::Pending,
                 },
             ],
         )
@@ -624,13 +648,13 @@ mod tests {
             let watches = Watches {
                 streams: &mut streams,
                 orders: Some(&mut orders),
-                awaited: &mut awaited,
-                member_watches: &mut member_watches,
+                awaited: Some(&mut awaited),
+                member_watches: Some(&mut member_watches),
             };
             let news = next_news(&mut turns, &mut runs, Some(watches)).await;
             seen.push(match news {
                 News::Ended(()) => "run",
-                News::Object(..) => "object",
+                News::Object(_) => "object",
                 News::Order(_) => "Command",
                 News::Awaited(..) => "awaited",
                 _ => "other",

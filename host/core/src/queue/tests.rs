@@ -385,7 +385,7 @@ fn a_finalizer_holds_the_object_and_is_released_when_overdue() {
         release a-uid
     "#]]);
     // With sets, the object waits for its members, however long they take.
-    held.sets = Some(SetOptions {
+    held.sets = Some(Box::new(SetOptions {
         poll_interval: Duration::from_mins(1),
         max_watches: 500,
         ending: None,
@@ -394,7 +394,7 @@ fn a_finalizer_holds_the_object_and_is_released_when_overdue() {
         max_prune_percent: 50,
         prune_from: 5,
         max_entries: 1000,
-    });
+    }));
     let mut bench = Bench::listed(held);
     deleting(bench.see("a", 1));
     bench.end("a", restart(1)).wait(600_000).check(expect![[r#"

@@ -43,7 +43,7 @@ impl Keeper {
         if !is_held(&resource) {
             return;
         }
-        if let Err(error) = self.release_objects(&resource, Some(kind)).await {
+        if let Err(error) = self.release_objects(&resource, Some(*kind)).await {
             tracing::warn!(
                 configurator = %resource.key(),
                 error,

@@ -58,7 +58,7 @@ impl Keeper {
         if by_finalizer && let Err(error) = hold(&shared.client, &key).await {
             tracing::warn!(configurator = %key, %error, "the Configurator could not be held by its finalizer");
         }
-        self.kind_to_release = (!by_finalizer).then(|| resource.clone());
+        self.kind_to_release = (!by_finalizer).then(|| Box::new(resource.clone()));
         if shared.shards.is_none() {
             self.release_earlier().await;
         }
@@ -67,7 +67,7 @@ impl Keeper {
             .then(|| Ledger::new(shared.config_store.clone(), &configurator.uid));
         let client = acting_as(&shared.client, configurator.service_account.as_ref());
         let finalizer =
-            by_finalizer.then(|| Finalizer::new(client.clone(), resource.clone(), &key));
+            by_finalizer.then(|| Box::new(Finalizer::new(client.clone(), resource.clone(), &key)));
         let configurator = Arc::new(configurator);
         let sets = configurator.sets.is_some().then(|| {
             let inventories = InventoryStore::new(
@@ -148,7 +148,7 @@ impl Keeper {
             context,
             resource,
             is_namespaced,
-            namespaces,
+            namespaces: namespaces.map(Box::new),
             client,
             host_client: shared.client.clone(),
             declarative: shared.declarative.clone(),

@@ -40,7 +40,7 @@ fn argo_cd(conditions: &[Condition], is_suspended: bool) -> &'static str {
 #[track_caller]
 fn check(known: Known, expected: Expect) {
     let is_suspended = known.is_suspended;
-    let status = status_of(&known, &[], None, Timestamp::default());
+    let status = status_of(&known, &[], &[], Timestamp::default());
     let shown = status.conditions.iter().filter(|condition| {
         let name = condition.type_.as_str();
         [
@@ -237,7 +237,7 @@ fn lists_of_objects_have_a_largest_number_and_size() {
     known.report.failures = (0..30).map(|number| failure(number, "")).collect();
     let mut other = host_status(&running(), "other", 1, 2);
     other.failures = (30..60).map(|number| failure(number, "")).collect();
-    let status = status_of(&known, &[other], None, Timestamp::default());
+    let status = status_of(&known, &[other], &[], Timestamp::default());
     assert_eq!(
         names(status.failures),
         (50, "object-10".into(), "object-59".into())
@@ -245,7 +245,7 @@ fn lists_of_objects_have_a_largest_number_and_size() {
 
     let long = "é".repeat(1024);
     known.report.failures = (0..50).map(|number| failure(number, &long)).collect();
-    let status = status_of(&known, &[], None, Timestamp::default());
+    let status = status_of(&known, &[], &[], Timestamp::default());
     assert!(serde_json::to_vec(&status.failures).unwrap().len() < MAX_LIST_SIZE + 100);
     assert_eq!(
         names(status.failures),
@@ -256,4 +256,22 @@ fn lists_of_objects_have_a_largest_number_and_size() {
         names(of_many.failures),
         (1, "object-49".into(), "object-49".into())
     );
+}
+
+#[test]
+fn a_condition_keeps_its_time_while_its_status_stays() {
+    let second = |seconds: i64| Timestamp::from_millis(seconds * 1000);
+    let mut known = running();
+    let published = Published::new(&status_of(&known, &[], &[], second(1)));
+    known.is_suspended = true;
+    let status = status_of(&known, &[], published.transitions(), second(2));
+    let since = |name: &str| {
+        let mut conditions = status.conditions.iter();
+        let found = conditions.find(|condition| condition.type_ == name);
+        found.unwrap().last_transition_time.0.as_second()
+    };
+    assert_eq!(since(conditions::READY), 2);
+    assert_eq!(since(conditions::MODULE_LOADED), 1);
+    assert!(!published.is(&status));
+    assert!(Published::new(&status).is(&status));
 }

@@ -43,7 +43,9 @@ impl Worker {
             Some(report) => {
                 let machine = self.parts.context.machine.as_ref();
                 if let Some((_, key)) = machine.zip(keys.first()) {
-                    self.awaited.wait(key, report.awaited);
+                    if let Some(awaited) = &mut self.awaited {
+                        awaited.wait(key, report.awaited);
+                    }
                     if let Some(standing) = report.standing
                         && self.standings.len() < STANDINGS
                     {
@@ -341,7 +343,9 @@ impl Worker {
     ) {
         self.standings.remove(&key);
         self.members_changed.remove(&key);
-        self.awaited.wait(&key, Vec::new());
+        if let Some(awaited) = &mut self.awaited {
+            awaited.wait(&key, Vec::new());
+        }
         let ledger = self.parts.context.ledger.as_ref();
         let records = Records::All(ledger.and_then(|ledger| ledger.end(&key, &uid)));
         if let Some(finalizer) = &self.parts.context.finalizer {

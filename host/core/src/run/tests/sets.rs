@@ -6,7 +6,7 @@ use crate::desired::{Content, DesiredEntry};
 
 fn with_sets() -> Configurator {
     Configurator {
-        sets: Some(SetOptions {
+        sets: Some(Box::new(SetOptions {
             poll_interval: Duration::from_mins(1),
             max_watches: 500,
             ending: None,
@@ -15,7 +15,7 @@ fn with_sets() -> Configurator {
             max_prune_percent: 50,
             prune_from: 5,
             max_entries: 1000,
-        }),
+        })),
         ..configurator()
     }
 }
