@@ -5,6 +5,7 @@ pub mod difference;
 pub mod managed_fields;
 pub mod marks;
 pub mod store_mark;
+pub mod writes;
 
 use std::time::Duration;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::desired::writes::{Surroundings, check_writes};
 use crate::fault::{Fault, FaultKind};
 use crate::handler::{HandlerOutput, Outcome};
 use crate::layers;
@@ -38,6 +39,8 @@ pub struct OutputRules<'a> {
     pub is_leaf: bool,
     /// Whether the handler may return a set.
     pub sets: SetRule<'a>,
+    /// The namespace whose partition of the stores is meant where none is named; empty for that of cluster-scoped Configurators.
+    pub partition: &'a str,
 }
 
 /// Whether a handler may return a set.
@@ -95,6 +98,13 @@ pub fn check(output: &HandlerOutput, rules: OutputRules<'_>) -> Result<(), Fault
             message: format!("request {:?}: {}", request.name, fault.message),
             ..fault
         })?;
+    }
+    if let Some(set) = &output.desired {
+        let surroundings = Surroundings {
+            namespace: default_namespace,
+            partition: rules.partition,
+        };
+        check_writes(set, requests, surroundings).map_err(invalid)?;
     }
     let mut names = std::collections::BTreeSet::new();
     for (name, _) in &output.pass_through_args {

@@ -722,6 +722,7 @@ impl Run {
             applied: &self.applied,
             is_leaf: self.role().is_some_and(|role| role != Role::Upkeep),
             sets: self.set_rule(),
+            partition: &self.configurator.key.namespace,
         };
         if let Err(fault) = output::check(&output, rules) {
             return self.react(handler_failure(fault, Reaction::Fail));

@@ -32,6 +32,7 @@ fn verdict(output: &HandlerOutput, is_batch: bool) -> String {
         applied: &BTreeMap::new(),
         is_leaf: false,
         sets: SetRule::Undeclared,
+        partition: "ns",
     };
     match check(output, rules) {
         Ok(()) => "ok".into(),

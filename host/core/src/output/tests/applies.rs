@@ -75,6 +75,7 @@ fn an_object_is_applied_to_once_in_a_run() {
             applied: &applied.collect(),
             is_leaf: false,
             sets: SetRule::Undeclared,
+            partition: "ns",
         };
         let lines = [asks([apply_x("r", |_| {})]), asks([apply_x("r", status)])].map(|output| {
             let verdict = check(&output, rules);

@@ -245,6 +245,7 @@ fn the_namespace_of_app_conf_is_that_of_its_object() {
             applied: &BTreeMap::new(),
             is_leaf: false,
             sets: SetRule::Undeclared,
+            partition: "ns",
         };
         let verdict = crate::output::check(&asks([request]), rules);
         expected.assert_eq(&verdict.map_or_else(|fault| fault.to_string(), |()| "ok".into()));
