@@ -24,6 +24,14 @@ impl ApiBody {
     pub(crate) fn stream(lines: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self(Content::Stream(Box::pin(lines)))
     }
+
+    /// All of it; a stream as it is.
+    pub(crate) fn into_whole(self) -> Result<Bytes, Self> {
+        match self.0 {
+            Content::Whole(pieces) => Ok(pieces.into_bytes()),
+            Content::Stream(_) => Err(self),
+        }
+    }
 }
 
 impl Body for ApiBody {

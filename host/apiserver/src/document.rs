@@ -4,6 +4,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
+use crate::binary::BINARY;
 use crate::json;
 use crate::status::{Result, Status};
 use crate::wire;
@@ -53,7 +54,7 @@ pub(crate) fn parse(
                 _ => parse_yaml(body, depth)?,
             }
         }
-        "application/vnd.kubernetes.protobuf" => wire::decode(body, depth).map_err(|why| {
+        BINARY => wire::decode(body, depth).map_err(|why| {
             Status::bad_request(format!("the body of the request cannot be read: {why}"))
         })?,
         other => {

@@ -3,6 +3,8 @@
 //! [`ApiServer`] speaks the Kubernetes API over HTTP messages: kube-rs, kubectl and client-go informers use it as they use a real server.
 //! It is a [`tower::Service`], so a client in the same process needs no socket; [`ApiServer::serve`] offers it to others over TLS.
 //!
+//! Bodies and answers are JSON or, for built-in kinds and for metadata, protobuf. Bodies may be YAML, too.
+//!
 //! It stores objects and keeps their rules. It has no controllers but garbage collection and the deletion of namespaces: a Deployment makes no Pods.
 //!
 //! # Examples
@@ -20,6 +22,7 @@
 //! ```
 
 mod admission;
+mod binary;
 mod body;
 mod bootstrap;
 mod builtin;

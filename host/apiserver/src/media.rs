@@ -3,6 +3,7 @@
 use http::HeaderMap;
 use http::header::ACCEPT;
 
+use crate::binary::BINARY;
 use crate::status::{Result, Status};
 
 /// The form of an object or a list in an answer.
@@ -16,24 +17,34 @@ pub(crate) enum Form {
     Metadata,
 }
 
-/// The form of the first accepted media type that the API can give.
-pub(crate) fn accepted_form(headers: &HeaderMap) -> Result<Form> {
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Json,
+    /// As messages of protobuf.
+    Binary,
+}
+
+/// What a client accepts, and the API can give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    pub(crate) form: Form,
+    pub(crate) encoding: Encoding,
+}
+
+/// The first accepted media type that the API can give. Of custom kinds, only metadata have a binary form.
+pub(crate) fn accepted(headers: &HeaderMap, is_custom: bool) -> Result<Accepted> {
     let mut any = false;
-    for range in headers
-        .get_all(ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-    {
+    for range in ranges(headers) {
         any = true;
         let mut parts = range.split(';').map(str::trim);
-        let media = parts.next().unwrap_or_default();
-        if !matches!(
-            media,
-            "application/json" | "application/*" | "*/*" | "" | "text/*" | "text/plain"
-        ) {
-            continue;
-        }
+        let encoding = match parts.next().unwrap_or_default() {
+            "application/json" | "application/*" | "*/*" | "" | "text/*" | "text/plain" => {
+                Encoding::Json
+            }
+            BINARY => Encoding::Binary,
+            _ => continue,
+        };
         let (mut convert, mut group, mut version) = ("", "", "");
         for parameter in parts {
             match parameter.split_once('=') {
@@ -43,31 +54,45 @@ pub(crate) fn accepted_form(headers: &HeaderMap) -> Result<Form> {
                 _ => {}
             }
         }
-        match (convert, group, version) {
-            ("", _, _) => return Ok(Form::Object),
-            ("Table", "meta.k8s.io", "v1" | "v1beta1") => return Ok(Form::Table),
-            ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1") => {
-                return Ok(Form::Metadata);
+        let form = match (convert, group, version, encoding) {
+            ("", _, _, Encoding::Json) => Form::Object,
+            ("", _, _, Encoding::Binary) if !is_custom => Form::Object,
+            ("Table", "meta.k8s.io", "v1" | "v1beta1", Encoding::Json) => Form::Table,
+            ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1", _) => {
+                Form::Metadata
             }
-            _ => {}
-        }
+            _ => continue,
+        };
+        return Ok(Accepted { form, encoding });
     }
     if any {
         Err(not_acceptable())
     } else {
-        Ok(Form::Object)
+        Ok(Accepted {
+            form: Form::Object,
+            encoding: Encoding::Json,
+        })
     }
+}
+
+/// Whether the client prefers the binary form, where there is one.
+pub(crate) fn prefers_binary(headers: &HeaderMap) -> bool {
+    accepted(headers, false).is_ok_and(|accepted| accepted.encoding == Encoding::Binary)
+}
+
+/// The media types that the client accepts, in its order.
+fn ranges(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
 }
 
 /// Whether the client prefers the aggregated form of discovery.
 pub(crate) fn accepts_aggregated_discovery(headers: &HeaderMap) -> bool {
-    let ranges = headers
-        .get_all(ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','));
-    for range in ranges {
-        let range = range.trim();
+    for range in ranges(headers) {
         if range.starts_with("application/json") && range.contains("as=APIGroupDiscoveryList") {
             if range.contains("v=v2")
                 && !range.contains("v=v2beta1")
@@ -96,31 +121,45 @@ fn not_acceptable() -> Status {
 mod tests {
     use super::*;
 
-    fn form(accept: &str) -> Option<Form> {
+    fn check(accept: &str, is_custom: bool, expected: Option<(Form, Encoding)>) {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, accept.parse().unwrap());
-        accepted_form(&headers).ok()
+        let accepted = accepted(&headers, is_custom).ok();
+        let accepted = accepted.map(|accepted| (accepted.form, accepted.encoding));
+        assert_eq!(accepted, expected, "{accept}");
     }
 
     #[test]
     fn the_first_possible_form_wins() {
-        assert_eq!(form("application/json"), Some(Form::Object));
-        assert_eq!(
-            form("application/vnd.kubernetes.protobuf,application/json"),
-            Some(Form::Object)
+        use Encoding::{Binary, Json};
+        let both = "application/vnd.kubernetes.protobuf,application/json";
+        let metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+        check("application/json", false, Some((Form::Object, Json)));
+        check(both, false, Some((Form::Object, Binary)));
+        check(both, true, Some((Form::Object, Json)));
+        check(metadata, false, Some((Form::Metadata, Binary)));
+        check(metadata, true, Some((Form::Metadata, Binary)));
+        check(table, false, Some((Form::Table, Json)));
+        check(
+            "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io,application/json",
+            false,
+            Some((Form::Object, Json)),
         );
-        assert_eq!(
-            form(
-                "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
-            ),
-            Some(Form::Table)
+        check(
+            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+            false,
+            Some((Form::Metadata, Json)),
         );
-        assert_eq!(
-            form("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"),
-            Some(Form::Metadata)
+        check(
+            "application/json;as=Unknown;g=meta.k8s.io;v=v1",
+            false,
+            None,
         );
-        assert_eq!(form("application/json;as=Unknown;g=meta.k8s.io;v=v1"), None);
-        assert_eq!(form("application/vnd.kubernetes.protobuf"), None);
-        assert_eq!(accepted_form(&HeaderMap::new()), Ok(Form::Object));
+        check(BINARY, false, Some((Form::Object, Binary)));
+        check(BINARY, true, None);
+        check("image/png", false, None);
+        let none = accepted(&HeaderMap::new(), true).unwrap();
+        assert_eq!((none.form, none.encoding), (Form::Object, Json));
     }
 }

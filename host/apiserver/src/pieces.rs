@@ -53,6 +53,22 @@ impl Pieces {
         self.pieces.pop_front()
     }
 
+    /// Joins them.
+    pub(crate) fn into_bytes(mut self) -> Bytes {
+        let Some(first) = self.pop() else {
+            return Bytes::new();
+        };
+        if self.is_empty() {
+            return first;
+        }
+        let mut joined = BytesMut::with_capacity(first.len() + self.len());
+        joined.extend_from_slice(&first);
+        while let Some(piece) = self.pop() {
+            joined.extend_from_slice(&piece);
+        }
+        joined.freeze()
+    }
+
     fn finish(&mut self) {
         if !self.last.is_empty() {
             self.pieces.push_back(mem::take(&mut self.last).freeze());

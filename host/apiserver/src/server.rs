@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use configurator_background::work::{Background, LARGE};
 use configurator_store::{Store, StoreError};
+use futures::StreamExt as _;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT, WARNING};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
@@ -17,10 +18,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, watch};
 
+use crate::binary::{self, BINARY_WATCH};
 use crate::body::ApiBody;
 use crate::event::EventLimit;
 use crate::history::History;
-use crate::media;
+use crate::media::{self, Accepted, Encoding};
 use crate::options::ApiServerOptions;
 use crate::output::{Include, Output};
 use crate::pieces::Pieces;
@@ -69,7 +71,7 @@ pub(crate) struct Inner {
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) openapi: openapi::Cache,
     /// Encodes large lists.
-    background: Background,
+    pub(crate) background: Background,
 }
 
 impl Drop for Inner {
@@ -174,7 +176,12 @@ where
                     "the body of the request could not be read: {error}"
                 ))),
             };
-            Ok(response.unwrap_or_else(|status| refuse(&status)))
+            let mut response = response.unwrap_or_else(|status| refuse(&status));
+            if media::prefers_binary(&parts.headers) {
+                let encoded = binary::in_binary(&inner, response).await;
+                response = encoded.unwrap_or_else(|status| refuse(&status));
+            }
+            Ok(response)
         })
     }
 }
@@ -349,8 +356,9 @@ async fn answer(
         return Err(Status::no_such_path());
     }
     let query = Query::parse(query, method)?;
+    let Accepted { form, encoding } = media::accepted(headers, resource.custom.is_some())?;
     let output = Output {
-        form: media::accepted_form(headers)?,
+        form,
         include: match query.include_object.as_str() {
             "None" => Include::Nothing,
             "Object" => Include::Object,
@@ -391,8 +399,17 @@ async fn answer(
             &call.query,
             call.output.clone(),
         )?;
-        let mut response = respond(StatusCode::OK, "application/json", Bytes::new());
-        *response.body_mut() = ApiBody::stream(lines);
+        let media = match encoding {
+            Encoding::Json => "application/json",
+            Encoding::Binary => BINARY_WATCH,
+        };
+        let mut response = respond(StatusCode::OK, media, Bytes::new());
+        *response.body_mut() = match encoding {
+            Encoding::Json => ApiBody::stream(lines),
+            Encoding::Binary => {
+                ApiBody::stream(lines.filter_map(async |line| binary::frame(&line)))
+            }
+        };
         return Ok(response);
     }
     dispatch(server, method, &call)

@@ -125,14 +125,9 @@ async fn refusals_use_the_words_of_kubernetes() {
     );
     said.push(api.delete("/api/v1/configmaps").await.refused(405));
     said.push(
-        api.request(
-            "GET",
-            MAPS,
-            &[("accept", "application/vnd.kubernetes.protobuf")],
-            "",
-        )
-        .await
-        .refused(406),
+        api.request("GET", MAPS, &[("accept", "application/cbor")], "")
+            .await
+            .refused(406),
     );
     said.push(api.post(MAPS, Value::Null).await.refused(400));
     expect![[r#"

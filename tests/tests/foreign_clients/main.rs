@@ -10,6 +10,7 @@
     reason = "tests"
 )]
 
+mod binary;
 mod cluster;
 mod informers;
 mod kopf;

@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::MAGIC;
 use super::message::{self, Field, Scalar, Shape, Table};
+use super::{MAGIC, message_name};
 
 /// Reads a binary document as JSON, at most `depth` levels deep.
 ///
@@ -32,12 +32,7 @@ pub(crate) fn decode(body: &[u8], depth: usize) -> Result<Value, String> {
         }
         Ok(())
     })?;
-    // These options belong to the machinery and may come under the name of any group.
-    let name = if kind == "DeleteOptions" {
-        "meta.DeleteOptions".to_owned()
-    } else {
-        format!("{api_version}.{kind}")
-    };
+    let name = message_name(&api_version, &kind);
     let table = message::table();
     if table.fields(&name).is_none() {
         return Err(format!(
@@ -259,11 +254,45 @@ fn value(table: &Table, scalar: &Scalar, wire: Wire<'_>, depth: usize) -> Result
             })?;
             Ok(Value::Array(items))
         }
+        Scalar::Schemas | Scalar::SchemaOrBoolean | Scalar::SchemaOrTexts => {
+            schema_or_other(table, scalar, bytes, depth)
+        }
         Scalar::Boolean | Scalar::Integer | Scalar::Float if bytes.is_empty() => Ok(Value::Null),
         Scalar::Boolean | Scalar::Integer | Scalar::Float => {
             Err("the body has bytes where the kind has a number".to_owned())
         }
     }
+}
+
+/// Reads what is a JSON schema or something else.
+fn schema_or_other(
+    table: &Table,
+    scalar: &Scalar,
+    bytes: &[u8],
+    depth: usize,
+) -> Result<Value, String> {
+    let schema = |bytes: &[u8]| {
+        let mut object = Map::new();
+        fill(table, message::SCHEMA, bytes, depth, &mut object)?;
+        Ok::<Value, String>(Value::Object(object))
+    };
+    let (mut one, mut many, mut allows) = (None, Vec::new(), false);
+    each(bytes, |number, wire| {
+        match (scalar, number, wire) {
+            (Scalar::Schemas, 2, Wire::Bytes(bytes)) => many.push(schema(bytes)?),
+            (Scalar::SchemaOrTexts, 2, Wire::Bytes(text)) => many.push(utf8(text)?.into()),
+            (Scalar::SchemaOrBoolean, 1, Wire::Integer(value)) => allows = value != 0,
+            (Scalar::Schemas | Scalar::SchemaOrTexts, 1, Wire::Bytes(bytes))
+            | (Scalar::SchemaOrBoolean, 2, Wire::Bytes(bytes)) => one = Some(schema(bytes)?),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(match (one, scalar) {
+        (Some(schema), _) => schema,
+        (None, Scalar::SchemaOrBoolean) => Value::Bool(allows),
+        (None, _) => Value::Array(many),
+    })
 }
 
 /// A time as the API writes it; null if it is not set.

@@ -1,11 +1,24 @@
-//! The binary form of the API, `application/vnd.kubernetes.protobuf`, as kubectl and typed Go clients write it.
+//! The binary form of the API, `application/vnd.kubernetes.protobuf`, as typed Go clients read and write it.
 //!
-//! Bodies of requests are turned into JSON by a table of messages. Answers are always JSON, which all of those clients accept.
+//! A table of messages says how the fields of JSON and those of the binary form correspond.
 
 mod decode;
+mod encode;
 mod message;
 
 pub(crate) use self::decode::decode;
+pub(crate) use self::encode::{encode, encode_event};
 
 /// What a binary body begins with.
 const MAGIC: &[u8] = b"k8s\0";
+
+/// The name in the table of a kind.
+fn message_name(api_version: &str, kind: &str) -> String {
+    // These belong to the machinery. The options may come under the name of any group.
+    match (api_version, kind) {
+        (_, "DeleteOptions")
+        | ("v1" | "", "Status" | "APIVersions" | "APIGroupList" | "APIGroup" | "APIResourceList")
+        | ("meta.k8s.io/v1", "PartialObjectMetadata") => format!("meta.{kind}"),
+        _ => format!("{api_version}.{kind}"),
+    }
+}
