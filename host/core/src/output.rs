@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::desired::writes::{Surroundings, check_writes};
+use crate::desired::check::Defaults;
+use crate::desired::writes::check_writes;
 use crate::fault::{Fault, FaultKind};
 use crate::handler::{HandlerOutput, Outcome};
 use crate::layers;
@@ -100,11 +101,11 @@ pub fn check(output: &HandlerOutput, rules: OutputRules<'_>) -> Result<(), Fault
         })?;
     }
     if let Some(set) = &output.desired {
-        let surroundings = Surroundings {
+        let defaults = Defaults {
             namespace: default_namespace,
             partition: rules.partition,
         };
-        check_writes(set, requests, surroundings).map_err(invalid)?;
+        check_writes(set, requests, defaults).map_err(invalid)?;
     }
     let mut names = std::collections::BTreeSet::new();
     for (name, _) in &output.pass_through_args {

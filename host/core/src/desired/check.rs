@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::marks::reserved_in;
-use super::{Content, DesiredEntry, DesiredSet, Termination};
+use super::{ConfigContent, Content, DesiredEntry, DesiredSet, SecretContent, Termination};
 use crate::fault::{Fault, FaultKind};
 use crate::field;
 use crate::graph::Graph;
@@ -31,6 +31,15 @@ pub struct Owner<'a> {
     pub namespace: &'a str,
     /// The name.
     pub name: &'a str,
+}
+
+/// The names that entries and requests leave out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Defaults<'a> {
+    /// The namespace of the owner; empty if it has none.
+    pub namespace: &'a str,
+    /// The namespace whose partition of the stores is meant where none is named; empty for that of cluster-scoped Configurators.
+    pub partition: &'a str,
 }
 
 /// The surroundings of a set that decide whether it is valid.
@@ -81,10 +90,14 @@ impl DesiredSet {
         self.check_termination()?;
         self.check_names(rules.taken)?;
         self.check_pre_terminate(rules.owner)?;
+        let defaults = Defaults {
+            namespace: rules.owner.namespace,
+            partition: rules.partition,
+        };
         let mut described = Vec::with_capacity(self.entries.len());
         for entry in &self.entries {
             let named = |fault: Fault| of_entry(&entry.name, fault);
-            described.push(describe(entry, rules).map_err(named)?);
+            described.push(describe(entry, defaults).map_err(named)?);
         }
         self.fill_namespaces(&mut described, rules)?;
         for (entry, described) in self.entries.iter().zip(&described) {
@@ -246,7 +259,7 @@ fn defined_kinds(described: &[Described]) -> HashMap<(String, String), Option<bo
     kinds.collect()
 }
 
-fn describe(entry: &DesiredEntry, rules: SetRules<'_>) -> Result<Described, Fault> {
+fn describe(entry: &DesiredEntry, defaults: Defaults<'_>) -> Result<Described, Fault> {
     if entry.timeout == Some(Duration::ZERO) {
         return Err(invalid("a timeout of zero leaves no time to be ready"));
     }
@@ -259,18 +272,34 @@ fn describe(entry: &DesiredEntry, rules: SetRules<'_>) -> Result<Described, Faul
     }
     match &entry.content {
         Content::Kubernetes(document) => describe_object(&document.to_value()),
-        Content::Config(config) => {
-            let key = layers::key_of(&config.write, rules.owner.namespace)
-                .map_err(|error| invalid(error.to_string()))?;
-            let partition = partition_of(config.partition.as_deref(), rules)?;
-            Ok(Described::of_store(MemberKey::Config { partition, key }))
-        }
-        Content::Secret(secret) if secret.name.is_empty() => Err(invalid("`secret-name` is empty")),
-        Content::Secret(secret) => Ok(Described::of_store(MemberKey::Secret {
-            partition: partition_of(secret.partition.as_deref(), rules)?,
-            name: secret.name.clone(),
-        })),
+        Content::Config(config) => config_key(config, defaults).map(Described::of_store),
+        Content::Secret(secret) => secret_key(secret, defaults).map(Described::of_store),
     }
+}
+
+/// The member that an entry for the config store has.
+pub(super) fn config_key(
+    config: &ConfigContent,
+    defaults: Defaults<'_>,
+) -> Result<MemberKey, Fault> {
+    let key = layers::key_of(&config.write, defaults.namespace)
+        .map_err(|error| invalid(error.to_string()))?;
+    let partition = partition_of(config.partition.as_deref(), defaults)?;
+    Ok(MemberKey::Config { partition, key })
+}
+
+/// The member that an entry for the secret store has.
+pub(super) fn secret_key(
+    secret: &SecretContent,
+    defaults: Defaults<'_>,
+) -> Result<MemberKey, Fault> {
+    if secret.name.is_empty() {
+        return Err(invalid("`secret-name` is empty"));
+    }
+    Ok(MemberKey::Secret {
+        partition: partition_of(secret.partition.as_deref(), defaults)?,
+        name: secret.name.clone(),
+    })
 }
 
 fn describe_object(object: &Value) -> Result<Described, Fault> {
@@ -289,11 +318,11 @@ fn describe_object(object: &Value) -> Result<Described, Fault> {
 }
 
 /// The namespace whose partition an entry means.
-fn partition_of(named: Option<&str>, rules: SetRules<'_>) -> Result<String, Fault> {
+fn partition_of(named: Option<&str>, defaults: Defaults<'_>) -> Result<String, Fault> {
     if let Some(namespace) = named {
         partition::check_name(namespace).map_err(invalid)?;
     }
-    Ok(named.unwrap_or(rules.partition).to_owned())
+    Ok(named.unwrap_or(defaults.partition).to_owned())
 }
 
 fn check_path(field: &str, path: &str) -> Result<(), Fault> {

@@ -3,9 +3,9 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::desired::{ConfigContent, SecretContent};
 use crate::fixtures::{apply, document, get, kubernetes, post, put, secret};
-use crate::request::{ConfigBasic, ConfigVerb, KubernetesVerb, SecretVerb};
+use crate::request::{ConfigBasic, ConfigOperation, ConfigVerb, KubernetesVerb, SecretVerb};
 
-const SURROUNDINGS: Surroundings<'_> = Surroundings {
+const DEFAULTS: Defaults<'_> = Defaults {
     namespace: "ns",
     partition: "team",
 };
@@ -26,7 +26,7 @@ fn check(entry: DesiredEntry, requests: &[Request], expected: Expect) {
         entries: vec![entry],
         ..DesiredSet::default()
     };
-    let verdict = check_writes(&set, requests, SURROUNDINGS);
+    let verdict = check_writes(&set, requests, DEFAULTS);
     expected.assert_eq(&verdict.map_or_else(|why| why, |()| "ok".into()));
 }
 
@@ -55,10 +55,7 @@ fn a_request_may_not_write_an_object_of_the_set() {
             ..DesiredSet::default()
         };
         let requests = [changed(verb, |_| {})];
-        assert!(
-            check_writes(&set, &requests, SURROUNDINGS).is_err(),
-            "{verb:?}"
-        );
+        assert!(check_writes(&set, &requests, DEFAULTS).is_err(), "{verb:?}");
     }
     // The entry leaves out its namespace, which is then that of its owner.
     check(
