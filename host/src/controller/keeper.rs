@@ -295,7 +295,7 @@ impl Keeper {
         changes: &mut Option<watch::Receiver<()>>,
     ) -> Result<Option<News>, End> {
         let due = pin!(until(self.shared.clock.clone(), self.next_deadline()));
-        // A keeper is here nearly always, and `select!` needs twice the memory of what it is given.
+        // `select!` keeps twice what it is given, and a keeper waits here nearly always, so it is given references.
         let drained = pin!(self.tasks.drain_token().cancelled());
         let leaving = pin!(self.leaving.cancelled());
         let desired = pin!(self.desired.changed());
@@ -334,7 +334,7 @@ impl Keeper {
         Ok(Some(news))
     }
 
-    /// What is to be done at a time, with that time. What is due at the same time is done in this order.
+    /// What is to be done later, and when. Of what is due at once, the first is done first.
     fn deadlines(&self) -> [(Option<Timestamp>, News); 5] {
         [
             (self.claim_again, News::ClaimDue),

@@ -48,7 +48,7 @@ pub mod conditions {
     pub const DEGRADED: &str = "Degraded";
     /// The cluster allows what it needs.
     pub const PERMITTED: &str = "Permitted";
-    /// Each of them, in the order in which the status has them.
+    /// Each of them.
     pub const ALL: [&str; 7] = [
         READY,
         RECONCILING,
@@ -158,18 +158,17 @@ pub fn status_of(
     before: &[Transition],
     now: Timestamp,
 ) -> ConfiguratorStatus {
-    let said = [
-        told_ready(ready(known, others)),
-        told(reconciling(known, others)),
-        told(stalled(known)),
-        told(module_loaded(known)),
-        told(bootstrapped(known, others)),
-        told(degraded(known, others)),
-        permitted(known),
+    let conditions = [
+        (conditions::READY, told_ready(ready(known, others))),
+        (conditions::RECONCILING, told(reconciling(known, others))),
+        (conditions::STALLED, told(stalled(known))),
+        (conditions::MODULE_LOADED, told(module_loaded(known))),
+        (conditions::BOOTSTRAPPED, told(bootstrapped(known, others))),
+        (conditions::DEGRADED, told(degraded(known, others))),
+        (conditions::PERMITTED, permitted(known)),
     ];
-    let conditions = conditions::ALL
+    let conditions = conditions
         .into_iter()
-        .zip(said)
         .map(|(name, (status, reason, message))| {
             let since = Transition::of(before, name, status);
             let since = since.cloned().unwrap_or_else(|| time(now));

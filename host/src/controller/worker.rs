@@ -391,7 +391,7 @@ impl Worker {
         };
         let sets = self.parts.context.sets.as_deref();
         let watches = (!is_draining).then_some(watches);
-        // A worker is here nearly always, and `select!` needs twice the memory of what it is given.
+        // `select!` keeps twice what it is given, and a worker waits here nearly always, so it is given references.
         let deadline = pin!(deadline);
         let stop = pin!(self.stop.cancelled());
         let shards = pin!(changed(self.changes.as_mut()));

@@ -1,4 +1,4 @@
-//! A status that was published, in little memory.
+//! The part of a published status that is needed later.
 
 use configurator_core::digest::digest_of;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::conditions;
 use crate::resource::ConfiguratorStatus;
 
-/// Enough of a published status to notice that another one differs, and to keep the times of its conditions.
+/// A published status, in little memory: enough to notice that another one differs, and to keep the times of its conditions.
 pub struct Published {
     digest: String,
     transitions: Box<[Transition]>,

@@ -41,11 +41,9 @@ impl Worker {
         let outcome = match report {
             None => broken_off(members),
             Some(report) => {
-                let machine = self.parts.context.machine.as_ref();
-                if let Some((_, key)) = machine.zip(keys.first()) {
-                    if let Some(awaited) = &mut self.awaited {
-                        awaited.wait(key, report.awaited);
-                    }
+                // A turn of a machine.
+                if let Some((awaited, key)) = self.awaited.as_mut().zip(keys.first()) {
+                    awaited.wait(key, report.awaited);
                     if let Some(standing) = report.standing
                         && self.standings.len() < STANDINGS
                     {
