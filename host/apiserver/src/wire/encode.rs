@@ -1,4 +1,4 @@
-//! Writes objects, lists and events of watches in the binary form.
+//! Writes objects, lists and events of watches in protobuf.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ const BYTES: u32 = 2;
 const LIST_METADATA: u32 = 1;
 const LIST_ITEMS: u32 = 2;
 
-/// Writes an object or a list, which is given as JSON, in the binary form. `None`: its kind is not known in this form.
+/// Writes an object or a list, which is given as JSON, in protobuf. `None`: its kind has no message in the table.
 ///
 /// The items of a list are read and written one after another.
 ///
@@ -60,8 +60,8 @@ pub(crate) fn encode(json: &[u8]) -> Result<Option<Vec<u8>>, serde_json::Error> 
     Ok(Some(envelope(&api_version, &kind, &raw)))
 }
 
-/// Writes an event of a watch, a line of JSON, as a frame: four bytes with its length, and the event. `None`: the kind of its object is not known in
-/// this form.
+/// Writes an event of a watch, which is given as a line of JSON, as a frame: four bytes with its length, and the event. `None`: the kind of its object
+/// has no message in the table.
 ///
 /// # Errors
 /// What is no JSON.
@@ -77,24 +77,22 @@ pub(crate) fn encode_event(line: &[u8]) -> Result<Option<Vec<u8>>, serde_json::E
     let Some(object) = encode(event.object.get().as_bytes())? else {
         return Ok(None);
     };
-    let mut extension = Vec::with_capacity(object.len() + 8);
-    put_bytes(1, &object, &mut extension);
     let mut frame = vec![0; 4];
     put_bytes(1, event.kind.as_bytes(), &mut frame);
-    put_bytes(2, &extension, &mut frame);
+    put_nested(2, &mut frame, |extension| put_bytes(1, &object, extension));
     let length = u32::try_from(frame.len() - 4).unwrap_or(u32::MAX);
     frame.splice(..4, length.to_be_bytes());
     Ok(Some(frame))
 }
 
-/// Puts the type before a message, as each document in this form has it.
+/// Puts the type of an object before its message.
 fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
-    let mut type_meta = Vec::new();
-    put_bytes(1, api_version.as_bytes(), &mut type_meta);
-    put_bytes(2, kind.as_bytes(), &mut type_meta);
-    let mut envelope = Vec::with_capacity(raw.len() + type_meta.len() + 16);
+    let mut envelope = Vec::with_capacity(raw.len() + api_version.len() + kind.len() + 32);
     envelope.extend_from_slice(MAGIC);
-    put_bytes(1, &type_meta, &mut envelope);
+    put_nested(1, &mut envelope, |type_meta| {
+        put_bytes(1, api_version.as_bytes(), type_meta);
+        put_bytes(2, kind.as_bytes(), type_meta);
+    });
     put_bytes(2, raw, &mut envelope);
     // The encoding and the type of the content, which is as it is.
     put_bytes(3, b"", &mut envelope);
@@ -156,12 +154,12 @@ impl<'de> Visitor<'de> for DocumentVisitor {
 }
 
 fn put_item(message: &[Field], item: &Map<String, Value>, out: &mut Vec<u8>) {
-    let mut written = Vec::new();
-    write_fields(message::table(), message, item, &mut written);
-    put_bytes(LIST_ITEMS, &written, out);
+    put_nested(LIST_ITEMS, out, |written| {
+        write_fields(message::table(), message, item, written);
+    });
 }
 
-/// The message of the items of a list of this kind. `None`: it is no list of a kind that is known in this form.
+/// The message of the items of a list of this kind. `None`: it is no list, or its items have no message in the table.
 fn item_message(api_version: &str, kind: &str) -> Option<&'static [Field]> {
     let item = kind.strip_suffix("List")?;
     message::table().fields(&message_name(api_version, item))
@@ -225,10 +223,10 @@ fn write_fields(table: &Table, fields: &[Field], object: &Map<String, Value>, ou
             }
             (Shape::Map, Some(Value::Object(entries))) => {
                 for (key, value) in entries {
-                    let mut entry = Vec::new();
-                    put_bytes(1, key.as_bytes(), &mut entry);
-                    put_value(table, scalar, value, 2, &mut entry);
-                    put_bytes(*number, &entry, out);
+                    put_nested(*number, out, |entry| {
+                        put_bytes(1, key.as_bytes(), entry);
+                        put_value(table, scalar, value, 2, entry);
+                    });
                 }
             }
             (Shape::List | Shape::Map, Some(_)) => {}
@@ -243,14 +241,17 @@ fn put_message(
     number: u32,
     out: &mut Vec<u8>,
 ) {
-    let mut message = Vec::new();
-    if let Some(fields) = table.fields(name) {
-        write_fields(table, fields, object, &mut message);
-    }
-    put_bytes(number, &message, out);
+    put_nested(number, out, |message| {
+        if let Some(fields) = table.fields(name) {
+            write_fields(table, fields, object, message);
+        }
+    });
 }
 
 fn put_value(table: &Table, scalar: &Scalar, value: &Value, number: u32, out: &mut Vec<u8>) {
+    let put_schema = |schema, number, out: &mut Vec<u8>| {
+        put_message(table, message::SCHEMA, schema, number, out);
+    };
     match (scalar, value) {
         (Scalar::Text, Value::String(text)) => put_bytes(number, text.as_bytes(), out),
         (Scalar::Boolean, Value::Bool(value)) => put_integer(number, i64::from(*value), out),
@@ -275,71 +276,43 @@ fn put_value(table: &Table, scalar: &Scalar, value: &Value, number: u32, out: &m
         }
         (Scalar::Time | Scalar::MicroTime, Value::String(text)) => {
             if let Ok(time) = text.parse::<Timestamp>() {
-                let mut message = Vec::new();
-                put_integer(1, time.as_second(), &mut message);
-                put_integer(2, time.subsec_nanosecond().into(), &mut message);
-                put_bytes(number, &message, out);
+                put_nested(number, out, |message| {
+                    put_integer(1, time.as_second(), message);
+                    put_integer(2, time.subsec_nanosecond().into(), message);
+                });
             }
         }
-        (Scalar::Quantity, Value::String(text)) => put_text_message(number, text, out),
+        (Scalar::Quantity, Value::String(text)) => put_texts(number, 1, [text.as_str()], out),
         // A number is a quantity, too.
         (Scalar::Quantity, Value::Number(value)) => {
-            put_text_message(number, &value.to_string(), out);
+            put_texts(number, 1, [value.to_string().as_str()], out);
         }
-        (Scalar::IntOrString, Value::String(text)) => {
-            let mut message = Vec::new();
-            put_integer(1, 1, &mut message);
-            put_integer(2, 0, &mut message);
-            put_bytes(3, text.as_bytes(), &mut message);
-            put_bytes(number, &message, out);
-        }
+        (Scalar::IntOrString, Value::String(text)) => put_int_or_string(number, 1, 0, text, out),
         (Scalar::IntOrString, value) => {
             if let Some(value) = integer(value) {
-                let mut message = Vec::new();
-                put_integer(1, 0, &mut message);
-                put_integer(2, value, &mut message);
-                put_bytes(3, b"", &mut message);
-                put_bytes(number, &message, out);
+                put_int_or_string(number, 0, value, "", out);
             }
         }
-        (Scalar::Raw, value) => put_text_message(number, &value.to_string(), out),
-        (Scalar::Texts, Value::Array(items)) => {
-            let mut message = Vec::new();
-            for text in items.iter().filter_map(Value::as_str) {
-                put_bytes(1, text.as_bytes(), &mut message);
-            }
-            put_bytes(number, &message, out);
-        }
+        (Scalar::Raw, value) => put_texts(number, 1, [value.to_string().as_str()], out),
+        (Scalar::Texts, Value::Array(items)) => put_texts(number, 1, texts(items), out),
+        (Scalar::SchemaOrTexts, Value::Array(items)) => put_texts(number, 2, texts(items), out),
         (Scalar::Schemas | Scalar::SchemaOrTexts, Value::Object(schema)) => {
-            let mut message = Vec::new();
-            put_message(table, message::SCHEMA, schema, 1, &mut message);
-            put_bytes(number, &message, out);
+            put_nested(number, out, |message| put_schema(schema, 1, message));
         }
-        (Scalar::Schemas, Value::Array(schemas)) => {
-            let mut message = Vec::new();
+        (Scalar::Schemas, Value::Array(schemas)) => put_nested(number, out, |message| {
             for schema in schemas.iter().filter_map(Value::as_object) {
-                put_message(table, message::SCHEMA, schema, 2, &mut message);
+                put_schema(schema, 2, message);
             }
-            put_bytes(number, &message, out);
-        }
-        (Scalar::SchemaOrTexts, Value::Array(items)) => {
-            let mut message = Vec::new();
-            for text in items.iter().filter_map(Value::as_str) {
-                put_bytes(2, text.as_bytes(), &mut message);
-            }
-            put_bytes(number, &message, out);
-        }
+        }),
         (Scalar::SchemaOrBoolean, Value::Bool(allows)) => {
-            let mut message = Vec::new();
-            put_integer(1, i64::from(*allows), &mut message);
-            put_bytes(number, &message, out);
+            put_nested(number, out, |message| {
+                put_integer(1, i64::from(*allows), message);
+            });
         }
-        (Scalar::SchemaOrBoolean, Value::Object(schema)) => {
-            let mut message = Vec::new();
-            put_integer(1, 1, &mut message);
-            put_message(table, message::SCHEMA, schema, 2, &mut message);
-            put_bytes(number, &message, out);
-        }
+        (Scalar::SchemaOrBoolean, Value::Object(schema)) => put_nested(number, out, |message| {
+            put_integer(1, 1, message);
+            put_schema(schema, 2, message);
+        }),
         _ => {}
     }
 }
@@ -350,10 +323,38 @@ fn integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_f64().and_then(whole))
 }
 
-/// A message whose only field is a text.
-fn put_text_message(number: u32, text: &str, out: &mut Vec<u8>) {
+/// The texts of a list.
+fn texts(items: &[Value]) -> impl Iterator<Item = &str> {
+    items.iter().filter_map(Value::as_str)
+}
+
+/// Writes a message that has these texts in one field.
+fn put_texts<'a>(
+    number: u32,
+    field: u32,
+    texts: impl IntoIterator<Item = &'a str>,
+    out: &mut Vec<u8>,
+) {
+    put_nested(number, out, |message| {
+        for text in texts {
+            put_bytes(field, text.as_bytes(), message);
+        }
+    });
+}
+
+/// Writes a number or a text, after the number that says which.
+fn put_int_or_string(number: u32, which: i64, integer: i64, text: &str, out: &mut Vec<u8>) {
+    put_nested(number, out, |message| {
+        put_integer(1, which, message);
+        put_integer(2, integer, message);
+        put_bytes(3, text.as_bytes(), message);
+    });
+}
+
+/// Writes a message inside another one.
+fn put_nested(number: u32, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let mut message = Vec::new();
-    put_bytes(1, text.as_bytes(), &mut message);
+    write(&mut message);
     put_bytes(number, &message, out);
 }
 
