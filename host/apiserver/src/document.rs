@@ -1,11 +1,11 @@
-//! Bodies of requests: bounded, as JSON, YAML or in the binary form.
+//! Bodies of requests: bounded, as JSON, YAML or protobuf.
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
-use crate::binary::BINARY;
 use crate::json;
+use crate::protobuf::PROTOBUF;
 use crate::status::{Result, Status};
 use crate::wire;
 
@@ -54,7 +54,7 @@ pub(crate) fn parse(
                 _ => parse_yaml(body, depth)?,
             }
         }
-        BINARY => wire::decode(body, depth).map_err(|why| {
+        PROTOBUF => wire::decode(body, depth).map_err(|why| {
             Status::bad_request(format!("the body of the request cannot be read: {why}"))
         })?,
         other => {

@@ -22,7 +22,6 @@
 //! ```
 
 mod admission;
-mod binary;
 mod body;
 mod bootstrap;
 mod builtin;
@@ -46,6 +45,7 @@ mod options;
 mod output;
 mod patch;
 mod pieces;
+mod protobuf;
 mod query;
 mod read;
 mod registry;

@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use http::header::ACCEPT;
 
-use crate::binary::BINARY;
+use crate::protobuf::PROTOBUF;
 use crate::status::{Result, Status};
 
 /// The form of an object or a list in an answer.
@@ -21,8 +21,7 @@ pub(crate) enum Form {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Json,
-    /// As messages of protobuf.
-    Binary,
+    Protobuf,
 }
 
 /// What a client accepts, and the API can give.
@@ -32,7 +31,7 @@ pub(crate) struct Accepted {
     pub(crate) encoding: Encoding,
 }
 
-/// The first accepted media type that the API can give. Of custom kinds, only metadata have a binary form.
+/// The first accepted media type that the API can give. Of custom kinds, only metadata are given in protobuf.
 pub(crate) fn accepted(headers: &HeaderMap, is_custom: bool) -> Result<Accepted> {
     let mut any = false;
     for range in ranges(headers) {
@@ -42,7 +41,7 @@ pub(crate) fn accepted(headers: &HeaderMap, is_custom: bool) -> Result<Accepted>
             "application/json" | "application/*" | "*/*" | "" | "text/*" | "text/plain" => {
                 Encoding::Json
             }
-            BINARY => Encoding::Binary,
+            PROTOBUF => Encoding::Protobuf,
             _ => continue,
         };
         let (mut convert, mut group, mut version) = ("", "", "");
@@ -56,7 +55,7 @@ pub(crate) fn accepted(headers: &HeaderMap, is_custom: bool) -> Result<Accepted>
         }
         let form = match (convert, group, version, encoding) {
             ("", _, _, Encoding::Json) => Form::Object,
-            ("", _, _, Encoding::Binary) if !is_custom => Form::Object,
+            ("", _, _, Encoding::Protobuf) if !is_custom => Form::Object,
             ("Table", "meta.k8s.io", "v1" | "v1beta1", Encoding::Json) => Form::Table,
             ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1", _) => {
                 Form::Metadata
@@ -75,9 +74,9 @@ pub(crate) fn accepted(headers: &HeaderMap, is_custom: bool) -> Result<Accepted>
     }
 }
 
-/// Whether the client prefers the binary form, where there is one.
-pub(crate) fn prefers_binary(headers: &HeaderMap) -> bool {
-    accepted(headers, false).is_ok_and(|accepted| accepted.encoding == Encoding::Binary)
+/// Whether the client prefers protobuf for what can be given in it.
+pub(crate) fn prefers_protobuf(headers: &HeaderMap) -> bool {
+    accepted(headers, false).is_ok_and(|accepted| accepted.encoding == Encoding::Protobuf)
 }
 
 /// The media types that the client accepts, in its order.
@@ -131,15 +130,15 @@ mod tests {
 
     #[test]
     fn the_first_possible_form_wins() {
-        use Encoding::{Binary, Json};
+        use Encoding::{Json, Protobuf};
         let both = "application/vnd.kubernetes.protobuf,application/json";
         let metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         check("application/json", false, Some((Form::Object, Json)));
-        check(both, false, Some((Form::Object, Binary)));
+        check(both, false, Some((Form::Object, Protobuf)));
         check(both, true, Some((Form::Object, Json)));
-        check(metadata, false, Some((Form::Metadata, Binary)));
-        check(metadata, true, Some((Form::Metadata, Binary)));
+        check(metadata, false, Some((Form::Metadata, Protobuf)));
+        check(metadata, true, Some((Form::Metadata, Protobuf)));
         check(table, false, Some((Form::Table, Json)));
         check(
             "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io,application/json",
@@ -156,8 +155,8 @@ mod tests {
             false,
             None,
         );
-        check(BINARY, false, Some((Form::Object, Binary)));
-        check(BINARY, true, None);
+        check(PROTOBUF, false, Some((Form::Object, Protobuf)));
+        check(PROTOBUF, true, None);
         check("image/png", false, None);
         let none = accepted(&HeaderMap::new(), true).unwrap();
         assert_eq!((none.form, none.encoding), (Form::Object, Json));

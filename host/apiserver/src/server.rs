@@ -18,7 +18,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, watch};
 
-use crate::binary::{self, BINARY_WATCH};
 use crate::body::ApiBody;
 use crate::event::EventLimit;
 use crate::history::History;
@@ -26,6 +25,7 @@ use crate::media::{self, Accepted, Encoding};
 use crate::options::ApiServerOptions;
 use crate::output::{Include, Output};
 use crate::pieces::Pieces;
+use crate::protobuf::{self, PROTOBUF_WATCH};
 use crate::query::Query;
 use crate::registry::Registry;
 use crate::request::ResourcePath;
@@ -177,8 +177,8 @@ where
                 ))),
             };
             let mut response = response.unwrap_or_else(|status| refuse(&status));
-            if media::prefers_binary(&parts.headers) {
-                let encoded = binary::in_binary(&inner, response).await;
+            if media::prefers_protobuf(&parts.headers) {
+                let encoded = protobuf::in_protobuf(&inner, response).await;
                 response = encoded.unwrap_or_else(|status| refuse(&status));
             }
             Ok(response)
@@ -401,13 +401,13 @@ async fn answer(
         )?;
         let media = match encoding {
             Encoding::Json => "application/json",
-            Encoding::Binary => BINARY_WATCH,
+            Encoding::Protobuf => PROTOBUF_WATCH,
         };
         let mut response = respond(StatusCode::OK, media, Bytes::new());
         *response.body_mut() = match encoding {
             Encoding::Json => ApiBody::stream(lines),
-            Encoding::Binary => {
-                ApiBody::stream(lines.filter_map(async |line| binary::frame(&line)))
+            Encoding::Protobuf => {
+                ApiBody::stream(lines.filter_map(async |line| protobuf::frame(&line)))
             }
         };
         return Ok(response);

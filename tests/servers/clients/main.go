@@ -6,7 +6,7 @@
 //	clients informer -kubeconfig FILE -namespace NAME    keeps copies of ConfigMaps and Widgets by shared informers
 //	clients manager -kubeconfig FILE -namespace NAME     reconciles Widgets, as an operator does
 //	clients sets -kubeconfig FILE -namespace NAME        keeps sets of ConfigMaps, to be compared with
-//	clients binary -kubeconfig FILE -namespace NAME      does each thing once, in the binary form
+//	clients typed -kubeconfig FILE -namespace NAME       does each thing once, in protobuf
 //
 // Each prints one JSON document a line for what it has seen or done, and ends when its standard input does. What the
 // libraries log goes to standard error.
@@ -36,9 +36,9 @@ var (
 )
 
 func main() {
-	clients := map[string]func(context.Context) error{"informer": inform, "manager": manage, "sets": keepSets, "binary": useBinary}
+	clients := map[string]func(context.Context) error{"informer": inform, "manager": manage, "sets": keepSets, "typed": useTyped}
 	if len(os.Args) < 2 || clients[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: clients informer|manager|sets|binary [FLAGS]")
+		fmt.Fprintln(os.Stderr, "usage: clients informer|manager|sets|typed [FLAGS]")
 		os.Exit(2)
 	}
 	name := os.Args[1]

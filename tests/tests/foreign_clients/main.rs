@@ -10,9 +10,9 @@
     reason = "tests"
 )]
 
-mod binary;
 mod cluster;
 mod informers;
 mod kopf;
 mod manager;
 mod program;
+mod typed;

@@ -1,4 +1,4 @@
-//! Reads the binary form as JSON.
+//! Reads protobuf as JSON.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::message::{self, Field, Scalar, Shape, Table};
 use super::{MAGIC, message_name};
 
-/// Reads a binary document as JSON, at most `depth` levels deep.
+/// Reads a document in protobuf as JSON, at most `depth` levels deep.
 ///
 /// # Errors
 /// What is wrong with the body, or that its kind is not known in this form.

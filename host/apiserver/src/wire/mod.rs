@@ -1,6 +1,6 @@
-//! The binary form of the API, `application/vnd.kubernetes.protobuf`, as typed Go clients read and write it.
+//! The API in protobuf, `application/vnd.kubernetes.protobuf`, as typed Go clients read and write it.
 //!
-//! A table of messages says how the fields of JSON and those of the binary form correspond.
+//! A table of messages says how the fields of JSON and those of protobuf correspond.
 
 mod decode;
 mod encode;
@@ -9,7 +9,7 @@ mod message;
 pub(crate) use self::decode::decode;
 pub(crate) use self::encode::{encode, encode_event};
 
-/// What a binary body begins with.
+/// The first bytes of each document.
 const MAGIC: &[u8] = b"k8s\0";
 
 /// The name in the table of a kind.

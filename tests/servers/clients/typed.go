@@ -24,8 +24,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// useBinary does each thing with clients that take nothing but the binary form.
-func useBinary(ctx context.Context) error {
+// useTyped does each thing once with clients that take nothing but protobuf.
+func useTyped(ctx context.Context) error {
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
 		return err
@@ -83,9 +83,9 @@ func useDeployment(ctx context.Context, typed kubernetes.Interface) error {
 		return err
 	}
 	defer events.Stop()
-	labels := map[string]string{"app": "binary"}
+	labels := map[string]string{"app": "typed"}
 	created, err := deployments.Create(ctx, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "binary", Labels: labels, Annotations: map[string]string{"note": "é"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "typed", Labels: labels, Annotations: map[string]string{"note": "é"}},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To[int32](0),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -105,7 +105,7 @@ func useDeployment(ctx context.Context, typed kubernetes.Interface) error {
 				}}},
 			},
 		},
-	}, metav1.CreateOptions{FieldManager: "binary"})
+	}, metav1.CreateOptions{FieldManager: "typed"})
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func useDeployment(ctx context.Context, typed kubernetes.Interface) error {
 	} else {
 		return fmt.Errorf("the watch sent %T", event.Object)
 	}
-	list, err := deployments.List(ctx, metav1.ListOptions{LabelSelector: "app=binary"})
+	list, err := deployments.List(ctx, metav1.ListOptions{LabelSelector: "app=typed"})
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func useDeployment(ctx context.Context, typed kubernetes.Interface) error {
 		say(line{"did": "list", "name": list.Items[index].Name, "replicas": list.Items[index].Spec.Replicas, "versioned": list.ResourceVersion != ""})
 	}
 	patch := []byte(`{"metadata": {"labels": {"patched": "yes"}}}`)
-	patched, err := deployments.Patch(ctx, "binary", types.MergePatchType, patch, metav1.PatchOptions{})
+	patched, err := deployments.Patch(ctx, "typed", types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return err
 	}
@@ -136,13 +136,13 @@ func useDeployment(ctx context.Context, typed kubernetes.Interface) error {
 	invalid.Spec.Template.Spec.Containers = nil
 	_, err = deployments.Create(ctx, invalid, metav1.CreateOptions{})
 	say(line{"did": "fail", "reason": apierrors.ReasonForError(err)})
-	return deployments.Delete(ctx, "binary", metav1.DeleteOptions{})
+	return deployments.Delete(ctx, "typed", metav1.DeleteOptions{})
 }
 
 func usePod(ctx context.Context, typed kubernetes.Interface) error {
 	pods := typed.CoreV1().Pods(*namespace)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "binary"},
+		ObjectMeta: metav1.ObjectMeta{Name: "typed"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/none"}}},
 	}
 	var created *corev1.Pod
@@ -165,17 +165,17 @@ func usePod(ctx context.Context, typed kubernetes.Interface) error {
 		return err
 	}
 	say(line{"did": "status", "status": updated.Status})
-	return pods.Delete(ctx, "binary", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
+	return pods.Delete(ctx, "typed", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
 }
 
 func useDefinition(ctx context.Context, client apiextensions.Interface) error {
 	definitions := client.ApiextensionsV1().CustomResourceDefinitions()
-	plural := "binaries." + *namespace + ".example.com"
+	plural := "things." + *namespace + ".example.com"
 	created, err := definitions.Create(ctx, &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: plural},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: *namespace + ".example.com", Scope: apiextensionsv1.ClusterScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "binaries", Kind: "Binary"},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "things", Kind: "Thing"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
 				{Name: "v1beta1", Served: false, Storage: false, Schema: definitionSchema()},
 				{Name: "v1", Served: true, Storage: true, Schema: definitionSchema(), Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}},

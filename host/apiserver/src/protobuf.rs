@@ -1,4 +1,4 @@
-//! Answers in the binary form.
+//! Answers in protobuf.
 
 use bytes::Bytes;
 use configurator_background::work::LARGE;
@@ -10,16 +10,16 @@ use crate::server::Inner;
 use crate::status::{Result, Status};
 use crate::wire;
 
-/// The media type of the binary form.
-pub(crate) const BINARY: &str = "application/vnd.kubernetes.protobuf";
-/// The media type of a watch in the binary form.
-pub(crate) const BINARY_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch";
+/// The media type of documents in protobuf.
+pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+/// The media type of a watch in protobuf.
+pub(crate) const PROTOBUF_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
-/// Turns an answer in JSON into the binary form. One whose kind is not known in this form stays as it is, as does the stream of a watch.
+/// Turns an answer in JSON into protobuf. One whose kind has no message stays as it is, as does the stream of a watch.
 ///
 /// # Errors
 /// When a large answer could not be encoded in the background.
-pub(crate) async fn in_binary(
+pub(crate) async fn in_protobuf(
     server: &Inner,
     response: Response<ApiBody>,
 ) -> Result<Response<ApiBody>> {
@@ -47,14 +47,14 @@ pub(crate) async fn in_binary(
         return Ok(Response::from_parts(head, ApiBody::whole(json)));
     };
     head.headers
-        .insert(CONTENT_TYPE, HeaderValue::from_static(BINARY));
+        .insert(CONTENT_TYPE, HeaderValue::from_static(PROTOBUF));
     Ok(Response::from_parts(
         head,
         ApiBody::whole(Bytes::from(encoded)),
     ))
 }
 
-/// Turns a line of a watch into a frame of the binary form. What cannot be is left out: all kinds that are watched in this form are known in it.
+/// Turns a line of a watch into a frame of protobuf. `None`: its kind has no message, so it is not watched in protobuf.
 pub(crate) fn frame(line: &Bytes) -> Option<Bytes> {
     wire::encode_event(line).ok().flatten().map(Bytes::from)
 }
